@@ -1,0 +1,1 @@
+"""labeldp: train regression models when the labels are private."""

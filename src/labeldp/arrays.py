@@ -23,7 +23,9 @@ def label_array(labels: Any, name: str = "labels") -> Floats:
     bad = ~np.isfinite(result)
     if bad.any():
         kind = "missing or NaN" if np.isnan(result[bad]).all() else "NaN or infinite"
-        raise InvalidInput(f"{name} must be finite numbers: {_rows(bad, result)} {kind}. Drop or repair these records first.")
+        raise InvalidInput(
+            f"{name} must be finite numbers: {offending_rows(bad, result)} {kind}. Drop or repair these records first."
+        )
     return result
 
 
@@ -78,11 +80,15 @@ def _numbers_of(array: NDArray[Any], name: str) -> Floats:
             return np.asarray([np.nan if v is None else float(v) for v in array], np.float64)
     else:
         text = np.ones(array.shape, bool)
-    what = {"b": "booleans", "U": "text", "S": "text", "M": "dates", "m": "durations"}.get(array.dtype.kind, "not numbers")
-    raise InvalidInput(f"{name} must be numbers: {_rows(text, array)} {what}. Convert the column to numbers first.")
+    what = {"b": "booleans", "U": "text", "S": "text", "M": "dates", "m": "durations"}.get(
+        array.dtype.kind, "not numbers"
+    )
+    raise InvalidInput(
+        f"{name} must be numbers: {offending_rows(text, array)} {what}. Convert the column to numbers first."
+    )
 
 
-def _rows(bad: NDArray[np.bool_], values: NDArray[Any], most: int = 3) -> str:
+def offending_rows(bad: NDArray[np.bool_], values: NDArray[Any], most: int = 3) -> str:
     """'rows 3 and 7 (of 2 such)' in words, with the values themselves: this goes to the labels party only."""
     where = np.flatnonzero(bad)
     shown = ", ".join(f"row {i} ({values[i]!s})" for i in where[:most])

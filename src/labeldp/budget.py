@@ -29,7 +29,9 @@ def exact(epsilon: Epsilon) -> Fraction:
     if value is None:
         raise InvalidInput(f"epsilon must be a positive number, got {epsilon!r}")
     if value <= 0:
-        raise InvalidInput(f"epsilon must be greater than 0, got {epsilon}: at 0 a release may say nothing at all")
+        raise InvalidInput(
+            f"epsilon must be greater than 0, got {epsilon}: at 0 a release may say nothing at all"
+        )
     if value > MAX_EPSILON:
         raise InvalidInput(
             f"epsilon must be at most {MAX_EPSILON}, got {epsilon}: beyond that there is no protection worth the name"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, _rows, label_array
+from labeldp.arrays import Floats, label_array, offending_rows
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -47,18 +47,26 @@ class Domain:
         if not math.isfinite(self.upper - self.lower):
             raise InvalidInput(f"the domain {self.lower:g} to {self.upper:g} is too wide for floating point")
         if self.cells is not None:
-            if isinstance(self.cells, bool) or int(self.cells) != self.cells or not 2 <= self.cells <= MAX_CELLS:
+            if (
+                isinstance(self.cells, bool)
+                or int(self.cells) != self.cells
+                or not 2 <= self.cells <= MAX_CELLS
+            ):
                 raise InvalidInput(f"cells must be a whole number from 2 to 2^32, got {self.cells!r}")
             object.__setattr__(self, "cells", int(self.cells))
             if not self.lower + self.step > self.lower or not self.upper - self.step < self.upper:
-                raise InvalidInput(f"{self.cells:,} cells between {self.lower!r} and {self.upper!r} are finer than floats")
+                raise InvalidInput(
+                    f"{self.cells:,} cells between {self.lower!r} and {self.upper!r} are finer than floats"
+                )
 
     @classmethod
     def integers(cls, lower: int, upper: int) -> Domain:
         """Whole numbers from `lower` to `upper`, one cell each: `Domain.integers(0, 52)` for weeks."""
         for name, value in (("lower", lower), ("upper", upper)):
             if isinstance(value, bool) or int(_number(value, name)) != value:
-                raise InvalidInput(f"the {name} bound of integer labels must be a whole number, got {value!r}")
+                raise InvalidInput(
+                    f"the {name} bound of integer labels must be a whole number, got {value!r}"
+                )
         if not lower < upper:
             raise InvalidInput(f"integer labels need lower < upper, got {lower}:{upper}")
         return cls(lower, upper, int(upper) - int(lower) + 1)
@@ -105,7 +113,7 @@ class Domain:
             return values
         if out_of_range == "error":
             raise InvalidInput(
-                f"labels must lie from {self.lower:g} to {self.upper:g}: {_rows(outside, values)} outside. "
+                f"labels must lie from {self.lower:g} to {self.upper:g}: {offending_rows(outside, values)} outside. "
                 'Widen the bounds, or use out_of_range="clip".'
             )
         if out_of_range != "clip":

@@ -1,0 +1,188 @@
+"""The ledger's SQLite file: its schema, its durable transactions, and SQLite's errors in plain words.
+
+Rollback journal rather than WAL: the ledger is then one file that can be copied or moved whole, and no charge sits in a
+`-wal` file that gets lost. In this mode `synchronous=FULL` may forget the last commit when power fails, as the journal's
+removal is not flushed; a forgotten charge is the one thing that must not happen, hence EXTRA.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Literal
+
+from labeldp.errors import InvalidInput, LabelDPError
+
+SCHEMA_VERSION = 1
+
+_APPLICATION_ID = 0x6C64704C  # "ldpL" in the file's header tells a ledger from other SQLite databases
+
+# The triggers hold for every program that opens the file: a charge once made is neither removed nor made smaller, and
+# a fixed mechanism stays.
+_SCHEMA = (
+    """
+    CREATE TABLE dataset (
+        name TEXT PRIMARY KEY NOT NULL,
+        budget TEXT NOT NULL,
+        created_at TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE release (
+        number INTEGER PRIMARY KEY,
+        id TEXT UNIQUE NOT NULL CHECK (length(id) = 32),
+        dataset TEXT NOT NULL REFERENCES dataset (name),
+        epsilon TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')),
+        reserved_at TEXT NOT NULL,
+        committed_at TEXT,
+        mechanism_digest TEXT,
+        key_check TEXT,
+        input_hmac TEXT,
+        request TEXT,
+        mechanism_json TEXT,
+        CHECK ((state = 'committed') = (committed_at IS NOT NULL)),
+        CHECK (state = 'reserved' OR mechanism_json IS NOT NULL),
+        CHECK ((mechanism_json IS NULL) = (mechanism_digest IS NULL)),
+        CHECK ((key_check IS NULL) = (input_hmac IS NULL))
+    )
+    """,
+    """
+    CREATE TRIGGER dataset_kept BEFORE DELETE ON dataset
+    BEGIN SELECT RAISE(ABORT, 'a dataset stays in the ledger'); END
+    """,
+    """
+    CREATE TRIGGER budget_kept BEFORE UPDATE ON dataset
+    BEGIN SELECT RAISE(ABORT, 'a budget stays as agreed'); END
+    """,
+    """
+    CREATE TRIGGER release_kept BEFORE DELETE ON release
+    BEGIN SELECT RAISE(ABORT, 'a charged release stays in the ledger'); END
+    """,
+    """
+    CREATE TRIGGER charge_kept
+    BEFORE UPDATE OF number, id, dataset, epsilon, reserved_at, key_check, input_hmac, request ON release
+    BEGIN SELECT RAISE(ABORT, 'a charge stays as it was made'); END
+    """,
+    """
+    CREATE TRIGGER mechanism_kept BEFORE UPDATE OF mechanism_digest, mechanism_json ON release
+    WHEN OLD.mechanism_json IS NOT NULL
+    BEGIN SELECT RAISE(ABORT, 'the mechanism of a release is fixed once'); END
+    """,
+    """
+    CREATE TRIGGER commit_kept BEFORE UPDATE OF state, committed_at ON release WHEN OLD.state = 'committed'
+    BEGIN SELECT RAISE(ABORT, 'a committed release stays committed'); END
+    """,
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
+
+
+class LedgerLocked(LabelDPError):  # noqa: N818
+    """Another process held the ledger for longer than the timeout. Nothing was changed; trying again is safe."""
+
+    exit_code = 3
+
+
+def create_file(path: Path, timeout: float, *, exist_ok: bool) -> None:
+    """Make an empty ledger file with mode 0600. An empty file, as a crash in here leaves one, is completed."""
+    try:
+        # Closed at once: POSIX locks are per process, closing a second descriptor later would drop SQLite's.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        if not exist_ok:
+            raise InvalidInput(f"{path} exists already. Open it instead, or choose another path") from None
+    except FileNotFoundError:
+        raise InvalidInput(f"cannot make a ledger at {path}: there is no folder {path.parent}. Make it first") from None
+    except OSError as error:
+        raise InvalidInput(f"cannot make a ledger at {path}: {error.strerror}. Choose another path") from None
+    with _connection(path, timeout) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        if _number(connection, "SELECT count(*) FROM sqlite_master") == 0:
+            for statement in _SCHEMA:
+                connection.execute(statement)
+        _check(connection, path)
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def transaction(path: Path, timeout: float, kind: Literal["DEFERRED", "IMMEDIATE"]) -> Iterator[sqlite3.Connection]:
+    """One transaction on the ledger at `path`: on disk when the block ends, undone if the block raises.
+
+    DEFERRED reads one consistent state; IMMEDIATE takes the write lock first, so that what is read in the block still
+    holds when it writes, and no two writers can wait for each other.
+    """
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder, and a ledger is a file: give the path of the file")
+    if not path.exists():
+        raise InvalidInput(
+            f"there is no ledger at {path}. Check the path, or make one: "
+            "labeldp ledger create DB --dataset NAME --budget B"
+        )
+    with _connection(path, timeout) as connection:
+        connection.execute(f"BEGIN {kind}")
+        _check(connection, path)
+        yield connection
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def _connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """A connection that never creates a file. Closing it rolls back whatever was not committed."""
+    try:
+        with closing(
+            sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=timeout, isolation_level=None)
+        ) as connection:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone leaves data in the drive's cache
+            connection.execute("PRAGMA foreign_keys = ON")
+            yield connection
+    except sqlite3.Error as error:
+        raise _explained(error, path, timeout) from error
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    if _number(connection, "PRAGMA application_id") != _APPLICATION_ID:
+        raise InvalidInput(
+            f"{path} is not a labeldp ledger. Check the path, or make one: "
+            "labeldp ledger create DB --dataset NAME --budget B"
+        )
+    version = _number(connection, "PRAGMA user_version")
+    if version > SCHEMA_VERSION:
+        raise InvalidInput(
+            f"the ledger {path} was written by a newer labeldp: it has format {version}, this one knows formats up to "
+            f"{SCHEMA_VERSION}. Nothing was changed. Upgrade labeldp and run again"
+        )
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return int(connection.execute(query).fetchone()[0])
+
+
+def _explained(error: sqlite3.Error, path: Path, timeout: float) -> Exception:
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = None if code is None else code & 0xFF  # extended codes carry the primary one in their low byte
+    if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return LedgerLocked(
+            f"the ledger {path} is locked: another process held it for more than {timeout:g} s. Nothing was changed. "
+            "Wait for that process or end it, then run again"
+        )
+    if primary in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+        return InvalidInput(
+            f"{path} is not a labeldp ledger, or it is damaged ({error}). Check the path. If it is your ledger, release "
+            "nothing more until it is restored from a backup and charged for what was released since"
+        )
+    if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+        return InvalidInput(
+            f"the ledger {path} cannot be opened for this ({error}). The file and its folder must be writable for you"
+        )
+    if primary in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
+        return LabelDPError(
+            f"the ledger {path} could not be read or written ({error}), so nothing may be released. "
+            "Check the disk and its free space, then run again"
+        )
+    return LabelDPError(f"the ledger {path} refused an operation: {error}")

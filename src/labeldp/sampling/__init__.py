@@ -1,0 +1,36 @@
+"""Exact sampling: integer tables that decide an output, and the randomness they are fed with.
+
+A table maps a *symbol* (the mechanism's input, a small integer) and a uniform 64-bit word to an output code. Its
+probabilities are integers over 2^64, so the distribution that is really sampled can be enumerated and its ε proven
+(`labeldp.audit.verify`). The words come from the operating system (`OsEntropy`) or from a keyed function of the record
+(`KeyedRandomness`). `docs/exact-sampling.md` holds the construction and its proof.
+"""
+
+from __future__ import annotations
+
+from labeldp.sampling.anchored import AnchoredTable
+from labeldp.sampling.encoding import count_below
+from labeldp.sampling.entropy import OsEntropy, Randomness
+from labeldp.sampling.ids import IdDigests
+from labeldp.sampling.keyed import KeyedRandomness
+from labeldp.sampling.loading import table_from_json
+from labeldp.sampling.response import ResponseTable
+from labeldp.sampling.shift import ShiftTable
+from labeldp.sampling.table import MAX_ENTRIES, Table, WorstRatio
+from labeldp.sampling.weights import WeightTable
+
+__all__ = [
+    "MAX_ENTRIES",
+    "AnchoredTable",
+    "IdDigests",
+    "KeyedRandomness",
+    "OsEntropy",
+    "Randomness",
+    "ResponseTable",
+    "ShiftTable",
+    "Table",
+    "WeightTable",
+    "WorstRatio",
+    "count_below",
+    "table_from_json",
+]

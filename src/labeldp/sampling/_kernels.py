@@ -1,0 +1,165 @@
+"""The compiled inner loops. Imported where first needed: numba takes a second to load.
+
+Only unsigned 64-bit integers appear in them. Literals are wrapped because numba turns `uint64 + int` into a float.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+_HALF = np.uint64(32)
+_MASK = np.uint64(0xFFFFFFFF)
+
+
+@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def sample_response(symbols: Any, words: Any, keep: Any, other: Any, codes: Any) -> None:
+    for i in range(symbols.size):
+        word = words[i]
+        symbol = symbols[i]
+        if word < keep:
+            codes[i] = symbol
+        else:
+            rest = np.uint32((word - keep) // other)
+            codes[i] = rest + np.uint32(rest >= symbol)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def sample_rows(symbols: Any, words: Any, starts: Any, codes: Any) -> None:
+    """The last output whose range of words starts at or below the word."""
+    for i in range(symbols.size):
+        codes[i] = _last_at_or_below(starts[symbols[i]], words[i], 0, starts.shape[1])
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def sample_shift(  # noqa: PLR0917
+    symbols: Any, words: Any, starts: Any, guide: Any, guide_shift: Any, reach: int, last: int, codes: Any
+) -> None:
+    """Output number clamp(symbol + noise + window); `reach - (inputs - 1)` is the window."""
+    for i in range(symbols.size):
+        word = words[i]
+        slot = word >> guide_shift
+        noise = _last_at_or_below(starts, word, guide[slot], guide[slot + _ONE] + 1) - reach
+        codes[i] = min(max(np.int64(symbols[i]) + noise, 0), last)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _last_at_or_below(starts: Any, word: Any, low: Any, high: Any) -> Any:
+    """`starts[low] <= word` is known, and `word < starts[high]` where there is such an entry."""
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if starts[middle] <= word:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def round_to_anchors(symbols: Any, rounding_words: Any, lower_anchor: Any, upper_weight: Any, rows: Any) -> None:
+    for i in range(symbols.size):
+        cell = symbols[i]
+        rows[i] = lower_anchor[cell] + np.uint32(rounding_words[i] < upper_weight[cell])
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def largest_ratio(high: Any, low: Any) -> int:
+    """Where high/low is largest, exactly: fractions are compared by their 128-bit cross products."""
+    best = 0
+    for i in range(1, high.size):
+        if _product_exceeds(high[i], low[best], high[best], low[i]):
+            best = i
+    return best
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _product_exceeds(a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Whether a·b > c·d."""
+    left, right = _high_word(a, b), _high_word(c, d)
+    return left > right or (left == right and a * b > c * d)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _high_word(a: Any, b: Any) -> Any:
+    """The upper 64 bits of a·b, by schoolbook multiplication of halves."""
+    a_low, a_high = a & _MASK, a >> _HALF
+    b_low, b_high = b & _MASK, b >> _HALF
+    cross = a_high * b_low + ((a_low * b_low) >> _HALF)
+    other = a_low * b_high + (cross & _MASK)
+    return a_high * b_high + (cross >> _HALF) + (other >> _HALF)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def spread_residual(weights: Any, lower: Any, upper: Any) -> None:
+    """Make every row sum to 2^64 by moving entries within [lower, upper], which is known to be possible.
+
+    A row's sum is followed modulo 2^64 together with the number of times it wrapped around; the sum must wrap exactly
+    once and end at 0.
+    """
+    for i in range(weights.shape[0]):
+        total, wraps = _ZERO, 0
+        for j in range(weights.shape[1]):
+            total += weights[i, j]
+            if total < weights[i, j]:
+                wraps += 1
+        if wraps == 0:
+            missing = _ZERO - total
+            for j in range(weights.shape[1]):
+                step = min(missing, upper[j] - weights[i, j])
+                weights[i, j] += step
+                missing -= step
+        else:
+            while wraps > 1 or total > _ZERO:
+                for j in range(weights.shape[1]):
+                    room = weights[i, j] - lower[j]
+                    step = room if wraps > 1 else min(room, total)
+                    weights[i, j] -= step
+                    if step > total:
+                        wraps -= 1
+                    total -= step
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def count_below_few(labels: Any, thresholds: Any, symbols: Any) -> None:
+    """Branch-free, so that the compiler counts many labels at once."""
+    for i in range(labels.size):
+        symbols[i] = 0
+    for threshold in thresholds:
+        for i in range(labels.size):
+            symbols[i] += np.uint32(threshold < labels[i])
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def largest_window_ratio(values: Any, length: int) -> Any:
+    """The window of `length` values with the largest ratio of maximum to minimum: its start, and both places.
+
+    Two queues of places, values falling in one and rising in the other, as the window slides: O(number of values).
+    """
+    falling = np.empty(values.size, dtype=np.int64)
+    rising = np.empty(values.size, dtype=np.int64)
+    falling_first, falling_end, rising_first, rising_end = 0, 0, 0, 0
+    best_start, best_high, best_low = -1, 0, 0
+    for i in range(values.size):
+        while falling_end > falling_first and values[falling[falling_end - 1]] <= values[i]:
+            falling_end -= 1
+        falling[falling_end] = i
+        falling_end += 1
+        while rising_end > rising_first and values[rising[rising_end - 1]] >= values[i]:
+            rising_end -= 1
+        rising[rising_end] = i
+        rising_end += 1
+        start = i - length + 1
+        if start < 0:
+            continue
+        if falling[falling_first] < start:
+            falling_first += 1
+        if rising[rising_first] < start:
+            rising_first += 1
+        high, low = falling[falling_first], rising[rising_first]
+        if best_start < 0 or _product_exceeds(values[high], values[best_low], values[best_high], values[low]):
+            best_start, best_high, best_low = start, high, low
+    return best_start, best_high, best_low

@@ -1,0 +1,172 @@
+"""Record ids as 96 bits: integers as themselves, text by keyed BLAKE2b, duplicates found on these very bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.errors import InvalidInput
+
+IdKind = Literal["int", "str"]
+
+TEXT_TAG = np.uint32(1 << 31)
+"""Set in `high` for text ids, clear for integers, so that 7 and "7" are different records."""
+
+NEGATIVE = np.uint32(1)
+"""Set in `high` for negative integers, so that −1 and 2^64 − 1 are different records."""
+
+_WANTED = "ids must be integers or text (str or bytes), all of one type"
+
+
+@dataclass(frozen=True, eq=False)
+class IdDigests:
+    """96 bits per record: `high` 32 (with the tag bit) and `low` 64. Equal bits mean the same record.
+
+    `distinct` records that no two are equal. Slices keep it; any other selection loses it.
+    """
+
+    high: NDArray[np.uint32]
+    low: NDArray[np.uint64]
+    kind: IdKind
+    distinct: bool = False
+
+    def __post_init__(self) -> None:
+        if self.high.dtype != np.uint32 or self.low.dtype != np.uint64 or self.high.shape != self.low.shape:
+            raise InvalidInput("id digests are a uint32 and a uint64 array of equal length")
+
+    def __len__(self) -> int:
+        return int(self.low.size)
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> IdDigests:
+        kept = self.distinct and isinstance(rows, slice)
+        return IdDigests(self.high[rows], self.low[rows], self.kind, distinct=kept)
+
+    def without_duplicates(self) -> IdDigests:
+        """Itself, marked as distinct; refuses if two records share their 96 bits. O(n log n), nothing if marked."""
+        if self.distinct:
+            return self
+        if (pair := _first_duplicate(self.high, self.low)) is not None:
+            raise InvalidInput(
+                f"ids must be unique: rows {pair[0]} and {pair[1]} have the same one. Two records with one id would "
+                "share their randomness and reveal whether their labels differ; remove or combine them"
+            )
+        return IdDigests(self.high, self.low, self.kind, distinct=True)
+
+
+def digest_ids(ids: Any, text_key: bytes) -> IdDigests:
+    """The digests of numpy arrays, lists, Arrow arrays, pandas or polars series. Duplicates are not looked for.
+
+    Refuses floats, booleans, nulls and mixtures. About 0.3 µs per text id, little for integers.
+    """
+    chunks = [_chunk_digests(chunk, text_key) for chunk in _typed_chunks(ids)]
+    if len({kind for _, _, kind in chunks}) > 1:
+        raise InvalidInput(_WANTED)
+    if len(chunks) == 1:
+        return IdDigests(*chunks[0])
+    if not chunks:
+        return IdDigests(np.empty(0, np.uint32), np.empty(0, np.uint64), "int")
+    return IdDigests(
+        np.concatenate([high for high, _, _ in chunks]), np.concatenate([low for _, low, _ in chunks]), chunks[0][2]
+    )
+
+
+def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
+    """The ids as numpy integers or Arrow arrays."""
+    if isinstance(ids, np.ndarray) and ids.ndim != 1:
+        raise InvalidInput(f"ids must be one-dimensional, got shape {ids.shape}")
+    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
+        yield ids
+        return
+    if isinstance(ids, (str, bytes)) or ids is None:
+        raise InvalidInput(f"{_WANTED}; got {type(ids).__name__}")
+    native = nw.from_native(ids, series_only=True, pass_through=True)
+    try:
+        if isinstance(native, nw.Series):
+            native = native.to_arrow()
+        if not isinstance(native, (pa.Array, pa.ChunkedArray)):
+            native = _arrow_from_objects(native)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, UnicodeError) as error:
+        raise InvalidInput(f"{_WANTED}: {error}") from error
+    except OverflowError as error:
+        raise InvalidInput("integer ids must fit into 64 bits: give larger ones as text") from error
+    if native.null_count:
+        row = int(np.flatnonzero(native.is_null().to_numpy(zero_copy_only=False))[0]) if len(native) else 0
+        raise InvalidInput(f"ids must not be null: row {row} has none")
+    yield from native.chunks if isinstance(native, pa.ChunkedArray) else [native]
+
+
+def _arrow_from_objects(values: Any) -> pa.Array:
+    if not isinstance(values, np.ndarray):
+        values = list(values)
+    try:
+        return pa.array(values)
+    except OverflowError:  # Arrow guesses int64; the upper half of uint64 needs to be named
+        return pa.array(values, type=pa.uint64())
+
+
+def _chunk_digests(
+    chunk: NDArray[Any] | pa.Array, text_key: bytes
+) -> tuple[NDArray[np.uint32], NDArray[np.uint64], IdKind]:
+    if isinstance(chunk, np.ndarray):
+        return *_integer_digests(chunk), "int"
+    if pa.types.is_dictionary(chunk.type):
+        chunk = chunk.dictionary_decode()
+    if pa.types.is_integer(chunk.type):
+        return *_integer_digests(chunk.to_numpy(zero_copy_only=False)), "int"
+    if any(matches(chunk.type) for matches in _TEXT_TYPES):
+        return *_text_digests(chunk, text_key), "str"
+    if pa.types.is_floating(chunk.type):
+        raise InvalidInput(f"{_WANTED}; got floats, which different programs print and round differently. Cast them")
+    raise InvalidInput(f"{_WANTED}; got {chunk.type}. Cast them to text or integers")
+
+
+_TEXT_TYPES = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
+
+
+def _integer_digests(values: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+    if values.dtype.kind == "u":
+        return np.zeros(values.shape, np.uint32), values.astype(np.uint64)
+    signed = values.astype(np.int64)
+    return (signed < 0) * NEGATIVE, signed.view(np.uint64)
+
+
+def _text_digests(chunk: pa.Array, text_key: bytes) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+    from labeldp.sampling._blake2b import keyed_blake2b_96
+
+    binary = chunk.cast(pa.large_binary())
+    _, offsets, data = binary.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[binary.offset : binary.offset + len(binary) + 1]
+    content = np.frombuffer(data, dtype=np.uint8) if data is not None else np.empty(0, np.uint8)
+    high, low = keyed_blake2b_96(content, ends, text_key)
+    return high | TEXT_TAG, low
+
+
+def _first_duplicate(high: NDArray[np.uint32], low: NDArray[np.uint64]) -> tuple[int, int] | None:
+    if low.size < 2 or bool((low[1:] > low[:-1]).all()):
+        return None
+    ordered = np.sort(low)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not repeated.size:
+        return None
+    rows = np.flatnonzero(np.isin(low, repeated))
+    order = rows[np.lexsort((rows, high[rows], low[rows]))]
+    same = (low[order[1:]] == low[order[:-1]]) & (high[order[1:]] == high[order[:-1]])
+    pairs = np.flatnonzero(same)
+    if not pairs.size:
+        return None
+    first = pairs[np.argmin(order[pairs + 1])]
+    return int(order[first]), int(order[first + 1])

@@ -1,0 +1,107 @@
+"""Randomness as a function of the record: the same record never gets a second draw."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from labeldp.errors import InvalidInput
+from labeldp.sampling.ids import IdDigests, digest_ids
+from labeldp.sampling.table import Words
+
+RELEASE_BYTES = 16
+LEAST_KEY_BYTES = 16
+
+_CHUNK = 1 << 16  # labels; one MiB of AES blocks at a time
+_PURPOSE = b"labeldp keyed randomness 1\0"
+
+
+class KeyedRandomness:
+    """One AES-256 block per label, `AES_K(id ‖ symbol)`: 64 bits decide the output, 64 serve rounding.
+
+    `K = HKDF-SHA256(key, release ‖ mechanism digest)`. Drawing again with the same key, release, mechanism, id and
+    symbol gives the same bits, on any machine and in any order: a retried task or a resumed job releases nothing new.
+
+    Privacy guarantee: computational. If AES-256 is a pseudorandom permutation and the key is secret and uniform, the
+    words are indistinguishable from independent uniform ones, provided that within one release no two records share an
+    id and no id is released with two different labels. Duplicates inside a call are refused; across calls the caller
+    must see to it. The key is as sensitive as the labels: who has it can undo the noise.
+
+    `key` has at least 16 bytes, best 32 from the operating system; `release` exactly 16. Pickling works, for engines
+    that send work to other processes, and *carries the key*.
+    """
+
+    __slots__ = ("_key", "_release")
+
+    needs_ids = True
+
+    def __init__(self, key: bytes, release: bytes) -> None:
+        if not isinstance(key, bytes) or len(key) < LEAST_KEY_BYTES:
+            raise InvalidInput(f"the key must be at least {LEAST_KEY_BYTES} bytes (better 32), drawn from os.urandom")
+        if not isinstance(release, bytes) or len(release) != RELEASE_BYTES:
+            raise InvalidInput(f"the release id must be exactly {RELEASE_BYTES} bytes")
+        self._key, self._release = key, release
+
+    @classmethod
+    def generate(cls) -> KeyedRandomness:
+        """A new key and a new release id from the operating system. Drop it and no draw can be repeated."""
+        return cls(os.urandom(32), os.urandom(RELEASE_BYTES))
+
+    @property
+    def release(self) -> bytes:
+        return self._release
+
+    def identify(self, ids: Any, *, digest: bytes) -> IdDigests:
+        """The ids as 96 bits each, refused if two are equal; `draw` takes the result, or a slice of it, as ids."""
+        return self.id_digests(ids, digest=digest).without_duplicates()
+
+    def id_digests(self, ids: Any, *, digest: bytes) -> IdDigests:
+        """The same without the test for duplicates, for engines that make it over all their partitions."""
+        if isinstance(ids, IdDigests):
+            return ids
+        if ids is None:
+            raise InvalidInput("keyed randomness needs an id for every record: give ids, or use OsEntropy()")
+        return digest_ids(ids, self._subkeys(digest)[1])
+
+    def draw(
+        self, symbols: NDArray[np.uint32], *, ids: Any = None, digest: bytes, rounding: bool = False
+    ) -> tuple[Words, Words | None]:
+        """One word per record, and a second if `rounding`. The ids are tested for duplicates unless known distinct."""
+        records = self.identify(ids, digest=digest)
+        if symbols.dtype != np.uint32 or symbols.ndim != 1:
+            raise InvalidInput(f"symbols must be a one-dimensional uint32 array, got {symbols.dtype}")
+        if len(records) != symbols.size:
+            raise InvalidInput(f"one id per label is needed: got {len(records)} ids for {symbols.size} labels")
+        cipher = Cipher(algorithms.AES(self._subkeys(digest)[0]), modes.ECB()).encryptor()  # noqa: S305
+        words = np.empty(symbols.size, dtype=np.uint64)
+        second = np.empty(symbols.size, dtype=np.uint64) if rounding else None
+        size = min(symbols.size, _CHUNK)
+        plain = np.empty((size, 2), dtype="<u8")
+        secret = np.empty((size + 1, 2), dtype="<u8")  # the cipher may want room for one more block
+        for start in range(0, symbols.size, _CHUNK):
+            rows = slice(start, min(start + _CHUNK, symbols.size))
+            count = rows.stop - start
+            plain[:count, 0] = records.low[rows]
+            plain[:count, 1] = records.high[rows] | symbols[rows].astype(np.uint64) << np.uint64(32)
+            cipher.update_into(plain[:count].reshape(-1).view(np.uint8).data, secret.reshape(-1).view(np.uint8).data)
+            words[rows] = secret[:count, 0]
+            if second is not None:
+                second[rows] = secret[:count, 1]
+        return words, second
+
+    def __repr__(self) -> str:
+        return f"KeyedRandomness(key=<{len(self._key)} bytes>, release={self._release.hex()})"
+
+    def _subkeys(self, digest: bytes) -> tuple[bytes, bytes]:
+        """An AES-256 key for the blocks and a BLAKE2b key for text ids."""
+        if not isinstance(digest, bytes) or not digest:
+            raise InvalidInput("keyed randomness needs the mechanism's digest")
+        info = _PURPOSE + self._release + digest
+        derived = HKDF(algorithm=SHA256(), length=64, salt=None, info=info).derive(self._key)
+        return derived[:32], derived[32:]

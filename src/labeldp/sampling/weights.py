@@ -1,0 +1,167 @@
+"""Any mechanism on finite sets: rows of integer weights that sum to 2^64."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labeldp.budget import Epsilon, decimal_text, exact, exp_lower
+from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.sampling.table import (
+    TOTAL,
+    WORD_BITS,
+    Codes,
+    TableBase,
+    Words,
+    WorstRatio,
+    check_draw,
+    check_entries,
+    check_index,
+    chosen_symbols,
+    exact_sum,
+    frozen_words,
+    words_from_json,
+)
+
+
+class WeightTable(TableBase):
+    """Symbol i gives output j with probability `weight(i, j) / 2^64`, exactly.
+
+    Every weight is at least 1: an output that only some symbols can give has no ε at all. Sampling bisects the
+    cumulative weights, O(log outputs) per label. Memory is 8 bytes per entry, at most 2·10⁷ entries.
+    """
+
+    __slots__ = ("_starts",)
+
+    scale_bits = WORD_BITS
+    needs_rounding = False
+
+    def __init__(self, weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> None:
+        self._starts = _starts_of(_checked_weights(weights))
+
+    @classmethod
+    def from_probabilities(cls, matrix: ArrayLike, epsilon: Epsilon, *, tolerance: float = 1e-9) -> WeightTable:
+        """The integer table nearest to a float matrix that is exactly ε-DP.
+
+        Each column j gets a range `[t_j, ⌊E·t_j⌋]`, E a rational lower bound of e^ε and `t_j` the column's minimum
+        (at least 1); entries are moved into it and what a row then lacks or has too much is spread within the
+        ranges. All ratios are then at most E. The outcome is checked in rational arithmetic before it is returned.
+
+        Refuses a matrix that is itself not ε-DP by more than `tolerance` (a probability), and one for which the
+        ranges admit no row that sums to 2^64.
+        """
+        from labeldp.sampling._rounding import rounded_weights
+
+        bound = exact(epsilon)
+        table = cls(rounded_weights(matrix, bound, tolerance))
+        if table.worst_ratio().ratio > exp_lower(bound):
+            raise PrivacyRefused(f"no integer table near this matrix could be proven {decimal_text(bound)}-DP")
+        return table
+
+    @property
+    def inputs(self) -> int:
+        return int(self._starts.shape[0])
+
+    @property
+    def outputs(self) -> int:
+        return int(self._starts.shape[1])
+
+    def sample(self, symbols: NDArray[np.uint32], words: Words, rounding_words: Words | None = None) -> Codes:  # noqa: ARG002
+        check_draw(symbols, words, self.inputs)
+        codes = np.zeros(symbols.shape, dtype=np.uint32)
+        if self.outputs > 1:
+            from labeldp.sampling._kernels import sample_rows
+
+            sample_rows(symbols, words, self._starts, codes)
+        return codes
+
+    def probabilities(self, symbols: ArrayLike | None = None) -> NDArray[np.float64]:
+        rows = chosen_symbols(symbols, self.inputs, self.outputs)
+        if self.outputs == 1:
+            return np.ones((rows.size, 1))
+        return self._words(rows) / float(TOTAL)
+
+    def weight(self, symbol: int, code: int) -> int:
+        check_index(symbol, code, self.inputs, self.outputs)
+        start = int(self._starts[symbol, code])
+        end = int(self._starts[symbol, code + 1]) if code + 1 < self.outputs else TOTAL
+        return end - start
+
+    def worst_ratio(self) -> WorstRatio:
+        """O(inputs · outputs): the largest and smallest weight of each column, compared by 128-bit products."""
+        if self.outputs == 1 or self.inputs == 1:
+            return WorstRatio(Fraction(1), 0, 0, 0)
+        from labeldp.sampling._kernels import largest_ratio
+
+        words = self._words(np.arange(self.inputs))
+        high, low = words.argmax(axis=0), words.argmin(axis=0)
+        columns = np.arange(self.outputs)
+        column = int(largest_ratio(words[high, columns], words[low, columns]))
+        high_row, low_row = int(high[column]), int(low[column])
+        ratio = Fraction(int(words[high_row, column]), int(words[low_row, column]))
+        return WorstRatio(ratio, high_row, low_row, column)
+
+    def canonical(self) -> bytes:
+        header = struct.pack("<QQ", self.inputs, self.outputs)
+        return b"labeldp weight table 1\0" + header + self._starts.astype("<u8").tobytes()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "weights", "weights": [[str(weight) for weight in row] for row in self.weights()]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> WeightTable:
+        rows = data.get("weights")
+        if not isinstance(rows, list) or not rows or not all(isinstance(row, list) and row for row in rows):
+            raise InvalidInput("weights must be a list of rows, each a list of numbers written as strings")
+        if any(len(row) != len(rows[0]) for row in rows):
+            raise InvalidInput("the rows of weights differ in length")
+        if len(rows[0]) == 1:
+            if any(row != [str(TOTAL)] for row in rows):
+                raise InvalidInput("the only weight of a row must be 2^64")
+            return cls([[TOTAL]] * len(rows))
+        return cls(np.stack([words_from_json(row, "a weight", least=1) for row in rows]))
+
+    def __repr__(self) -> str:
+        return f"WeightTable({self.inputs} symbols × {self.outputs} outputs)"
+
+    def _words(self, rows: NDArray[np.int64]) -> Words:
+        """The weights of some rows; only for two outputs or more, a lone 2^64 does not fit."""
+        starts = self._starts[rows]
+        words = np.empty_like(starts)
+        np.subtract(starts[:, 1:], starts[:, :-1], out=words[:, :-1])
+        np.negative(starts[:, -1], out=words[:, -1])  # 2^64 − start, modulo 2^64
+        return words
+
+
+def _checked_weights(weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> Words:
+    """The weights as words, every row summing to 2^64. A single column is returned as zeros, 2^64 wrapped around."""
+    shape = np.shape(weights)
+    if len(shape) != 2 or 0 in shape:
+        raise InvalidInput(f"weights must be a matrix with at least one row and one column, got shape {shape}")
+    check_entries(*shape)
+    if shape[1] == 1:
+        if any(int(row[0]) != TOTAL for row in weights) and not isinstance(weights, np.ndarray):
+            raise InvalidInput("the only weight of a row must be 2^64")
+        return np.zeros(shape, dtype=np.uint64)
+    if not isinstance(weights, np.ndarray) or weights.dtype != np.uint64:
+        if not all(isinstance(w, (int, np.integer)) and 0 < w < TOTAL for row in weights for w in row):
+            raise InvalidInput("weights must be integers between 1 and 2^64 - 1")
+        weights = np.array([[int(w) for w in row] for row in weights], dtype=np.uint64)
+    if not weights.all():
+        raise InvalidInput("weights must be at least 1: an output that only some symbols can give has no epsilon")
+    for number, row in enumerate(weights):
+        if (total := exact_sum(row)) != TOTAL:
+            raise InvalidInput(f"the weights of row {number} sum to {total}, not to 2^64")
+    return weights
+
+
+def _starts_of(weights: Words) -> Words:
+    """Where each output's range of words starts; the last range ends at 2^64, which needs no storing."""
+    starts = np.zeros_like(weights)
+    np.cumsum(weights[:, :-1], axis=1, out=starts[:, 1:])
+    return frozen_words(starts)

@@ -1,0 +1,86 @@
+"""Is it really ε? An exact proof for the integer tables that are sampled."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from labeldp.budget import decimal_text, exp_lower, float_up
+from labeldp.errors import PrivacyRefused
+
+_PROOF_BITS = 256
+"""Precision of the bound on e^ε that a ratio is compared with; tables are built with fewer, so none is refused here."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The largest ratio of two symbols' probabilities of one output, in exact integers, against e^ε.
+
+    `holds` is a proof when true: `ratio` is the exact maximum over all pairs of symbols and all outputs, and it is
+    compared with a rational number below e^ε. `epsilon_proven` is ln(ratio), rounded up.
+    """
+
+    epsilon_claimed: Fraction
+    ratio: Fraction
+    epsilon_proven: float
+    holds: bool
+    high_symbol: int
+    low_symbol: int
+    output: int
+
+    def require(self) -> Proof:
+        """Itself if the proof holds; refuses otherwise."""
+        if not self.holds:
+            raise PrivacyRefused(
+                f"this mechanism is not {decimal_text(self.epsilon_claimed)}-DP: output {self.output} is "
+                f"{float_up(self.ratio):.17g} times as likely from symbol {self.high_symbol} as from symbol "
+                f"{self.low_symbol}, which takes epsilon = {self.epsilon_proven!r}. Nothing may be released with it"
+            )
+        return self
+
+    def __str__(self) -> str:
+        verdict = "proven" if self.holds else "NOT private"
+        return (
+            f"{verdict}: claimed epsilon = {decimal_text(self.epsilon_claimed)}, "
+            f"worst ratio = {self.ratio} = e^{self.epsilon_proven!r} "
+            f"(output {self.output}, symbol {self.high_symbol} against {self.low_symbol})"
+        )
+
+
+def verify(mechanism: Any) -> Proof:
+    """Prove or refute ε for the table of integers that `mechanism` samples, in rational arithmetic.
+
+    Takes anything with a `table` and an `epsilon_exact`. No float enters the verdict. Refuses mechanisms without such
+    a table: nothing can be proven about probabilities that floats decide.
+    """
+    table = getattr(mechanism, "table", None)
+    if table is None:
+        raise PrivacyRefused(
+            f"{type(mechanism).__name__} has no table of integers: its outputs are decided by floats, "
+            "whose rounding can reveal the label. Use its discrete counterpart"
+        )
+    claimed: Fraction = mechanism.epsilon_exact
+    ratio, high, low, output = table.worst_ratio()
+    return Proof(
+        epsilon_claimed=claimed,
+        ratio=ratio,
+        epsilon_proven=log_upper(ratio),
+        holds=ratio <= exp_lower(claimed, _PROOF_BITS),
+        high_symbol=high,
+        low_symbol=low,
+        output=output,
+    )
+
+
+def log_upper(ratio: Fraction) -> float:
+    """A float at or just above ln(ratio), for ratio >= 1."""
+    excess = ratio - 1
+    if excess == 0:
+        return 0.0
+    guess = math.log1p(excess) if excess < 1 else math.log(ratio.numerator) - math.log(ratio.denominator)
+    guess *= 1 - 2.0**-50
+    while exp_lower(Fraction(guess), _PROOF_BITS) < ratio:
+        guess = math.nextafter(guess, math.inf)
+    return guess

@@ -1,4 +1,4 @@
-"""Data: loaders for the paper's files, generators where the files cannot be had, and the paper's own figures."""
+"""Loaders for the paper's files, generators where they cannot be had, and the paper's own figures."""
 
 from __future__ import annotations
 

@@ -1,0 +1,140 @@
+"""`labeldp ledger`: make a budget ledger, see what is left, see every release."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from labeldp.budget import decimal_text
+from labeldp.cli.console import out, print_json
+from labeldp.ledger import Dataset, Ledger, Release, dataset_name, exact_budget
+
+app = typer.Typer(
+    name="ledger",
+    no_args_is_help=True,
+    help="Keep privacy budgets: how much ε each dataset may spend, and what was spent.",
+)
+
+LedgerPath = Annotated[Path, typer.Argument(metavar="DB", help="The ledger's file, for instance ledger.db.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; amounts are exact, as text.")]
+
+
+@app.command(
+    epilog="Example: labeldp ledger create ledger.db --dataset sales --budget 3",
+)
+def create(
+    path: LedgerPath,
+    dataset: Annotated[str, typer.Option(metavar="NAME", help="The dataset's name; privatize refers to it.")],
+    budget: Annotated[str, typer.Option(metavar="B", help="The total ε of all its releases, for instance 3 or 0.5.")],
+) -> None:
+    """Enter a dataset and its budget, in a new ledger or in one that exists.
+
+    The budget is the ε that all releases of this dataset may cost together, for ever.
+
+    It cannot be changed afterwards, and no release is ever refunded.
+    """
+    name, amount = dataset_name(dataset), exact_budget(budget)  # before a file is made
+    entered = Ledger.create(path, exist_ok=True).add_dataset(name, amount)
+    budget_line = f"Dataset {entered.name!r} may spend ε = {decimal_text(entered.budget)} in all, kept in {path}."
+    out.print(Text(budget_line), soft_wrap=True)
+    out.print(Text("Charge a release to it with: labeldp privatize … ") + _hint(path, entered.name), soft_wrap=True)
+
+
+@app.command(
+    epilog="Example: labeldp ledger show ledger.db",
+)
+def show(path: LedgerPath, as_json: AsJson = False) -> None:
+    """Show the budget of every dataset, what is spent and what is left."""
+    datasets = Ledger(path).datasets()
+    if as_json:
+        print_json({"datasets": [_dataset_fields(dataset) for dataset in datasets]})
+        return
+    table = Table(title=Text(f"Budgets in {path}"), title_justify="left")
+    table.add_column("dataset", overflow="fold")
+    for heading in ("budget ε", "spent", "remaining", "releases", "not committed"):
+        table.add_column(heading, justify="right", overflow="fold")
+    for dataset in datasets:
+        table.add_row(
+            Text(dataset.name),
+            decimal_text(dataset.budget),
+            decimal_text(dataset.spent),
+            Text(decimal_text(dataset.remaining), style="red" if dataset.remaining == 0 else "green"),
+            str(dataset.releases),
+            str(dataset.uncommitted),
+        )
+    out.print(table)
+    if any(dataset.uncommitted for dataset in datasets):
+        out.print(
+            "Not committed: charged, but its run did not end, or not yet. The same command with the same key file "
+            "and the same input resumes it and costs nothing more.",
+            soft_wrap=True,
+        )
+
+
+@app.command(
+    epilog="Example: labeldp ledger history ledger.db --dataset sales",
+)
+def history(
+    path: LedgerPath,
+    dataset: Annotated[str | None, typer.Option(metavar="NAME", help="Only the releases of this dataset.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List every charged release, oldest first. Ids and digests are cut short; --json has them whole.
+
+    A release is reserved, and charged, before its first label is randomized.
+
+    It is committed once its message is in place; a crash in between leaves it charged.
+    """
+    releases = Ledger(path).history(dataset)
+    if as_json:
+        print_json({"releases": [_release_fields(release) for release in releases]})
+        return
+    if not releases:
+        out.print("No release was charged yet.")
+        return
+    table = Table(title=Text(f"Releases in {path}"), title_justify="left")
+    for heading in ("reserved (UTC)", "dataset", "ε", "state", "release", "mechanism"):
+        table.add_column(heading, justify="right" if heading == "ε" else "left", overflow="fold")
+    for release in releases:
+        table.add_row(
+            f"{release.reserved_at:%Y-%m-%d %H:%M}",
+            Text(release.dataset),
+            decimal_text(release.epsilon),
+            Text(release.state, style="green" if release.state == "committed" else "yellow"),
+            release.id[:8],
+            Text((release.mechanism_digest or "not fixed")[:9]),
+        )
+    out.print(table)
+
+
+def _hint(path: Path, dataset: str) -> str:
+    return f"--ledger {shlex.quote(str(path))} --dataset {shlex.quote(dataset)}"
+
+
+def _dataset_fields(dataset: Dataset) -> dict[str, Any]:
+    return {
+        "name": dataset.name,
+        "budget": decimal_text(dataset.budget),
+        "spent": decimal_text(dataset.spent),
+        "remaining": decimal_text(dataset.remaining),
+        "releases": dataset.releases,
+        "uncommitted": dataset.uncommitted,
+        "created_at": dataset.created_at.isoformat(),
+    }
+
+
+def _release_fields(release: Release) -> dict[str, Any]:
+    return {
+        "id": release.id,
+        "dataset": release.dataset,
+        "epsilon": decimal_text(release.epsilon),
+        "state": release.state,
+        "reserved_at": release.reserved_at.isoformat(),
+        "committed_at": release.committed_at and release.committed_at.isoformat(),
+        "mechanism_digest": release.mechanism_digest,
+    }

@@ -1,0 +1,160 @@
+"""`labeldp ledger` as a user meets it: what is printed, what is refused, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from fractions import Fraction
+
+import pytest
+
+from labeldp import ledger as ledger_module
+from labeldp.cli import main
+from labeldp.ledger import Ledger
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs the `labeldp` script in this process: (exit code, standard output, standard error)."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["labeldp", "ledger", *map(str, arguments)])
+        try:
+            code = main() or 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "ledger.db"
+    Ledger.create(path).add_dataset("sales", budget=3)
+    return path
+
+
+def test_create_makes_a_ledger_and_then_adds_to_it(run, tmp_path):
+    path = tmp_path / "ledger.db"
+    code, output, _ = run("create", path, "--dataset", "sales", "--budget", "3")
+    assert code == 0
+    assert "'sales' may spend ε = 3" in output
+    assert "--dataset sales" in output
+    assert run("create", path, "--dataset", "web visits", "--budget", "0.1")[0] == 0
+    assert {d.name: d.budget for d in Ledger(path).datasets()} == {"sales": 3, "web visits": Fraction(1, 10)}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "budget", "said"),
+    [("sales", "0", "budget"), ("sales", "much", "budget"), ("", "1", "name a dataset")],
+)
+def test_a_refused_create_makes_no_file(run, tmp_path, dataset, budget, said):
+    code, output, errors = run("create", tmp_path / "ledger.db", "--dataset", dataset, "--budget", budget)
+    assert (code, output) == (2, "")
+    assert said in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_create_does_not_raise_a_budget(run, path):
+    code, _, errors = run("create", path, "--dataset", "sales", "--budget", "100")
+    assert code == 2
+    assert "already" in errors
+    assert Ledger(path).remaining("sales") == 3
+
+
+def test_show_prints_every_budget(run, path):
+    ledger = Ledger(path)
+    ledger.add_dataset("[red]visits", budget="1/3")
+    ledger.reserve("sales", 0.5)
+    code, output, _ = run("show", path)
+    assert code == 0
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if line.startswith("│")]
+    assert cells == [["sales", "3", "0.5", "2.5", "1", "1"], ["[red]visits", "1/3", "0", "1/3", "0", "0"]]
+    assert "resumes it" in output
+
+
+def test_show_as_json_is_exact(run, path):
+    Ledger(path).reserve("sales", "0.1")
+    code, output, _ = run("show", path, "--json")
+    assert code == 0
+    (dataset,) = json.loads(output)["datasets"]
+    del dataset["created_at"]
+    assert dataset == {
+        "name": "sales",
+        "budget": "3",
+        "spent": "0.1",
+        "remaining": "2.9",
+        "releases": 1,
+        "uncommitted": 1,
+    }
+
+
+def test_history_lists_releases_of_all_datasets_or_of_one(run, path):
+    assert "No release" in run("history", path)[1]
+    ledger = Ledger(path)
+    ledger.add_dataset("visits", budget=1)
+    first, second = ledger.reserve("sales", 0.5), ledger.reserve("visits", 0.25)
+    ledger.fix(first.id, mechanism_json="{}", mechanism_digest="cd" * 32)
+    ledger.commit(first.id)
+    code, output, _ = run("history", path)
+    assert code == 0
+    for shown in (first.id[:8], second.id[:8], "committed", "reserved", "not fixed", "cdcdcdcd"):
+        assert shown in output
+    output = run("history", path, "--dataset", "visits")[1]
+    assert second.id[:8] in output
+    assert first.id[:8] not in output
+    releases = json.loads(run("history", path, "--json")[1])["releases"]
+    assert [(r["id"], r["epsilon"], r["state"], r["mechanism_digest"]) for r in releases] == [
+        (first.id, "0.5", "committed", "cd" * 32),
+        (second.id, "0.25", "reserved", None),
+    ]
+
+
+def test_an_unknown_dataset_is_suggested(run, path):
+    code, output, errors = run("history", path, "--dataset", "slaes")
+    assert (code, output) == (2, "")
+    assert "Did you mean 'sales'" in errors
+
+
+@pytest.mark.parametrize("command", ["show", "history"])
+def test_a_missing_ledger_says_how_to_make_one(run, tmp_path, command):
+    code, _, errors = run(command, tmp_path / "absent.db")
+    assert code == 2
+    assert "labeldp ledger create" in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_newer_ledger_asks_for_an_upgrade(run, path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    code, _, errors = run("show", path)
+    assert code == 2
+    assert "Upgrade labeldp" in errors
+
+
+def test_a_locked_ledger_exits_with_3_and_says_what_to_do(run, path, monkeypatch):
+    monkeypatch.setattr(ledger_module, "LOCK_TIMEOUT", 0.05)
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        code, _, errors = run("create", path, "--dataset", "new", "--budget", "1")
+    assert code == 3
+    assert "another process" in errors
+    assert "run again" in errors
+    assert len(Ledger(path).datasets()) == 1
+
+
+@pytest.mark.parametrize("command", ["create", "show", "history"])
+def test_help_has_an_example(run, command):
+    code, output, _ = run(command, "--help")
+    assert code == 0
+    assert f"labeldp ledger {command} ledger.db" in output
+
+
+def test_forgetting_the_budget_is_bad_usage(run, tmp_path):
+    code, _, errors = run("create", tmp_path / "ledger.db", "--dataset", "sales")
+    assert code == 2
+    assert "--budget" in errors

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from labeldp.data.calibrated import CRITEO_CLIP, criteo_masses
+from labeldp.data.chunks import CHUNK_ROWS, chunk_generator, chunks
 from labeldp.data.criteo_columns import CRITEO_CATEGORICAL, CRITEO_NUMERIC, CRITEO_SCHEMA
 from labeldp.data.criteo_world import Codes, purchases
 from labeldp.data.dataset import Dataset
@@ -22,7 +23,6 @@ from labeldp.data.hashes import MISSING, identifiers, titles
 from labeldp.data.vocabulary import MIN_COUNT, with_vocabulary
 from labeldp.errors import InvalidInput
 
-CHUNK_ROWS = 65_536
 _LARGEST_SALE = 62_458.773
 
 
@@ -34,19 +34,19 @@ def criteo_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Dataset
     gains from one column rather than another means nothing. Labels of row i do not depend on `n`; features differ
     only in which items are rare.
     """
-    labels, chunks = np.empty(n), list[tuple[Codes, NDArray[np.float64]]]()
-    for chunk, rows in _chunks(n):
+    labels, parts = np.empty(n), list[tuple[Codes, NDArray[np.float64]]]()
+    for chunk, rows in chunks(n):
         start = chunk * CHUNK_ROWS
         score, amount = _amounts(seed, chunk)
         labels[start : start + rows] = np.minimum(amount[:rows], CRITEO_CLIP)
         codes, price = _features(seed, chunk, score)
-        chunks.append(({name: column[:rows] for name, column in codes.items()}, price[:rows]))
+        parts.append(({name: column[:rows] for name, column in codes.items()}, price[:rows]))
     columns: dict[str, pa.Array] = {}
     for name in CRITEO_NUMERIC:
-        parts = [price if name == "product_price" else codes[name] for codes, price in chunks]
-        columns[name] = pa.array(np.concatenate(parts).astype(np.float64))
+        pieces = [price if name == "product_price" else codes[name] for codes, price in parts]
+        columns[name] = pa.array(np.concatenate(pieces).astype(np.float64))
     for name in CRITEO_CATEGORICAL:
-        whole = pa.chunked_array([codes[name] for codes, _ in chunks], pa.int64())
+        whole = pa.chunked_array([codes[name] for codes, _ in parts], pa.int64())
         columns[name] = with_vocabulary(whole, min_count, _renderer(name))
     return Dataset(
         name="criteo-like",
@@ -65,7 +65,7 @@ def criteo_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Dataset
 def criteo_like_labels(n: int, seed: int = 0) -> NDArray[np.float64]:
     """The labels of `criteo_like(n, seed)` alone, without the cost of the features."""
     labels = np.empty(n)
-    for chunk, rows in _chunks(n):
+    for chunk, rows in chunks(n):
         amount = _amounts(seed, chunk)[1][:rows]
         np.minimum(amount, CRITEO_CLIP, out=labels[chunk * CHUNK_ROWS :][:rows])
     return labels
@@ -80,10 +80,10 @@ def criteo_like_batches(
     -1 and price 0, as there. Row i depends on `seed`, `sales` and i alone. With `columns`, only those are made.
     """
     wanted = CRITEO_SCHEMA if columns is None else pa.schema([CRITEO_SCHEMA.field(name) for name in columns])
-    for chunk, rows in _chunks(n):
+    for chunk, rows in chunks(n):
         score, amount = _amounts(seed, chunk)
         arrays: dict[str, pa.Array] = {}
-        sold = _generator(seed, chunk, 2).random(CHUNK_ROWS) < sales
+        sold = chunk_generator(seed, chunk, 2).random(CHUNK_ROWS) < sales
         if set(wanted.names) - {"Sale", "SalesAmountInEuro"}:
             codes, price = _features(seed, chunk, score)
             codes["time_delay_for_conversion"] = np.where(sold, codes["time_delay_for_conversion"], MISSING)
@@ -122,36 +122,22 @@ def write_criteo_like(path: str | PathLike[str], n: int, seed: int = 0, *, sales
         raise InvalidInput(f"cannot write {path.name}: the name should end in .parquet or .tsv")
 
 
-def _chunks(n: int) -> Iterator[tuple[int, int]]:
-    """Number and rows of each chunk. Chunks are always made whole and cut, so that no row depends on `n`."""
-    if n < 1:
-        raise InvalidInput(f"the number of rows should be at least 1, not {n}")
-    for chunk in range(-(-n // CHUNK_ROWS)):
-        yield chunk, min(CHUNK_ROWS, n - chunk * CHUNK_ROWS)
-
-
-def _generator(seed: int, chunk: int, stream: int) -> np.random.Generator:
-    if seed < 0:
-        raise InvalidInput(f"the seed should be a whole number of at least 0, not {seed}")
-    return np.random.Generator(np.random.SFC64(np.random.SeedSequence((seed, chunk, stream))))
-
-
 def _amounts(seed: int, chunk: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Normal scores of a chunk's labels, and the amounts in euros before clipping."""
-    generator = _generator(seed, chunk, 0)
+    generator = chunk_generator(seed, chunk, 0)
     values, masses = criteo_masses()
     rank = generator.random(CHUNK_ROWS)
     value = values[np.searchsorted(np.cumsum(masses)[:-1], rank, side="right")]
     # Spread each euro over the amounts that round to it; 0.499 keeps the fifth decimal from crossing over.
     spread = 0.499 * generator.uniform(-1.0, 1.0, CHUNK_ROWS)
-    amount = np.abs(value + spread)
+    amount: NDArray[np.float64] = np.abs(value + spread)
     tail = CRITEO_CLIP / np.sqrt(1.0 - generator.random(CHUNK_ROWS))
-    amount = np.where(value == CRITEO_CLIP, np.minimum(tail, _LARGEST_SALE), amount)
+    np.copyto(amount, np.minimum(tail, _LARGEST_SALE), where=value == CRITEO_CLIP)
     return ndtri(np.clip(rank, 1e-16, 1 - 1e-16)), np.round(amount, 5)
 
 
 def _features(seed: int, chunk: int, score: NDArray[np.float64]) -> tuple[Codes, NDArray[np.float64]]:
-    return purchases(score, _generator(seed, chunk, 1), chunk * CHUNK_ROWS)
+    return purchases(score, chunk_generator(seed, chunk, 1), chunk * CHUNK_ROWS)
 
 
 def _renderer(name: str) -> Callable[[NDArray[np.int64]], pa.StringArray]:

@@ -20,7 +20,7 @@ def mixed(codes: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
 
 def uniform(codes: NDArray[np.int64], salt: int) -> NDArray[np.float64]:
     """A fixed pseudo-random number in [0, 1) for each code."""
-    return (mixed(codes, salt) >> np.uint64(11)) * 2.0**-53
+    return np.asarray((mixed(codes, salt) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
 def hex_digits(codes: NDArray[np.int64], salt: int) -> NDArray[np.uint8]:

@@ -1,0 +1,81 @@
+"""Step costs for any loss over a finite set of candidate outputs.
+
+A step from output u to the next chosen output v costs `G(v) + c·H(u, v)`: G is the loss of all labels at v, H the loss of
+the labels between them, each at the better of the two. Cumulated losses run away from each output, so that H is a sum of
+two stored numbers and nothing is subtracted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from labeldp.binning._compiled import compiled
+from labeldp.binning._steps import register
+from labeldp.losses.base import FloatArray
+
+Counts = npt.NDArray[np.int64]
+
+
+@compiled
+def outward_sums(losses: FloatArray, masses: FloatArray, split: Counts) -> FloatArray:
+    """For each output, p·ℓ cumulated upwards from the labels just above it and downwards from those at or below it."""
+    m, k = losses.shape
+    sums = np.empty((m, k))
+    for o in range(m):
+        first = split[o]
+        total = 0.0
+        for i in range(first, k):
+            total += masses[i] * losses[o, i]
+            sums[o, i] = total
+        total = 0.0
+        for i in range(first - 1, -1, -1):
+            total += masses[i] * losses[o, i]
+            sums[o, i] = total
+    return sums
+
+
+class CandidateTables(NamedTuple):
+    """Losses and their outward sums (outputs × labels), G, the number of labels at or below each output, c = e^ε − 1."""
+
+    losses: FloatArray
+    sums: FloatArray
+    everything: FloatArray
+    split: Counts
+    c: float
+
+
+@compiled
+def _cost(t: CandidateTables, u: int, v: int) -> float:
+    """The step from node u to node v; node 0 is "no output yet", node m + 1 "no output any more"."""
+    m, k = t.losses.shape
+    low = t.split[u - 1] if u > 0 else 0
+    if v == m + 1:
+        if u == 0:
+            return math.inf
+        return float(t.c * t.sums[u - 1, k - 1]) if low < k else 0.0
+    high = t.split[v - 1]
+    if u == 0:
+        return float(t.everything[v - 1] + (t.c * t.sums[v - 1, 0] if high > 0 else 0.0))
+    first, last = low - 1, high  # the first label that loses less at v than at u, by bisection
+    while last - first > 1:
+        middle = (first + last) >> 1
+        if t.losses[u - 1, middle] > t.losses[v - 1, middle]:
+            last = middle
+        else:
+            first = middle
+    part = t.sums[u - 1, last - 1] if last > low else 0.0
+    if last < high:
+        part += t.sums[v - 1, last]
+    return float(t.everything[v - 1] + t.c * part)
+
+
+@compiled
+def _output(t: CandidateTables, u: int, v: int) -> float:  # noqa: ARG001 - a node is an output, whoever came before
+    return float(v)
+
+
+register(CandidateTables, _cost, _output)

@@ -1,0 +1,130 @@
+"""Interval costs of Huber loss: the zero of an increasing, piecewise linear derivative by bisection, O(log k) each.
+
+The derivative of `Σ weight·ℓ(ŷ, y)` bends at the labels ± δ only. Labels are measured from the prior's median, and prefix sums
+of p, p·y and p·y² in double-double give it, and the cost, at any output.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from labeldp.binning._compiled import compiled, inlined
+from labeldp.binning._double_double import add, product, times, two_sum
+from labeldp.binning._steps import register
+from labeldp.losses.base import FloatArray
+
+Counts = npt.NDArray[np.int64]
+
+_P, _S, _Q, _COLUMNS = 0, 2, 4, 6
+
+
+class ClippedTables(NamedTuple):
+    """Prefix sums, labels, knots with the number of labels within and beyond reach of each, δ and c = e^ε − 1."""
+
+    table: FloatArray
+    points: FloatArray
+    knots: FloatArray
+    below: Counts
+    reach: Counts
+    delta: float
+    c: float
+
+
+@compiled
+def clipped_table(values: FloatArray, masses: FloatArray, anchor: int) -> tuple[FloatArray, FloatArray]:
+    """Prefix sums of the labels measured from point `anchor`, and those labels."""
+    k = values.size
+    table, points = np.zeros((k + 1, _COLUMNS)), np.empty(k)
+    p, p_low, s, s_low, q, q_low = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(k):
+        u, u_low = two_sum(values[i], -values[anchor])
+        p, p_low = add(p, p_low, masses[i], 0.0)
+        high, low = times(u, u_low, masses[i])
+        s, s_low = add(s, s_low, high, low)
+        high, low = product(high, low, u, u_low)
+        q, q_low = add(q, q_low, high, low)
+        table[i + 1] = (p, p_low, s, s_low, q, q_low)
+        points[i] = u
+    return table, points
+
+
+@inlined
+def _share(table: FloatArray, column: int, r: int, i: int) -> float:
+    """A plain difference of two prefix sums."""
+    return float((table[i, column] - table[r, column]) + (table[i, column + 1] - table[r, column + 1]))
+
+
+@compiled
+def _slope(t: ClippedTables, knot: int, r: int, i: int) -> float:
+    """The derivative at a knot of the loss of points r+1 … i."""
+    first = min(max(t.below[knot], r), i)
+    last = min(max(t.reach[knot], r), i)
+    near = _share(t.table, _P, first, last) * t.knots[knot] - _share(t.table, _S, first, last)
+    return float(near + t.delta * (_share(t.table, _P, r, first) - _share(t.table, _P, last, i)))
+
+
+@compiled
+def _derivative(t: ClippedTables, knot: int, r: int, i: int) -> float:
+    return _slope(t, knot, 0, t.points.size) + t.c * _slope(t, knot, r, i)
+
+
+@compiled
+def _output(t: ClippedTables, r: int, i: int) -> float:
+    """The best output for points r+1 … i, measured from the anchor, kept between points r and i + 1."""
+    low, high = -1, t.knots.size - 1  # the derivative is below 0 at `low`, at least 0 at `high`
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if _derivative(t, middle, r, i) >= 0.0:
+            high = middle
+        else:
+            low = middle
+    output = t.knots[high]
+    if low >= 0:
+        before, after = _derivative(t, low, r, i), _derivative(t, high, r, i)
+        output = t.knots[low] + (t.knots[high] - t.knots[low]) * (before / (before - after))
+    if r > 0:
+        output = max(output, t.points[r - 1])
+    if i < t.points.size:
+        output = min(output, t.points[i])
+    return float(output)
+
+
+@compiled
+def _loss(t: ClippedTables, r: int, i: int, output: float) -> float:
+    """The loss of points r+1 … i at an output."""
+    table = t.table
+    first = min(max(int(np.searchsorted(t.points, output - t.delta)), r), i)
+    last = min(max(int(np.searchsorted(t.points, output + t.delta)), first), i)
+    p, p_low = add(table[last, _P], table[last, _P + 1], -table[first, _P], -table[first, _P + 1])
+    s, s_low = add(table[last, _S], table[last, _S + 1], -table[first, _S], -table[first, _S + 1])
+    q, q_low = add(table[last, _Q], table[last, _Q + 1], -table[first, _Q], -table[first, _Q + 1])
+    near, near_low = times(p, p_low, output)
+    near, near_low = add(near, near_low, -2 * s, -2 * s_low)
+    near, near_low = times(near, near_low, output)
+    near, near_low = add(near, near_low, q, q_low)
+    far = _distance(table, r, first, output) - _distance(table, last, i, output)
+    rim = _share(table, _P, r, first) + _share(table, _P, last, i)
+    return float(max(near, 0.0) / 2 + t.delta * (far - t.delta / 2 * rim))
+
+
+@inlined
+def _distance(table: FloatArray, r: int, i: int, output: float) -> float:
+    """Σ p·(output − y) over points r+1 … i."""
+    p, p_low = add(table[i, _P], table[i, _P + 1], -table[r, _P], -table[r, _P + 1])
+    high, low = times(p, p_low, output)
+    high, low = add(high, low, -table[i, _S], -table[i, _S + 1])
+    high, low = add(high, low, table[r, _S], table[r, _S + 1])
+    return float(high + low)
+
+
+@compiled
+def _cost(t: ClippedTables, r: int, i: int) -> float:
+    """The constrained interval cost."""
+    output = _output(t, r, i)
+    return _loss(t, 0, t.points.size, output) + t.c * _loss(t, r, i, output)
+
+
+register(ClippedTables, _cost, _output)

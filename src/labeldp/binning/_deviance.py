@@ -1,0 +1,155 @@
+"""Interval costs of Poisson and gamma deviance: merged summaries from a disjoint sparse table, O(1) each.
+
+Their prefix sums hold y·log y, whose differences lose every digit for labels near 10⁹ that differ by 1. So nothing is ever
+subtracted: a run of points is summarised by (mass, mean, information = Σ p·d(y, mean)), two neighbouring runs merge by
+
+    information = information₁ + information₂ + P₁·d(m₁, m) + P₂·d(m₂, m),
+
+a sum of positive terms, and each interval of points is the merger of two stored runs that meet at a point `middle`
+(level = highest bit in which the interval's ends differ). Means are stored as pairs, measured from point `middle`.
+Memory is 32·k·⌈log₂ k⌉ bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from labeldp.binning._compiled import compiled
+from labeldp.binning._double_double import add, two_sum
+from labeldp.binning._steps import register
+from labeldp.losses.base import FloatArray
+
+Run = tuple[float, float, float, float]
+
+
+@compiled
+def divergence(power: float, difference: float, output: float) -> float:
+    """The unit deviance of an output when the label is `output + difference`, without cancellation."""
+    if output <= 0.0:
+        return 0.0 if difference == 0.0 else math.inf
+    t = difference / output
+    if t <= -1.0:
+        return 2 * output if power == 1.0 else math.inf
+    if abs(t) >= 0.25:
+        log = math.log1p(t)
+        return 2 * output * ((1 + t) * log - t) if power == 1.0 else 2 * (t - log)
+    # log(1 + t) = 2s + tail with s = t/(2 + t), tail = 2s³(1/3 + s²/5 + …), and t − 2s = t·s.
+    s = t / (2 + t)
+    square = s * s
+    total = 0.0
+    for n in range(11, -1, -1):
+        total = total * square + 1 / (2 * n + 3)
+    tail = 2 * s * square * total
+    return 2 * output * (t * s + tail * (1 + t)) if power == 1.0 else 2 * (t * s - tail)
+
+
+@compiled
+def _merge(power: float, reference: float, left: Run, right: Run) -> Run:
+    """Two neighbouring runs as one. The heavier mean moves, so that its digits survive a light far neighbour."""
+    p1, m1, m1_low, information1 = left
+    p2, m2, m2_low, information2 = right
+    if p1 == 0.0:
+        return right
+    if p2 == 0.0:
+        return left
+    p = p1 + p2
+    apart = (m2 - m1) + (m2_low - m1_low)
+    up, down = apart * (p2 / p), apart * (p1 / p)
+    mean, mean_low = add(m1, m1_low, up, 0.0) if p1 >= p2 else add(m2, m2_low, -down, 0.0)
+    output = reference + mean
+    information = information1 + information2
+    if apart > 0.0:
+        information += p1 * divergence(power, -up, output) + p2 * divergence(power, down, output)
+    return p, mean, mean_low, information
+
+
+@compiled
+def deviance_levels(values: FloatArray, masses: FloatArray, power: float) -> FloatArray:
+    """The runs that end or begin at each level's middles."""
+    k = values.size
+    depth = 1
+    while (1 << depth) < k:
+        depth += 1
+    levels = np.zeros((depth, k, 4))
+    for level in range(depth):
+        half = 1 << level
+        for middle in range(half, k, 2 * half):
+            run = (0.0, 0.0, 0.0, 0.0)
+            for i in range(middle - 1, middle - half - 1, -1):
+                offset, offset_low = two_sum(values[i], -values[middle])
+                run = _merge(power, values[middle], (masses[i], offset, offset_low, 0.0), run)
+                levels[level, i] = run
+            run = (0.0, 0.0, 0.0, 0.0)
+            for i in range(middle, min(middle + half, k)):
+                offset, offset_low = two_sum(values[i], -values[middle])
+                run = _merge(power, values[middle], run, (masses[i], offset, offset_low, 0.0))
+                levels[level, i] = run
+    return levels
+
+
+@compiled
+def summary(points: FloatArray, levels: FloatArray, power: float, r: int, i: int) -> Run:
+    """Mass, mean (a pair) and information of points r+1 … i; rows of `points` are (label, mass)."""
+    first, last = r, i - 1
+    if first == last:
+        return points[first, 1], points[first, 0], 0.0, 0.0
+    level, differ = 0, (first ^ last) >> 1
+    while differ:
+        level += 1
+        differ >>= 1
+    middle = points[(last >> level) << level, 0]
+    a, b = levels[level, first], levels[level, last]
+    run = _merge(power, middle, (a[0], a[1], a[2], a[3]), (b[0], b[1], b[2], b[3]))
+    mean, mean_low = two_sum(middle, run[1])
+    mean, mean_low = two_sum(mean, mean_low + run[2])
+    return run[0], mean, mean_low, run[3]
+
+
+class DevianceTables(NamedTuple):
+    """Labels with masses, runs, c = e^ε − 1, the total mass, the prior's information and mean (a pair), the power."""
+
+    points: FloatArray
+    levels: FloatArray
+    c: float
+    w: float
+    information: float
+    mean: float
+    mean_low: float
+    power: float
+
+
+@compiled
+def _placed(t: DevianceTables, run: Run, r: int, i: int) -> tuple[float, float, float]:
+    """The best output between points r and i + 1, and its distances from the prior's mean and from the bin's."""
+    apart = (run[1] - t.mean) + (run[2] - t.mean_low)
+    extra = t.c * run[0]
+    weight = t.w + extra
+    output = run[1] - apart * (t.w / weight) if extra > t.w else t.mean + apart * (extra / weight)
+    bound = output
+    if r > 0:
+        bound = max(bound, t.points[r - 1, 0])
+    if i < t.points.shape[0]:
+        bound = min(bound, t.points[i, 0])
+    if bound != output:
+        return bound, (bound - t.mean) - t.mean_low, (bound - run[1]) - run[2]
+    return output, apart * (extra / weight), -apart * (t.w / weight)
+
+
+@compiled
+def _output(t: DevianceTables, r: int, i: int) -> float:
+    return _placed(t, summary(t.points, t.levels, t.power, r, i), r, i)[0]
+
+
+@compiled
+def _cost(t: DevianceTables, r: int, i: int) -> float:
+    """The constrained interval cost."""
+    run = summary(t.points, t.levels, t.power, r, i)
+    output, from_mean, from_bin = _placed(t, run, r, i)
+    everything = t.information + t.w * divergence(t.power, -from_mean, output)
+    return everything + t.c * (run[3] + run[0] * divergence(t.power, -from_bin, output))
+
+
+register(DevianceTables, _cost, _output)

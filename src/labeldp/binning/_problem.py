@@ -1,0 +1,155 @@
+"""A prior, a loss and c = e^ε − 1 as the tables that the compiled search reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labeldp.binning._candidates import CandidateTables, outward_sums
+from labeldp.binning._clipped import ClippedTables, clipped_table
+from labeldp.binning._deviance import DevianceTables, deviance_levels, summary
+from labeldp.binning._search import Nodes, least_weight_path, path_cost, path_outputs
+from labeldp.binning._squared import SquaredTables, squared_table
+from labeldp.binning._tilted import TiltedTables, tilted_table
+from labeldp.losses import Loss
+from labeldp.losses.base import FloatArray
+from labeldp.losses.structure import ClippedSquare, Deviance, SquaredDistance, Structure, TiltedDistance
+
+MASS_UNIT = 2.0**300
+"""Masses are multiplied by this (exactly), so that 10⁻³⁰⁰ times a small square does not vanish."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Nodes 0 … n and the cost of a step between them; a path from 0 to n is a set of bins."""
+
+    tables: Any
+    n: int
+    first_path: Nodes
+    cost_unit: float
+    to_outputs: Callable[[FloatArray], FloatArray]
+    closing_steps: int = 0
+    """How many of a path's last steps stand for no output."""
+
+    def best_path(self, price: float) -> Nodes:
+        return least_weight_path(self.tables, self.n, price)
+
+    def cost(self, path: Nodes) -> float:
+        return path_cost(self.tables, path)
+
+    def bins(self, path: Nodes) -> int:
+        return path.size - 1 - self.closing_steps
+
+    def outputs(self, path: Nodes) -> FloatArray:
+        return self.to_outputs(path_outputs(self.tables, path[: self.bins(path) + 1]))
+
+
+def interval_problem(values: FloatArray, masses: FloatArray, c: float, structure: Structure) -> Problem:
+    """All real outputs, for a loss with a structure."""
+    match structure:
+        case SquaredDistance():
+            make = _squared if structure.scale == "identity" else _squared_log
+            return make(values, masses, c)
+        case TiltedDistance():
+            return _tilted(values, masses, c, structure)
+        case ClippedSquare():
+            return _clipped(values, masses, c, structure)
+        case Deviance():
+            return _deviance(values, masses, c, structure)
+
+
+def candidate_problem(values: FloatArray, masses: FloatArray, c: float, loss: Loss, candidates: FloatArray) -> Problem:
+    """The given outputs only, for any loss under Assumption 1."""
+    losses = np.ascontiguousarray(loss(candidates[:, None], values[None, :]))
+    split = np.searchsorted(values, candidates, side="right").astype(np.int64)
+    scaled = masses * MASS_UNIT
+    everything = losses @ scaled
+    n = candidates.size + 1
+    return Problem(
+        CandidateTables(losses, outward_sums(losses, scaled, split), everything, split, c),
+        n,
+        np.array([0, int(np.argmin(everything)) + 1, n]),
+        1 / MASS_UNIT,
+        lambda nodes: candidates[nodes.astype(np.int64) - 1],
+        closing_steps=1,
+    )
+
+
+def _squared(points: FloatArray, masses: FloatArray, c: float) -> Problem:
+    scale = _unit(points)
+    table, mean, mean_low = squared_table(points * scale, masses * MASS_UNIT)
+    tables = SquaredTables(table, c, float(table[-1, 0]), float(table[-1, 4]))
+
+    def to_outputs(steps: FloatArray) -> FloatArray:
+        return (mean + (mean_low + steps)) / scale
+
+    return Problem(tables, points.size, np.array([0, points.size]), scale**-2 / MASS_UNIT, to_outputs)
+
+
+def _squared_log(values: FloatArray, masses: FloatArray, c: float) -> Problem:
+    """Squared distance on the scale of log(1 + y), measured from one of the labels.
+
+    Logarithms of large labels that are close differ in their last digits only; differences from a label keep them all.
+    """
+    origin = float(values[_quantile(masses, 0.5)])
+    squared = _squared(np.log1p((values - origin) / (1 + origin)), masses, c)
+
+    def to_outputs(steps: FloatArray) -> FloatArray:
+        return origin + (1 + origin) * np.expm1(squared.to_outputs(steps))
+
+    return Problem(squared.tables, squared.n, squared.first_path, squared.cost_unit, to_outputs)
+
+
+def _tilted(values: FloatArray, masses: FloatArray, c: float, structure: TiltedDistance) -> Problem:
+    under, over = structure.under, structure.over
+    scale = _unit(values)
+    anchor = _quantile(masses, under / (under + over))
+    table = tilted_table(values * scale, masses * MASS_UNIT, anchor, under, over)
+    tables = TiltedTables(table, c, float(table[-1, 0]), under, over)
+
+    def to_outputs(labels: FloatArray) -> FloatArray:
+        return values[labels.astype(np.int64) - 1]
+
+    return Problem(tables, values.size, np.array([0, values.size]), 1 / scale / MASS_UNIT, to_outputs)
+
+
+def _clipped(values: FloatArray, masses: FloatArray, c: float, structure: ClippedSquare) -> Problem:
+    scale = _unit(values)
+    delta = structure.delta * scale
+    anchor = _quantile(masses, 0.5)
+    table, points = clipped_table(values * scale, masses * MASS_UNIT, anchor)
+    knots = np.unique(np.concatenate([points - delta, points + delta]))
+    below = np.searchsorted(points, knots - delta, side="left").astype(np.int64)
+    reach = np.searchsorted(points, knots + delta, side="right").astype(np.int64)
+    tables = ClippedTables(table, points, knots, below, reach, delta, c)
+
+    def to_outputs(steps: FloatArray) -> FloatArray:
+        return float(values[anchor]) + steps / scale
+
+    return Problem(tables, values.size, np.array([0, values.size]), scale**-2 / MASS_UNIT, to_outputs)
+
+
+def _deviance(values: FloatArray, masses: FloatArray, c: float, structure: Deviance) -> Problem:
+    power = float(structure.power)
+    scaled = masses * MASS_UNIT
+    levels = deviance_levels(values, scaled, power)
+    points = np.ascontiguousarray(np.stack([values, scaled], axis=1))
+    w, mean, mean_low, information = summary(points, levels, power, 0, values.size)
+    tables = DevianceTables(points, levels, c, w, information, mean, mean_low, power)
+    return Problem(tables, values.size, np.array([0, values.size]), 1 / MASS_UNIT, lambda outputs: outputs)
+
+
+def _quantile(masses: FloatArray, share: float) -> int:
+    """The number of the first label at which the cumulated mass reaches its share."""
+    total = np.cumsum(masses)
+    return min(int(np.searchsorted(total, share * total[-1])), masses.size - 1)
+
+
+def _unit(points: FloatArray) -> float:
+    """A power of two that brings the range of the points near 1, so that squares neither overflow nor vanish."""
+    extent = float(points[-1] - points[0]) or 1.0
+    return math.ldexp(1.0, -math.frexp(extent)[1])

@@ -1,0 +1,126 @@
+"""The least-weight path over a Monge cost, compiled: a queue of candidate left ends, hand-overs by bisection.
+
+O(n log n) cost evaluations, O(n) memory beside the tables (Galil and Park, "Dynamic programming with convexity, concavity
+and sparsity", 1992). Nodes are 0 … n; a step from r to i costs `step_cost − price`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labeldp.binning._compiled import compiled
+from labeldp.binning._double_double import two_sum
+from labeldp.binning._steps import step_cost, step_output
+from labeldp.losses.base import FloatArray
+
+Nodes = npt.NDArray[np.int64]
+
+
+@compiled
+def least_weight_path(tables: Any, n: int, price: float) -> Nodes:
+    """The nodes of the path from 0 to n of least total `step_cost − price`; older left ends win ties."""
+    best = np.zeros(n + 1)
+    parent = np.zeros(n + 1, dtype=np.int64)
+    ends = np.zeros(n + 1, dtype=np.int64)  # the queue: left ends, and the node from which each is the best
+    since = np.zeros(n + 1, dtype=np.int64)
+    head, tail, guess = 0, 0, 0
+    for j in range(1, n + 1):
+        while head < tail and since[head + 1] <= j:
+            head += 1
+        left = ends[head]
+        best[j] = best[left] + step_cost(tables, left, j) - price
+        parent[j] = left
+        if j == n:
+            break
+        start, known = j + 1, n + 1  # from `known` on j beats everybody
+        while tail >= head:
+            start = max(since[tail], j + 1)
+            if not _wins(tables, best, j, ends[tail], start):
+                break
+            known = start
+            tail -= 1
+        if tail < head:
+            tail = head
+            ends[tail], since[tail] = j, j + 1
+            continue
+        if known > n:
+            if start == n or not _wins(tables, best, j, ends[tail], n):
+                continue
+            known = n
+        guess = _hand_over(tables, best, (j, ends[tail]), (start, known), guess)
+        tail += 1
+        ends[tail], since[tail] = j, guess
+    return _walk_back(parent)
+
+
+@compiled
+def path_cost(tables: Any, path: Nodes) -> float:
+    """The total step cost of a path, with compensated summation."""
+    total, low = 0.0, 0.0
+    for place in range(path.size - 1):
+        total, rest = two_sum(total, step_cost(tables, path[place], path[place + 1]))
+        low += rest
+    return total + low
+
+
+@compiled
+def path_outputs(tables: Any, path: Nodes) -> FloatArray:
+    """The output of each step."""
+    outputs = np.empty(path.size - 1)
+    for place in range(path.size - 1):
+        outputs[place] = step_output(tables, path[place], path[place + 1])
+    return outputs
+
+
+@compiled
+def _wins(tables: Any, best: FloatArray, young: int, old: int, i: int) -> bool:
+    """Whether left end `young` is strictly better than `old` at node i; once true, it stays true for all later nodes."""
+    return bool(best[young] + step_cost(tables, young, i) < best[old] + step_cost(tables, old, i))
+
+
+@compiled
+def _hand_over(tables: Any, best: FloatArray, rivals: tuple[int, int], within: tuple[int, int], guess: int) -> int:
+    """The first node where the younger rival wins, given that it does at the end of `within` and not at its start.
+
+    Neighbouring left ends hand over at neighbouring nodes, so the search gallops away from the last node found.
+    """
+    young, old = rivals
+    low, high = within
+    if low < guess < high:
+        step = 1
+        if _wins(tables, best, young, old, guess):
+            high = guess
+            while high - step > low and _wins(tables, best, young, old, high - step):
+                high -= step
+                step *= 2
+            low = max(low, high - step)
+        else:
+            low = guess
+            while low + step < high and not _wins(tables, best, young, old, low + step):
+                low += step
+                step *= 2
+            high = min(high, low + step)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if _wins(tables, best, young, old, middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@compiled
+def _walk_back(parent: Nodes) -> Nodes:
+    node, count = parent.size - 1, 1
+    while node > 0:
+        node = parent[node]
+        count += 1
+    path = np.empty(count, dtype=np.int64)
+    node = parent.size - 1
+    for place in range(count - 1, -1, -1):
+        path[place] = node
+        node = parent[node]
+    return path

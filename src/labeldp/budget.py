@@ -29,9 +29,7 @@ def exact(epsilon: Epsilon) -> Fraction:
     if value is None:
         raise InvalidInput(f"epsilon must be a positive number, got {epsilon!r}")
     if value <= 0:
-        raise InvalidInput(
-            f"epsilon must be greater than 0, got {epsilon}: at 0 a release may say nothing at all"
-        )
+        raise InvalidInput(f"epsilon must be greater than 0, got {epsilon}: at 0 a release may say nothing at all")
     if value > MAX_EPSILON:
         raise InvalidInput(
             f"epsilon must be at most {MAX_EPSILON}, got {epsilon}: beyond that there is no protection worth the name"
@@ -43,7 +41,7 @@ def _fraction(epsilon: object) -> Fraction | None:
     if isinstance(epsilon, bool):
         return None
     if isinstance(epsilon, Rational):
-        return Fraction(epsilon.numerator, epsilon.denominator)
+        return Fraction(int(epsilon.numerator), int(epsilon.denominator))
     try:
         if isinstance(epsilon, (str, Decimal)):
             return Fraction(epsilon)
@@ -101,17 +99,21 @@ def _exp_bounds(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     one = 1 << work
     scaled = exponent / 2**halvings
     x_low = (scaled.numerator << work) // scaled.denominator
-    x_high = -((-scaled.numerator << work) // scaled.denominator)
+    x_high = _ceil_div(scaled.numerator << work, scaled.denominator)
     low, high = one, one
     term_low, term_high, n = one, one, 0
     while term_high > 1:
         n += 1
         term_low = (term_low * x_low >> work) // n
-        term_high = -((-(-(-(term_high * x_high) >> work))) // n)
+        term_high = _ceil_div(term_high * x_high, n << work)
         low += term_low
         high += term_high
     high += 2  # the tail after the last term is below the last term, itself at most one unit
     for _ in range(halvings):
         low = low * low >> work
-        high = -((-(high * high)) >> work)
+        high = _ceil_div(high * high, one)
     return Fraction(low, one), Fraction(high, one)
+
+
+def _ceil_div(numerator: int, denominator: int) -> int:
+    return -(-numerator // denominator)

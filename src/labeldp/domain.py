@@ -47,11 +47,7 @@ class Domain:
         if not math.isfinite(self.upper - self.lower):
             raise InvalidInput(f"the domain {self.lower:g} to {self.upper:g} is too wide for floating point")
         if self.cells is not None:
-            if (
-                isinstance(self.cells, bool)
-                or int(self.cells) != self.cells
-                or not 2 <= self.cells <= MAX_CELLS
-            ):
+            if isinstance(self.cells, bool) or int(self.cells) != self.cells or not 2 <= self.cells <= MAX_CELLS:
                 raise InvalidInput(f"cells must be a whole number from 2 to 2^32, got {self.cells!r}")
             object.__setattr__(self, "cells", int(self.cells))
             if not self.lower + self.step > self.lower or not self.upper - self.step < self.upper:
@@ -64,9 +60,7 @@ class Domain:
         """Whole numbers from `lower` to `upper`, one cell each: `Domain.integers(0, 52)` for weeks."""
         for name, value in (("lower", lower), ("upper", upper)):
             if isinstance(value, bool) or int(_number(value, name)) != value:
-                raise InvalidInput(
-                    f"the {name} bound of integer labels must be a whole number, got {value!r}"
-                )
+                raise InvalidInput(f"the {name} bound of integer labels must be a whole number, got {value!r}")
         if not lower < upper:
             raise InvalidInput(f"integer labels need lower < upper, got {lower}:{upper}")
         return cls(lower, upper, int(upper) - int(lower) + 1)

@@ -49,9 +49,7 @@ class Prior:
         if points.size == 0:
             raise InvalidInput("a prior needs at least one value")
         if points.shape != weights.shape:
-            raise InvalidInput(
-                f"a prior needs one mass per value, got {points.size} values and {weights.size} masses"
-            )
+            raise InvalidInput(f"a prior needs one mass per value, got {points.size} values and {weights.size} masses")
         if (weights < 0).any():
             raise InvalidInput(
                 f"prior masses must not be negative: mass {int(np.argmax(weights < 0))} is {weights.min():g}"
@@ -66,8 +64,9 @@ class Prior:
         top = weights.max()
         if top <= 0:
             raise InvalidInput("prior masses must not all be zero")
-        weights = weights / top  # first, so that a sum of huge masses cannot overflow
-        weights /= math.fsum(weights)
+        if abs(math.fsum(weights / top) * top - 1) > 1e-12:  # masses that sum to one stay as they are, bit by bit
+            weights /= top  # first, so that a sum of huge masses cannot overflow
+            weights /= math.fsum(weights)
         for array in (points, weights):
             array.flags.writeable = False
         object.__setattr__(self, "values", points)
@@ -100,9 +99,7 @@ class Prior:
                     values.append(float(row["value"]))
                     masses.append(float(row["mass"]))
                 except (TypeError, ValueError) as error:
-                    raise InvalidInput(
-                        f"{path}, line {number}: value and mass must be numbers, got {row}"
-                    ) from error
+                    raise InvalidInput(f"{path}, line {number}: value and mass must be numbers, got {row}") from error
         try:
             return cls(values, masses)
         except InvalidInput as error:
@@ -110,10 +107,7 @@ class Prior:
 
     def to_csv(self, path: str | Path) -> None:
         """Write the columns `value` and `mass`, losslessly."""
-        lines = [
-            f"{value!r},{mass!r}"
-            for value, mass in zip(self.values.tolist(), self.masses.tolist(), strict=True)
-        ]
+        lines = [f"{value!r},{mass!r}" for value, mass in zip(self.values.tolist(), self.masses.tolist(), strict=True)]
         Path(path).write_text("\n".join(["value,mass", *lines, ""]), encoding="utf-8")
 
     @property
@@ -171,9 +165,7 @@ def split_budget(epsilon: Epsilon, cells: int, records: int) -> BudgetSplit:
     if records < 1:
         raise InvalidInput("there are no labels: a private prior needs at least one record")
     if cells > MAX_PRIOR_CELLS:
-        raise InvalidInput(
-            f"a private prior on {cells:,} cells is too large: give at most {MAX_PRIOR_CELLS:,} cells"
-        )
+        raise InvalidInput(f"a private prior on {cells:,} cells is too large: give at most {MAX_PRIOR_CELLS:,} cells")
     most = math.floor(records * total**2)
     if cells > most:
         reach = (

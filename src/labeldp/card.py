@@ -1,0 +1,89 @@
+"""PRIVACY.md: what a message promises, in plain words. It depends on the mechanism and the settings only."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.message import Header
+
+
+def privacy_card(mechanism: FiniteMechanism, header: Header) -> str:
+    """The card's text."""
+    from labeldp import __version__
+
+    prior = mechanism.prior
+    spent = prior.epsilon_exact if prior is not None else Fraction(0)
+    total = spent + mechanism.epsilon_exact
+    proof = mechanism.proof()
+    if spent:
+        split = (
+            f"- {_number(spent)} paid for a noisy histogram of all labels, from which the mechanism was designed;\n"
+            f"- {_number(mechanism.epsilon_exact)} paid for each randomized label."
+        )
+    else:
+        split = "All of it was spent on the randomized labels; the mechanism was designed without looking at them."
+    order = (
+        "**Rows are in the order of the input** (`--keep-order`). If that order followed the labels, it reveals them."
+        if header.keep_order
+        else "Rows are in an order that depends on the ids only."
+    )
+    return f"""# What this message reveals about a label
+
+The labels in `labels.parquet` were randomized before they left their owner. The whole message is **ε-label differentially
+private with ε = {_number(total)}**: whatever anybody computes from it, replacing one person's label by any other valid label
+changes the probability of any outcome by a factor of at most e^ε = {_factor(total)}.
+
+## What is protected
+
+One label of one record, against readers who know everything else: the other labels, all features, the mechanism.
+Neighbouring data sets differ by replacing one label ("replace-one").
+
+ε splits as follows:
+
+{split}
+
+The second step was proven for the very integers that were sampled: no output is more than {float(proof.ratio):.6g} times as likely
+under one label as under another (`labeldp audit` repeats the proof).
+
+## What is not protected
+
+- The features, which are not in this message, and **which records exist**: the ids are here as they are.
+- What can be inferred about a label from features or from general knowledge.
+- **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
+- That the data were valid: the guarantee is over data sets of valid labels, and labels outside the public bounds were moved
+  to the nearest bound.
+
+## How the labels were randomized
+
+Mechanism `{mechanism.kind}` with {mechanism.outputs.size} outputs, digest `{mechanism.digest}`.
+{_randomness(header)}
+{order}
+
+Later batches of new records may be added under the same mechanism; a record keeps the private label it has.
+
+Written by labeldp {__version__}; release `{header.release}`.
+"""
+
+
+def _randomness(header: Header) -> str:
+    kept = (
+        "The key was kept by the owner, to resume this release or to add later batches; it is as sensitive as the labels."
+        if header.keyed
+        else "The key was drawn for this release only and dropped."
+    )
+    return (
+        "Each draw is a function of the record's id and its randomizer input under a secret key (AES-256, key from the operating\n"
+        f"system), so that repeating the job never draws twice. {kept}\n"
+        "The guarantee is therefore computational: it assumes that AES-256 cannot be told from random."
+    )
+
+
+def _number(value: Fraction) -> str:
+    return f"{float(value):.6g}"
+
+
+def _factor(epsilon: Fraction) -> str:
+    import math
+
+    return f"{math.exp(float(epsilon)):.4g}"

@@ -1,0 +1,65 @@
+"""The command line: thin, one file per command, everything behind it importable.
+
+Exit codes: 0 done; 2 bad usage or bad input; 3 the ledger refuses; 1 anything else.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+from labeldp.cli.console import complain, show_warning
+from labeldp.cli.demo import run as demo
+from labeldp.cli.ledger import app as ledger
+from labeldp.errors import LabelDPError
+
+app = typer.Typer(
+    name="labeldp",
+    help="Train regression models when the labels are private.",
+    epilog="Try [bold]labeldp demo[/bold]: the whole story on generated data.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(name="demo")(demo)
+app.add_typer(ledger, name="ledger")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from labeldp import __version__
+
+        typer.echo(f"labeldp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    del version
+
+
+def main() -> None:
+    """What the `labeldp` script runs: errors on standard error, and the exit code that the error names."""
+    warnings.showwarning = show_warning
+    try:
+        app()
+    except LabelDPError as error:
+        complain(str(error))
+        sys.exit(error.exit_code)
+    except OSError as error:
+        complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        complain("stopped")
+        sys.exit(130)
+
+
+__all__ = ["app", "main"]

@@ -1,0 +1,37 @@
+"""The finitely many labels that a designed mechanism tells apart, with their prior masses and their encoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.domain import Domain
+from labeldp.mechanisms.encoders import Encoder, Grid, Thresholds
+
+if TYPE_CHECKING:
+    from labeldp.prior import Prior
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Label i is symbol i of `encoder` and has prior mass `masses[i]`."""
+
+    labels: Floats
+    masses: Floats
+    encoder: Encoder
+    domain: Domain | None
+
+    @classmethod
+    def of(cls, prior: Prior, domain: Domain | tuple[float, float] | None) -> Cells:
+        """The cells of the domain, each with the mass of the prior values nearest to it; else the prior's own values."""
+        if domain is None:
+            values = prior.values
+            return cls(values, prior.masses, Thresholds((values[:-1] + values[1:]) / 2), None)
+        frame = Domain.of(domain)
+        if frame.cells is None:
+            frame = Domain(frame.lower, frame.upper, max(2, prior.values.size))
+        masses = np.bincount(frame.cell(prior.values), prior.masses, minlength=len(frame.grid))
+        return cls(frame.grid, masses, Grid(frame), frame)

@@ -1,0 +1,87 @@
+"""The discrete staircase mechanism (Geng and Viswanath 2014) on a grid, exact in integers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from labeldp.budget import Epsilon, exact
+from labeldp.domain import Domain
+from labeldp.losses import get_loss
+from labeldp.mechanisms.discrete_laplace import window_values
+from labeldp.mechanisms.encoders import Grid
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.sampling import ShiftTable
+from labeldp.sampling.noise import staircase_profile
+
+if TYPE_CHECKING:
+    from labeldp.mechanisms.base import LossLike
+    from labeldp.prior import Prior
+
+
+class DiscreteStaircase(FiniteMechanism):
+    """Adds whole cells of noise whose mass is a staircase: `r` cells at one height, the rest of Δ at e^−ε of it, and on.
+
+    `r` left out minimises the expected loss of the noise itself (for a loss of the distance, such as squared or
+    absolute); `DiscreteStaircase.optimal` minimises the loss of the outputs under a prior. `window` as in
+    `DiscreteLaplace`. Privacy: ε-DP for each label, exact in integers.
+    """
+
+    kind: ClassVar[str] = "discrete-staircase"
+
+    def __init__(
+        self, domain: Domain, epsilon: Epsilon, *, r: int | None = None, loss: LossLike = "squared", window: int = 0
+    ) -> None:
+        budget = exact(epsilon)
+        cells = len(domain.grid)
+        steps = _best_for_noise(cells - 1, float(budget), loss) if r is None else int(r)
+        profile = staircase_profile(cells, float(budget), steps, window=window)
+        super().__init__(
+            encoder=Grid(domain),
+            table=ShiftTable.from_profile(profile, budget, cells=cells, window=window),
+            outputs=window_values(domain, window),
+            epsilon=budget,
+            domain=domain,
+            details={"r": steps, "window": window},
+        )
+
+    @classmethod
+    def optimal(
+        cls, prior: Prior, epsilon: Epsilon, loss: LossLike = "squared", *, domain: Domain, window: int = 0
+    ) -> DiscreteStaircase:
+        """The `r` of least expected loss under `prior`: a scan of at most 33 values, then narrower ones around the best."""
+        costs: dict[int, float] = {}
+
+        def cost(r: int) -> float:
+            if r not in costs:
+                costs[r] = cls(domain, epsilon, r=r, window=window).expected_loss(prior, loss)
+            return costs[r]
+
+        low, high = 1, len(domain.grid) - 1
+        while True:
+            scan = np.unique(np.linspace(low, high, 33).astype(int))
+            best = min((int(r) for r in scan), key=cost)
+            if scan.size == high - low + 1:
+                return cls(domain, epsilon, r=best, window=window)
+            stride = int(np.diff(scan).max())
+            low, high = max(low, best - stride), min(high, best + stride)
+
+
+def _best_for_noise(span: int, epsilon: float, loss: LossLike) -> int:
+    """The argmin over r of E[ℓ(t, 0)], noise t measured in cells, from running sums over enough flights of the stairs."""
+    measure = get_loss(loss)
+    if not measure.valid_outputs.contains(-1.0):
+        measure = get_loss("squared")  # a loss of positive outputs says nothing of signed noise
+    flights = min(math.ceil(40 / epsilon) + 1, max(2, 4_000_000 // span))
+    distance = np.arange(flights * span, dtype=np.float64)
+    cost = (measure(distance, 0.0) + measure(-distance, 0.0)).reshape(flights, span)
+    mass = np.full((flights, span), 2.0)
+    mass[0, 0] = 1.0  # zero has no sign
+    cost[0, 0] /= 2
+    decay = np.exp(-epsilon * np.arange(flights))[:, None]
+    low = math.exp(-epsilon)
+    weighted, weight = (np.cumsum((decay * array).sum(axis=0)) for array in (cost, mass))
+    loss_of = weighted + low * (weighted[-1] - weighted)
+    return int(np.argmin(loss_of / (weight + low * (weight[-1] - weight)))) + 1

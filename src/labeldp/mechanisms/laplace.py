@@ -1,0 +1,77 @@
+"""The continuous Laplace mechanism (Dwork et al. 2006), for comparison only."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.budget import Epsilon
+from labeldp.domain import Domain
+from labeldp.mechanisms.continuous import ContinuousMechanism
+
+
+class Laplace(ContinuousMechanism):
+    """Adds Laplace noise of scale (upper − lower)/ε, then clips into the bounds (the paper's default) or not.
+
+    Comparison only: a float mechanism. Its ε holds for real numbers, not for the floats a computer draws.
+    `DiscreteLaplace` is the exact one.
+    """
+
+    kind: ClassVar[str] = "laplace"
+
+    def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon, *, clip: bool = True) -> None:
+        super().__init__(domain, epsilon, clip=clip)
+
+    @property
+    def scale(self) -> float:
+        """Of the noise."""
+        return self.sensitivity / float(self.epsilon_exact)
+
+    def _sample(self, labels: Floats, generator: np.random.Generator) -> Floats:
+        noisy = labels + generator.laplace(0, self.scale, labels.size)
+        return np.clip(noisy, *self.outputs)
+
+    def _density(self, noise: Floats) -> Floats:
+        return np.exp(-np.abs(noise) / self.scale) / (2 * self.scale)
+
+    def _tail(self, distance: Floats) -> Floats:
+        return np.exp(-distance / self.scale) / 2
+
+    def _breaks(self, reach: float) -> Floats:
+        return np.linspace(0, reach, max(2, math.ceil(reach / self.scale) + 1))
+
+    def _reach(self) -> float:
+        return 60 * self.scale
+
+
+class ContinuousExponential(Laplace):
+    """The exponential mechanism with score −|ŷ − y|: Laplace noise of twice the scale, conditioned on the bounds.
+
+    Comparison only: a float mechanism. `Exponential` is the exact one, on a grid.
+    """
+
+    kind: ClassVar[str] = "continuous-exponential"
+
+    def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
+        super().__init__(domain, epsilon, clip=True)
+
+    @property
+    def scale(self) -> float:
+        """Twice Laplace's: the normalising constant depends on the label and costs as much again."""
+        return 2 * super().scale
+
+    def _parameters(self) -> dict[str, object]:
+        return {}
+
+    def _tail(self, distance: Floats) -> Floats:
+        return np.zeros_like(distance)  # nothing falls outside: the density is conditioned on the bounds
+
+    def _sample(self, labels: Floats, generator: np.random.Generator) -> Floats:
+        below = -np.expm1(-(labels - self.domain.lower) / self.scale) / 2
+        above = -np.expm1(-(self.domain.upper - labels) / self.scale) / 2
+        place = generator.random(labels.size) * (below + above) - below  # signed mass from the label outwards
+        distance = -self.scale * np.log1p(-2 * np.abs(place))
+        return np.asarray(np.clip(labels + np.sign(place) * distance, *self.outputs))

@@ -1,0 +1,119 @@
+"""The continuous staircase mechanism (Geng and Viswanath 2014), for comparison only."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.budget import Epsilon
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
+from labeldp.mechanisms.continuous import ContinuousMechanism
+
+if TYPE_CHECKING:
+    from labeldp.mechanisms.base import LossLike
+    from labeldp.prior import Prior
+
+
+class Staircase(ContinuousMechanism):
+    """Adds noise whose density is a staircase: steps of width γΔ and (1 − γ)Δ in turn, each e^−ε of the one before.
+
+    `gamma` left out minimises the variance of the noise; `Staircase.optimal` minimises the loss of the clipped outputs
+    under a prior. Comparison only: a float mechanism. `DiscreteStaircase` is the exact one.
+    """
+
+    kind: ClassVar[str] = "staircase"
+
+    def __init__(
+        self,
+        domain: Domain | tuple[float, float],
+        epsilon: Epsilon,
+        *,
+        gamma: float | None = None,
+        clip: bool = True,
+    ) -> None:
+        super().__init__(domain, epsilon, clip=clip)
+        self.gamma = _least_variance(float(self.epsilon_exact)) if gamma is None else float(gamma)
+        if not 0 < self.gamma <= 1:
+            raise InvalidInput(f"gamma must lie in (0, 1], got {gamma!r}")
+
+    @classmethod
+    def optimal(
+        cls,
+        prior: Prior,
+        epsilon: Epsilon,
+        loss: LossLike = "squared",
+        *,
+        domain: Domain | tuple[float, float] | None = None,
+    ) -> Staircase:
+        """The γ of least expected loss after clipping: a scan, then a bounded search around the best."""
+        from scipy.optimize import minimize_scalar
+
+        frame = Domain(prior.values[0], prior.values[-1]) if domain is None else Domain.of(domain)
+
+        def cost(gamma: float) -> float:
+            return cls(frame, epsilon, gamma=gamma).expected_loss(prior, loss)
+
+        scan = np.linspace(0.02, 1, 50)
+        best = float(scan[np.argmin([cost(gamma) for gamma in scan])])
+        found = minimize_scalar(cost, bounds=(max(1e-6, best - 0.02), min(1.0, best + 0.02)), method="bounded")
+        return cls(frame, epsilon, gamma=min((best, float(found.x)), key=cost))
+
+    @property
+    def _step(self) -> float:
+        return math.exp(-float(self.epsilon_exact))
+
+    @property
+    def _height(self) -> float:
+        """Of the first step."""
+        step = self._step
+        return -math.expm1(-float(self.epsilon_exact)) / (2 * self.sensitivity * (self.gamma + step * (1 - self.gamma)))
+
+    def _density(self, noise: Floats) -> Floats:
+        period, place = np.divmod(np.abs(noise) / self.sensitivity, 1.0)
+        return self._height * self._step ** (period + (place >= self.gamma))
+
+    def _tail(self, distance: Floats) -> Floats:
+        period, place = np.divmod(distance / self.sensitivity, 1.0)
+        step, gamma = self._step, self.gamma
+        whole = self._height * self.sensitivity * (gamma + step * (1 - gamma))
+        left = np.where(place < gamma, gamma - place + step * (1 - gamma), step * (1 - place))
+        return step**period * (self._height * self.sensitivity * left + whole * step / (1 - step))
+
+    def _breaks(self, reach: float) -> Floats:
+        periods = np.arange(math.ceil(reach / self.sensitivity) + 1)
+        return self.sensitivity * np.sort(np.concatenate([periods, periods + self.gamma]))
+
+    def _reach(self) -> float:
+        return self.sensitivity * math.ceil(45 / float(self.epsilon_exact) + 1)
+
+    def _sample(self, labels: Floats, generator: np.random.Generator) -> Floats:
+        n, step, gamma = labels.size, self._step, self.gamma
+        period = generator.geometric(1 - step, n) - 1
+        inner = generator.random(n) < gamma / (gamma + step * (1 - gamma))
+        place = np.where(inner, gamma * generator.random(n), gamma + (1 - gamma) * generator.random(n))
+        sign = generator.integers(0, 2, n) * 2 - 1
+        return np.clip(labels + sign * self.sensitivity * (period + place), *self.outputs)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"clip": self.clip, "gamma": self.gamma}
+
+
+def _least_variance(epsilon: float) -> float:
+    """The γ that minimises E[noise²]."""
+    from scipy.optimize import minimize_scalar
+
+    return float(minimize_scalar(lambda gamma: noise_variance(gamma, epsilon), bounds=(1e-9, 1), method="bounded").x)
+
+
+def noise_variance(gamma: float, epsilon: float) -> float:
+    """E[noise²] for Δ = 1, from the sums of b^k, k·b^k and k²·b^k."""
+    b = math.exp(-epsilon)
+    c = -math.expm1(-epsilon)
+    s0, s1, s2 = 1 / c, b / c**2, b * (1 + b) / c**3
+    inner = s2 * gamma + s1 * gamma**2 + s0 * gamma**3 / 3
+    outer = s2 * (1 - gamma) + s1 * (1 - gamma**2) + s0 * (1 - gamma**3) / 3
+    return c / (gamma + b * (1 - gamma)) * (inner + b * outer)

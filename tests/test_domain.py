@@ -1,0 +1,137 @@
+"""Bounds and grids come from the user; labels are validated by row."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labeldp import Domain
+from labeldp.arrays import label_array
+from labeldp.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [1, 2.5, 3],
+        (1, 2.5, 3),
+        np.array([1, 2.5, 3]),
+        pd.Series([1, 2.5, 3]),
+        pd.Series([1, 2.5, 3], dtype="Float64"),
+        pl.Series([1.0, 2.5, 3.0]),
+        pa.array([1, 2.5, 3]),
+        pa.chunked_array([[1.0], [2.5, 3.0]]),
+    ],
+    ids=lambda labels: type(labels).__module__.split(".")[0] + "." + type(labels).__name__,
+)
+def test_every_kind_of_series_becomes_the_same_floats(labels):
+    assert label_array(labels).tolist() == [1, 2.5, 3]
+    assert label_array(labels).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ([1, None, 3], "row 1"),
+        ([1.0, math.nan], "row 1"),
+        ([math.inf, 1.0], "row 0"),
+        (pd.Series([1, None, 3], dtype="Int64"), "row 1"),
+        (pl.Series([1, 2, None]), "row 2"),
+        (pa.array([None, 1]), "row 0"),
+        (["a", "b"], "text"),
+        ([1, "x"], "must be numbers"),
+        (pl.Series(["a"]), "must be numbers"),
+        ([True, False], "booleans"),
+        ([[1, 2], [3, 4]], "one-dimensional"),
+        ([[1], [2, 3]], "flat list"),
+        ("123", "got str"),
+        (None, "got NoneType"),
+        (5, "got int"),
+        ([np.nan] * 10, "7 more"),
+    ],
+)
+def test_bad_labels_are_refused_by_row(labels, words):
+    with pytest.raises(InvalidInput, match=words):
+        label_array(labels)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ((1, 1), "below"),
+        ((2, 1), "below"),
+        ((0, math.inf), "finite"),
+        ((math.nan, 1), "finite"),
+        (("a", 1), "finite number"),
+        ((0, None), "number"),
+        ((0, 1, 1), "cells"),
+        ((0, 1, 2.5), "cells"),
+        ((0, 1, 2**33), "cells"),
+        ((1e16, 1e16 + 8, 1000), "finer than floats"),
+        ((-1e308, 1e308), "too wide"),
+    ],
+)
+def test_bad_bounds_are_refused(bounds, words):
+    with pytest.raises(InvalidInput, match=words):
+        Domain(*bounds)
+
+
+def test_a_pair_is_a_domain_and_nothing_is_an_error():
+    assert Domain.of((0, 400)) == Domain(0, 400)
+    with pytest.raises(InvalidInput, match="must be given"):
+        Domain.of(None)
+    with pytest.raises(InvalidInput, match="pair"):
+        Domain.of((1, 2, 3))
+
+
+def test_integer_domains_have_one_cell_each():
+    weeks = Domain.integers(0, 52)
+    assert weeks.cells == 53
+    assert weeks.grid.tolist() == list(range(53))
+    with pytest.raises(InvalidInput, match="whole number"):
+        Domain.integers(0, 2.5)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(2, 5000), st.lists(st.floats(0, 1), min_size=1))
+def test_cell_is_the_nearest_grid_point(lower, width, cells, places):
+    domain = Domain(lower, lower + width, cells)
+    labels = np.clip(lower + np.asarray(places) * width, domain.lower, domain.upper)
+    distance = np.abs(domain.grid[domain.cell(labels)] - labels)
+    assert (distance <= domain.step / 2 * (1 + 1e-6) + 1e-9 * abs(lower)).all()
+
+
+def test_out_of_range_labels_are_clipped_or_refused():
+    domain = Domain(0, 10)
+    assert domain.check([-1, 5, 20]).tolist() == [0, 5, 10]
+    with pytest.raises(InvalidInput, match=r"row 0 \(-1.0\), row 2 \(20.0\) are outside"):
+        domain.check([-1, 5, 20], out_of_range="error")
+    with pytest.raises(InvalidInput, match="out_of_range"):
+        domain.check([-1], out_of_range="ignore")
+
+
+def test_default_cells_grow_with_the_data_and_epsilon_within_limits():
+    domain = Domain(0, 1)
+    sizes = [domain.resolve(n, 1.0).cells for n in (1, 10_000, 50_000, 10**9)]
+    assert sizes == [2, 100, 500, 1001]
+    assert domain.resolve(10_000, 0.5).cells < domain.resolve(10_000, 1.0).cells
+    assert Domain(0, 1, 7).resolve(10**9, 1.0).cells == 7
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "huber(3.0)", "pinball(0.2)"])
+def test_rounding_to_the_grid_costs_at_most_the_stated_error(loss):
+    from labeldp.losses import get_loss
+
+    domain = Domain(0, 100, cells=26)
+    labels = np.linspace(0, 100, 1999)
+    outputs = np.linspace(0, 100, 83)
+    rounded = domain.grid[domain.cell(labels)]
+    measure = get_loss(loss)
+    excess = measure(outputs[None, :], rounded[:, None]) - measure(outputs[None, :], labels[:, None])
+    assert np.abs(excess).max() <= domain.rounding_error(loss) * (1 + 1e-12)

@@ -1,0 +1,110 @@
+"""The two-step randomizer: budget exact, inputs of every kind, and nothing of the labels kept."""
+
+from __future__ import annotations
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp import Domain, KeyedRandomness, LabelRandomizer, Prior
+from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.mechanisms import EXACT
+
+LABELS = np.minimum(np.random.default_rng(0).exponential(90, 20_000), 400)
+
+
+@settings(max_examples=25, deadline=None)
+@given(epsilon=st.one_of(st.floats(0.2, 8), st.decimals("0.2", "8", places=3)), kind=st.sampled_from(sorted(EXACT)))
+def test_prior_and_labels_together_never_cost_more_than_epsilon(epsilon, kind):
+    private = LabelRandomizer(epsilon, Domain(0, 400, 41), mechanism=kind).randomize(LABELS[:3000])
+    assert private.epsilon_exact <= Fraction(str(epsilon))
+    assert private.mechanism.proof().holds
+    assert set(np.unique(private.values())) <= set(private.mechanism.outputs)
+
+
+def test_a_public_prior_costs_nothing():
+    public = Prior([0, 100, 400], [1, 1, 1])
+    private = LabelRandomizer(1, (0, 400), prior=public).randomize(LABELS)
+    assert private.mechanism.epsilon_exact == private.epsilon_exact == 1
+    assert private.mechanism.prior == public
+
+
+def test_fit_gives_the_mechanism_and_spends_only_on_the_prior():
+    mechanism = LabelRandomizer(1, (0, 400)).fit(LABELS)
+    assert mechanism.prior is not None
+    assert mechanism.prior.epsilon_exact + mechanism.epsilon_exact == 1
+    assert 0 < mechanism.prior.epsilon_exact <= Fraction(1, 2)
+
+
+@pytest.mark.parametrize("wrap", [list, np.asarray, pd.Series, pl.Series, pa.array], ids=lambda wrap: wrap.__module__)
+def test_labels_of_every_library_are_accepted(wrap):
+    private = LabelRandomizer(2, (0, 400)).randomize(wrap(LABELS))
+    assert len(private) == LABELS.size
+    assert private.values("debiased").shape == LABELS.shape
+
+
+def test_keyed_randomness_needs_ids_and_repeats():
+    public = Prior([0, 100, 400], [1, 1, 1])
+    randomizer = LabelRandomizer(1, (0, 400), prior=public)
+    keyed = KeyedRandomness(b"k" * 32, b"r" * 16)
+    first, again = (randomizer.randomize(LABELS, np.arange(LABELS.size), keyed).codes for _ in range(2))
+    assert (first == again).all()
+
+
+def test_debiased_values_are_unbiased_for_every_bin():
+    mechanism = LabelRandomizer(1, (0, 400)).fit(LABELS)
+    from labeldp.decode import bin_means, code_values
+
+    matrix = mechanism.table.probabilities()
+    assert matrix @ code_values(mechanism, "debiased") == pytest.approx(bin_means(mechanism), rel=1e-9)
+
+
+def test_values_outside_the_bounds_are_clipped_or_refused():
+    wild = np.append(LABELS, [-5.0, 1e9])
+    assert len(LabelRandomizer(1, (0, 400)).randomize(wild)) == wild.size
+    with pytest.raises(InvalidInput, match="outside"):
+        LabelRandomizer(1, (0, 400), out_of_range="error").randomize(wild)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"epsilon": 0, "domain": (0, 1)}, "greater than 0"),
+        ({"epsilon": 1, "domain": None}, "must be given"),
+        ({"epsilon": 1, "domain": (1, 0)}, "below"),
+        ({"epsilon": 1, "domain": (0, 1), "mechanism": "nonsense"}, "unknown mechanism"),
+    ],
+)
+def test_bad_settings_are_refused_before_any_label_is_read(arguments, words):
+    with pytest.raises(InvalidInput, match=words):
+        LabelRandomizer(**arguments)
+
+
+def test_float_mechanisms_are_refused():
+    with pytest.raises(PrivacyRefused, match="comparison only"):
+        LabelRandomizer(1, (0, 1), mechanism="laplace")
+
+
+@pytest.mark.parametrize("labels", [[], [1.0, None], ["a"], [[1.0]]])
+def test_bad_labels_are_refused(labels):
+    with pytest.raises(InvalidInput):
+        LabelRandomizer(1, (0, 400)).randomize(labels)
+
+
+def test_too_many_cells_say_what_to_change():
+    with pytest.raises(InvalidInput, match="at most 100 cells"):
+        LabelRandomizer(0.1, Domain(0, 400, 401)).randomize(LABELS[:10_000])
+
+
+def test_private_labels_hold_no_raw_label():
+    secret = 123.456789
+    private = LabelRandomizer(1, (0, 400)).randomize(np.full(5000, secret))
+    stored = pickle.dumps(private)
+    assert np.float64(secret).tobytes() not in stored

@@ -42,13 +42,13 @@ def rand_hie() -> Dataset:
     The few missing numbers (years of schooling) are replaced by the column's median.
     """
     frame = _frame("sampleSelection", "RandHIE")
-    numeric = ("logc", "lpi", "fmde", "linc", "lfam", "xage", "educdec", "physlm", "disea", "mhi")
+    numeric = ("logc", "lpi", "fmde", "linc", "lfam", "xage", "educdec", "physlm", "disea", "mhi", "black")
     return _dataset(
         frame,
         name="rand-hie",
         label="mdvis",
         numeric=numeric,
-        categorical=("plan", "site", "year", "female", "black", "child", "fchild", "hlthg", "hlthf", "hlthp"),
+        categorical=("plan", "site", "year", "female", "child", "fchild", "hlthg", "hlthf", "hlthp"),
         upper=77.0,
         description=f"genuine records of the RAND Health Insurance Experiment, {len(frame):,} person-years",
     )

@@ -56,26 +56,25 @@ def keyed_blake2b_96(
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _hash_all(content: Any, ends: Any, key_block: Any, initial: Any, high: Any, low: Any) -> None:  # noqa: PLR0917
     message = np.empty(16, dtype=np.uint64)
-    mixed = np.empty(16, dtype=np.uint64)
     keyed = initial.copy()
     _load(key_block, 0, 128, message)
-    _compress(keyed, message, mixed, np.uint64(128), False)
+    _compress(keyed, message, np.uint64(128), False)
     state = np.empty(8, dtype=np.uint64)
     for i in range(high.size):
         start, length = ends[i], ends[i + 1] - ends[i]
         if length == 0:  # the key block is then the last one
             state[:] = initial
             _load(key_block, 0, 128, message)
-            _compress(state, message, mixed, np.uint64(128), True)
+            _compress(state, message, np.uint64(128), True)
         else:
             state[:] = keyed
             done = 0
             while length - done > 128:
                 _load(content, start + done, 128, message)
                 done += 128
-                _compress(state, message, mixed, np.uint64(128 + done), False)
+                _compress(state, message, np.uint64(128 + done), False)
             _load(content, start + done, length - done, message)
-            _compress(state, message, mixed, np.uint64(128 + length), True)
+            _compress(state, message, np.uint64(128 + length), True)
         low[i] = state[0]
         high[i] = np.uint32(state[1] & np.uint64(0xFFFFFFFF))
 
@@ -88,39 +87,47 @@ def _load(content: Any, start: Any, length: Any, message: Any) -> None:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _compress(state: Any, message: Any, v: Any, count: Any, last: bool) -> None:
-    for i in range(8):
-        v[i] = state[i]
-        v[i + 8] = _IV[i]
-    v[12] ^= count
+def _compress(state: Any, message: Any, count: Any, last: bool) -> None:
+    """The sixteen words are kept in names, not in an array, so that they stay in registers."""
+    a0, a1, a2, a3 = state[0], state[1], state[2], state[3]
+    b0, b1, b2, b3 = state[4], state[5], state[6], state[7]
+    c0, c1, c2, c3 = _IV[0], _IV[1], _IV[2], _IV[3]
+    d0, d1, d2, d3 = _IV[4] ^ count, _IV[5], _IV[6], _IV[7]
     if last:
-        v[14] = ~v[14]
+        d2 = ~d2
     for number in range(12):
         s = _SIGMA[number % 10]
-        _mix(v, 0, 4, 8, 12, message[s[0]], message[s[1]])
-        _mix(v, 1, 5, 9, 13, message[s[2]], message[s[3]])
-        _mix(v, 2, 6, 10, 14, message[s[4]], message[s[5]])
-        _mix(v, 3, 7, 11, 15, message[s[6]], message[s[7]])
-        _mix(v, 0, 5, 10, 15, message[s[8]], message[s[9]])
-        _mix(v, 1, 6, 11, 12, message[s[10]], message[s[11]])
-        _mix(v, 2, 7, 8, 13, message[s[12]], message[s[13]])
-        _mix(v, 3, 4, 9, 14, message[s[14]], message[s[15]])
-    for i in range(8):
-        state[i] ^= v[i] ^ v[i + 8]
+        a0, b0, c0, d0 = _mix(a0, b0, c0, d0, message[s[0]], message[s[1]])
+        a1, b1, c1, d1 = _mix(a1, b1, c1, d1, message[s[2]], message[s[3]])
+        a2, b2, c2, d2 = _mix(a2, b2, c2, d2, message[s[4]], message[s[5]])
+        a3, b3, c3, d3 = _mix(a3, b3, c3, d3, message[s[6]], message[s[7]])
+        a0, b1, c2, d3 = _mix(a0, b1, c2, d3, message[s[8]], message[s[9]])
+        a1, b2, c3, d0 = _mix(a1, b2, c3, d0, message[s[10]], message[s[11]])
+        a2, b3, c0, d1 = _mix(a2, b3, c0, d1, message[s[12]], message[s[13]])
+        a3, b0, c1, d2 = _mix(a3, b0, c1, d2, message[s[14]], message[s[15]])
+    state[0] ^= a0 ^ c0
+    state[1] ^= a1 ^ c1
+    state[2] ^= a2 ^ c2
+    state[3] ^= a3 ^ c3
+    state[4] ^= b0 ^ d0
+    state[5] ^= b1 ^ d1
+    state[6] ^= b2 ^ d2
+    state[7] ^= b3 ^ d3
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
-def _mix(v: Any, a: int, b: int, c: int, d: int, x: Any, y: Any) -> None:  # noqa: PLR0917
-    v[a] = v[a] + v[b] + x
-    v[d] = _rotate(v[d] ^ v[a], np.uint64(32))
-    v[c] = v[c] + v[d]
-    v[b] = _rotate(v[b] ^ v[c], np.uint64(24))
-    v[a] = v[a] + v[b] + y
-    v[d] = _rotate(v[d] ^ v[a], np.uint64(16))
-    v[c] = v[c] + v[d]
-    v[b] = _rotate(v[b] ^ v[c], np.uint64(63))
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _mix(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:  # noqa: PLR0917
+    a = a + b + x
+    d = _rotate(d ^ a, np.uint64(32))
+    c += d
+    b = _rotate(b ^ c, np.uint64(24))
+    a = a + b + y
+    d = _rotate(d ^ a, np.uint64(16))
+    c += d
+    b = _rotate(b ^ c, np.uint64(63))
+    return a, b, c, d
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _rotate(word: Any, bits: Any) -> Any:
     return (word >> bits) | (word << (np.uint64(64) - bits))

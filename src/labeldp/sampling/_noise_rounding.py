@@ -31,7 +31,7 @@ def rounded_noise(masses: ArrayLike, epsilon: Fraction, *, cells: int, window: i
         missing = TOTAL - (2 * exact_sum(weights) - int(weights[0]))
         if missing >= 0:
             break
-        peak -= (2 * profile.size - 2 * missing) / (2 * mass)
+        peak -= max((profile.size - missing) / mass, peak * 2.0**-52)
         if peak * profile[0] < 1:
             raise _too_coarse(epsilon, cells)
     else:
@@ -44,7 +44,7 @@ def rounded_noise(masses: ArrayLike, epsilon: Fraction, *, cells: int, window: i
         raise PrivacyRefused(
             f"no {decimal_text(epsilon)}-DP noise in 64 bits comes near this profile (total variation "
             f"{distance:.2g}): the profile itself is not {decimal_text(epsilon)}-DP on {cells:,} cells, "
-            "or there are too many cells for so small an epsilon"
+            "or epsilon is too small for so many: use fewer cells or a larger epsilon"
         )
     return weights
 
@@ -74,6 +74,8 @@ def _raised(targets: NDArray[np.float64], epsilon: Fraction, *, span: int, windo
         # four roundings of at most 2^-53 each are outweighed by 2^-50, so this is never below the exact quotient
         lifted = np.ceil(earlier / float(bound) * (1 + 2.0**-50)).astype(np.uint64)
         np.maximum(weights[start:stop], lifted, out=weights[start:stop])
+        # the exact quotients do not increase either, so lowering a weight to the one before it stays above them
+        np.minimum.accumulate(weights[start - 1 : stop], out=weights[start - 1 : stop])
     body = exact_sum(weights[window:reach])
     tail = math.ceil(body / (bound - 1))
     weights[-1] = min(max(int(weights[-1]), tail), TOTAL // 2)

@@ -95,8 +95,10 @@ def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
         raise InvalidInput(f"{_WANTED}: {error}") from error
     except OverflowError as error:
         raise InvalidInput("integer ids must fit into 64 bits: give larger ones as text") from error
+    if len(native) == 0:
+        return
     if native.null_count:
-        row = int(np.flatnonzero(native.is_null().to_numpy(zero_copy_only=False))[0]) if len(native) else 0
+        row = int(np.flatnonzero(native.is_null().to_numpy(zero_copy_only=False))[0])
         raise InvalidInput(f"ids must not be null: row {row} has none")
     yield from native.chunks if isinstance(native, pa.ChunkedArray) else [native]
 

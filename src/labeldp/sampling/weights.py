@@ -25,6 +25,7 @@ from labeldp.sampling.table import (
     chosen_symbols,
     exact_sum,
     frozen_words,
+    integer_from_json,
     words_from_json,
 )
 
@@ -92,6 +93,12 @@ class WeightTable(TableBase):
         end = int(self._starts[symbol, code + 1]) if code + 1 < self.outputs else TOTAL
         return end - start
 
+    def weights(self) -> list[list[int]]:
+        if self.outputs == 1:
+            return [[TOTAL]] * self.inputs
+        rows: list[list[int]] = self._words(np.arange(self.inputs)).tolist()
+        return rows
+
     def worst_ratio(self) -> WorstRatio:
         """O(inputs · outputs): the largest and smallest weight of each column, compared by 128-bit products."""
         if self.outputs == 1 or self.inputs == 1:
@@ -121,9 +128,7 @@ class WeightTable(TableBase):
         if any(len(row) != len(rows[0]) for row in rows):
             raise InvalidInput("the rows of weights differ in length")
         if len(rows[0]) == 1:
-            if any(row != [str(TOTAL)] for row in rows):
-                raise InvalidInput("the only weight of a row must be 2^64")
-            return cls([[TOTAL]] * len(rows))
+            return cls([[integer_from_json(row[0], "a weight")] for row in rows])
         return cls(np.stack([words_from_json(row, "a weight", least=1) for row in rows]))
 
     def __repr__(self) -> str:
@@ -134,18 +139,22 @@ class WeightTable(TableBase):
         starts = self._starts[rows]
         words = np.empty_like(starts)
         np.subtract(starts[:, 1:], starts[:, :-1], out=words[:, :-1])
-        np.negative(starts[:, -1], out=words[:, -1])  # 2^64 − start, modulo 2^64
+        words[:, -1] = np.uint64(0) - starts[:, -1]  # 2^64 − start; np.negative into a strided column goes wrong
         return words
 
 
 def _checked_weights(weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> Words:
     """The weights as words, every row summing to 2^64. A single column is returned as zeros, 2^64 wrapped around."""
-    shape = np.shape(weights)
+    try:
+        shape = np.shape(weights)
+    except ValueError as error:
+        raise InvalidInput("the rows of weights differ in length") from error
     if len(shape) != 2 or 0 in shape:
         raise InvalidInput(f"weights must be a matrix with at least one row and one column, got shape {shape}")
     check_entries(*shape)
     if shape[1] == 1:
-        if any(int(row[0]) != TOTAL for row in weights) and not isinstance(weights, np.ndarray):
+        full = 0 if isinstance(weights, np.ndarray) and weights.dtype == np.uint64 else TOTAL
+        if any(int(row[0]) != full for row in weights):
             raise InvalidInput("the only weight of a row must be 2^64")
         return np.zeros(shape, dtype=np.uint64)
     if not isinstance(weights, np.ndarray) or weights.dtype != np.uint64:

@@ -48,6 +48,15 @@ class Table:
             return cls(frame, [str(name) for name in names], frame.shape[0])
         return cls._of_array(features)
 
+    @staticmethod
+    def is_frame(features: Any) -> bool:
+        """Whether these features are a table with named columns, not an array or a list."""
+        import narwhals.stable.v2 as nw
+
+        if isinstance(features, (Table, pa.RecordBatch)):
+            return True
+        return isinstance(nw.from_native(features, pass_through=True), (nw.DataFrame, nw.LazyFrame))
+
     @classmethod
     def _of_array(cls, features: Any) -> Table:
         array = np.asarray(features)

@@ -35,8 +35,9 @@ class Problem:
     closing_steps: int = 0
     """How many of a path's last steps stand for no output."""
 
-    def best_path(self, price: float) -> Nodes:
-        return least_weight_path(self.tables, self.n, price)
+    def best_path(self, price: float, stride: int = 1) -> Nodes:
+        """The path of least total cost less `price` per step, over every node or every stride-th one."""
+        return least_weight_path(self.tables, np.append(np.arange(0, self.n, stride), self.n), price)
 
     def cost(self, path: Nodes) -> float:
         return path_cost(self.tables, path)

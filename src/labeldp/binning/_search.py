@@ -1,7 +1,7 @@
 """The least-weight path over a Monge cost, compiled: a queue of candidate left ends, hand-overs by bisection.
 
 O(n log n) cost evaluations, O(n) memory beside the tables (Galil and Park, "Dynamic programming with convexity, concavity
-and sparsity", 1992). Nodes are 0 … n; a step from r to i costs `step_cost − price`.
+and sparsity", 1992). A step from node r to node i costs `step_cost − price`.
 """
 
 from __future__ import annotations
@@ -20,25 +20,29 @@ Nodes = npt.NDArray[np.int64]
 
 
 @compiled
-def least_weight_path(tables: Any, n: int, price: float) -> Nodes:
-    """The nodes of the path from 0 to n of least total `step_cost − price`; older left ends win ties."""
+def least_weight_path(tables: Any, nodes: Nodes, price: float) -> Nodes:
+    """The path of least total `step_cost − price` from the first to the last of `nodes` over the others, as nodes.
+
+    Older left ends win ties.
+    """
+    n = nodes.size - 1
     best = np.zeros(n + 1)
     parent = np.zeros(n + 1, dtype=np.int64)
-    ends = np.zeros(n + 1, dtype=np.int64)  # the queue: left ends, and the node from which each is the best
+    ends = np.zeros(n + 1, dtype=np.int64)  # the queue: left ends, and the place from which each is the best
     since = np.zeros(n + 1, dtype=np.int64)
     head, tail, guess = 0, 0, 0
     for j in range(1, n + 1):
         while head < tail and since[head + 1] <= j:
             head += 1
         left = ends[head]
-        best[j] = best[left] + step_cost(tables, left, j) - price
+        best[j] = best[left] + step_cost(tables, nodes[left], nodes[j]) - price
         parent[j] = left
         if j == n:
             break
         start, known = j + 1, n + 1  # from `known` on j beats everybody
         while tail >= head:
             start = max(since[tail], j + 1)
-            if not _wins(tables, best, j, ends[tail], start):
+            if not _wins(tables, nodes, best, (j, ends[tail]), start):
                 break
             known = start
             tail -= 1
@@ -47,13 +51,13 @@ def least_weight_path(tables: Any, n: int, price: float) -> Nodes:
             ends[tail], since[tail] = j, j + 1
             continue
         if known > n:
-            if start == n or not _wins(tables, best, j, ends[tail], n):
+            if start == n or not _wins(tables, nodes, best, (j, ends[tail]), n):
                 continue
             known = n
-        guess = _hand_over(tables, best, (j, ends[tail]), (start, known), guess)
+        guess = _hand_over(tables, nodes, best, (j, ends[tail]), (start, known, guess))
         tail += 1
         ends[tail], since[tail] = j, guess
-    return _walk_back(parent)
+    return nodes[_walk_back(parent)]
 
 
 @compiled
@@ -76,36 +80,39 @@ def path_outputs(tables: Any, path: Nodes) -> FloatArray:
 
 
 @compiled
-def _wins(tables: Any, best: FloatArray, young: int, old: int, i: int) -> bool:
-    """Whether left end `young` is strictly better than `old` at node i; once true, it stays true for all later nodes."""
-    return bool(best[young] + step_cost(tables, young, i) < best[old] + step_cost(tables, old, i))
+def _wins(tables: Any, nodes: Nodes, best: FloatArray, rivals: tuple[int, int], i: int) -> bool:
+    """Whether the first rival, a later left end, is strictly better at place i; if so it is at all later places too."""
+    young, old = rivals
+    with_young = best[young] + step_cost(tables, nodes[young], nodes[i])
+    return bool(with_young < best[old] + step_cost(tables, nodes[old], nodes[i]))
 
 
 @compiled
-def _hand_over(tables: Any, best: FloatArray, rivals: tuple[int, int], within: tuple[int, int], guess: int) -> int:
-    """The first node where the younger rival wins, given that it does at the end of `within` and not at its start.
+def _hand_over(
+    tables: Any, nodes: Nodes, best: FloatArray, rivals: tuple[int, int], within: tuple[int, int, int]
+) -> int:
+    """The first place where the younger rival wins: `within` says where it does not, where it does, and a guess.
 
-    Neighbouring left ends hand over at neighbouring nodes, so the search gallops away from the last node found.
+    Neighbouring left ends hand over at neighbouring places, so the search gallops away from the last one found.
     """
-    young, old = rivals
-    low, high = within
+    low, high, guess = within
     if low < guess < high:
         step = 1
-        if _wins(tables, best, young, old, guess):
+        if _wins(tables, nodes, best, rivals, guess):
             high = guess
-            while high - step > low and _wins(tables, best, young, old, high - step):
+            while high - step > low and _wins(tables, nodes, best, rivals, high - step):
                 high -= step
                 step *= 2
             low = max(low, high - step)
         else:
             low = guess
-            while low + step < high and not _wins(tables, best, young, old, low + step):
+            while low + step < high and not _wins(tables, nodes, best, rivals, low + step):
                 low += step
                 step *= 2
             high = min(high, low + step)
     while high - low > 1:
         middle = (low + high) >> 1
-        if _wins(tables, best, young, old, middle):
+        if _wins(tables, nodes, best, rivals, middle):
             high = middle
         else:
             low = middle

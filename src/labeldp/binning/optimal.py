@@ -24,6 +24,7 @@ TABLE_LIMIT = 20_000_000
 _GRID = 1000
 _DIRECT = 20_000_000
 _STEPS = 200
+_SAMPLE = 4000
 
 
 class HasPrior(Protocol):
@@ -110,16 +111,22 @@ def _default_candidates(values: FloatArray) -> FloatArray:
 
 
 def _least_ratio(problem: Problem, e: float) -> tuple[npt.NDArray[np.int64], float]:
-    """Dinkelbach: price each output at the best ratio so far, find the best path, until the ratio no longer falls."""
+    """Dinkelbach: price each output at the best ratio so far, find the best path, until the ratio no longer falls.
+
+    A sample of the nodes finds a good ratio at little cost, so that all of them usually need two rounds.
+    """
     path = problem.first_path
     cost = problem.cost(path)
-    for _ in range(_STEPS):
-        ratio = cost / (e + problem.bins(path) - 1)
-        new_path = problem.best_path(ratio)
-        new_cost = problem.cost(new_path)
-        if not new_cost / (e + problem.bins(new_path) - 1) < ratio:
+    for stride in (max(problem.n // _SAMPLE, 1), 1):
+        for _ in range(_STEPS):
+            ratio = cost / (e + problem.bins(path) - 1)
+            new_path = problem.best_path(ratio, stride)
+            new_cost = problem.cost(new_path)
+            if not new_cost / (e + problem.bins(new_path) - 1) < ratio:
+                break
+            path, cost = new_path, new_cost
+        if stride == 1:
             break
-        path, cost = new_path, new_cost
     return path, cost
 
 

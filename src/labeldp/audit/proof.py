@@ -1,4 +1,4 @@
-"""Is it really ε? An exact proof for the integer tables that are sampled."""
+"""The exact proof: the worst ratio of the integers that are sampled, against e^ε."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput
@@ -101,11 +101,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Learn vocabularies, scales and the network from training rows; rows of weight 0 are left out."""
         settings = self._settings()
         table, targets = self._read(X, y)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, targets, dtype=np.float64, ensure_non_negative=True)
-            if not weights.any():
-                raise InvalidInput("every sample weight is zero: there is nothing to train on")
+        weights = None if sample_weight is None else _checked_weights(sample_weight, len(targets))
         if self.loss == "poisson" and (targets.min() < 0 or not targets.any()):
             raise InvalidInput(
                 "Poisson loss needs targets of 0 or more, with one above 0 at least: "
@@ -247,6 +243,17 @@ class _Watch:
         if lowest == len(self._validation) - 1:
             self.best = network
         return len(self._validation) - 1 - lowest >= self._patience
+
+
+def _checked_weights(sample_weight: Any, rows: int) -> Floats:
+    weights = label_array(sample_weight, "sample_weight")
+    if len(weights) != rows:
+        raise InvalidInput(f"sample_weight has {len(weights):,} entries for {rows:,} rows")
+    if weights.min() < 0:
+        raise InvalidInput(f"sample weights must be 0 or more, the least is {weights.min():g}")
+    if not weights.any():
+        raise InvalidInput("every sample weight is zero: there is nothing to train on")
+    return weights
 
 
 def _training() -> Any:

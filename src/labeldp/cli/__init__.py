@@ -14,6 +14,7 @@ import typer
 from labeldp.cli.console import complain, show_warning
 from labeldp.cli.demo import run as demo
 from labeldp.cli.ledger import app as ledger
+from labeldp.cli.privatize import apply, privatize
 from labeldp.errors import LabelDPError
 
 app = typer.Typer(
@@ -25,6 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command(name="privatize")(privatize)
+app.command(name="apply")(apply)
 app.command(name="demo")(demo)
 app.add_typer(ledger, name="ledger")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from labeldp.errors import InvalidInput
 
 BATCH_ROWS = 1 << 19
 TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
 IPC_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 _DAMAGED = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError, OSError, EOFError)
 
@@ -47,7 +48,7 @@ class LabelSource:
         first = 0
         for file in self.files():
             try:
-                for batch in self._read(file):
+                for batch in self.read_columns(file):
                     if batch.num_rows:
                         yield self._checked(batch, first, file)
                         first += batch.num_rows
@@ -74,15 +75,16 @@ class LabelSource:
         """How the id column is called in the message."""
         return self.id_column or "row"
 
-    def _read(self, file: Path) -> Iterator[pa.RecordBatch]:
-        wanted = [self.label_column] + ([self.id_column] if self.id_column is not None else [])
+    def read_columns(self, file: Path) -> Iterator[pa.RecordBatch]:
+        """The label and id columns of one file, unchecked."""
+        wanted = list(dict.fromkeys([self.label_column, self.id_column or self.label_column]))
         suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
         suffix = suffixes[-1] if suffixes else ""
         if suffix in TEXT_SUFFIXES:
             return self._read_text(file, TEXT_SUFFIXES[suffix], wanted)
         if suffix in IPC_SUFFIXES:
             return self._read_ipc(file, wanted)
-        if suffix in (".parquet", ".pq", ".parq") or _magic(file) == b"PAR1":
+        if suffix in PARQUET_SUFFIXES or _magic(file) == b"PAR1":
             return self._read_parquet(file, wanted)
         raise InvalidInput(
             f"cannot tell what {file} is: name it .parquet, .csv, .tsv (these also with .gz), .arrow or .feather"
@@ -116,7 +118,7 @@ class LabelSource:
 
         names = self._text_header(file, delimiter)
         self._require(wanted, names, file)
-        types: dict[str, pa.DataType] = {self.label_column: pa.float64()}
+        types: dict[str, pa.DataType] = {} if self.label_column == self.id_column else {self.label_column: pa.float64()}
         if self.id_column is not None and self.id_type is not None:
             types[self.id_column] = pa.int64() if self.id_type == "int" else pa.string()
         reader = csv.open_csv(
@@ -173,6 +175,19 @@ class LabelSource:
             if self.id_type is not None and self.id_type != id_kind(ids.type):
                 ids = _as_type(ids, self.id_type, self.id_column, file)
         return LabelBatch(ids, labels, first)
+
+
+def count_rows(source: LabelSource) -> int:
+    """How many records there are, without looking at a label: from Parquet's metadata, or by reading ids or lines."""
+    import pyarrow.parquet as pq
+
+    if all(file.suffix.lower() in PARQUET_SUFFIXES for file in source.files()):
+        try:
+            return sum(int(pq.read_metadata(file).num_rows) for file in source.files())
+        except _DAMAGED as error:
+            raise InvalidInput(f"cannot read {source.path}: {_first_line(error)}") from error
+    blind = replace(source, label_column=source.id_column) if source.id_column is not None else source
+    return sum(batch.num_rows for file in source.files() for batch in blind.read_columns(file))
 
 
 def id_kind(kind: pa.DataType) -> str:

@@ -1,0 +1,40 @@
+"""Progress bars with rows per second, on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from labeldp.cli.console import err
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if not speed else f"{speed / 1e6:.2f} M rows/s" if speed >= 1e5 else f"{speed:,.0f} rows/s")
+
+
+@contextmanager
+def phases(*, quiet: bool = False) -> Iterator[Callable[[str, int | None], Callable[[int], None] | None]]:
+    """A function that begins a phase and gives the callback to report its rows to."""
+    if quiet:
+        yield lambda name, rows: None  # noqa: ARG005
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        TextColumn("{task.completed:>13,.0f}"),
+        _Rate(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=not err.is_terminal) as progress:
+
+        def begin(name: str, rows: int | None) -> Callable[[int], None]:
+            task = progress.add_task(name, total=rows)
+            return lambda done: progress.advance(task, done)
+
+        yield begin

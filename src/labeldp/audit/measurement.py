@@ -176,18 +176,20 @@ def _most_telling(counts: NDArray[np.int64], size: int, trial: float, error: flo
     that raises the promise. This only chooses; being wrong costs power, not validity.
     """
     rates = _rate(counts, size)
-    width = _quantile(error)
+
+    def promise(high: Any, low: Any) -> Any:
+        """What the trial's bound will exceed if the survey was two standard deviations too high."""
+        luck = np.sqrt((1 / high + 1 / low) / size)
+        return np.log(high / low) - 2 * luck - _quantile(error) * _spread(high, low, trial)
+
     pairs: list[tuple[float, int, int]] = []
     for high in range(len(counts)):
-        promise = (np.log(rates[high] / rates) - width * _spread(rates[high], rates, trial)).max(axis=1)
-        promise[high] = -math.inf
-        pairs += [(float(promise[low]), high, int(low)) for low in np.argsort(promise)[-_CANDIDATES:] if low != high]
+        single = promise(rates[high], rates).max(axis=1)
+        pairs += [(float(single[low]), high, int(low)) for low in np.argsort(single)[-_CANDIDATES:] if low != high]
     best = _Witness(-math.inf, 0, 1, np.arange(1))
     for _, high, low in sorted(pairs)[-_CANDIDATES:]:
         order = np.argsort(-rates[high] / rates[low], kind="stable")
-        joint_high = _rate(np.cumsum(counts[high, order]), size)
-        joint_low = _rate(np.cumsum(counts[low, order]), size)
-        promises = np.log(joint_high / joint_low) - width * _spread(joint_high, joint_low, trial)
+        promises = promise(*(_rate(np.cumsum(counts[row, order]), size) for row in (high, low)))
         end = int(promises.argmax())
         if promises[end] > best.bound:
             best = _Witness(float(promises[end]), high, low, order[: end + 1])

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from labeldp.budget import MAX_EPSILON, decimal_text, exact, exp_lower, exp_upper, float_up
+from labeldp.errors import InsufficientBudget, InvalidInput
+
+exponents = st.one_of(
+    st.fractions(0, MAX_EPSILON, max_denominator=10**9),
+    st.floats(1e-300, MAX_EPSILON).map(Fraction),
+    st.integers(0, MAX_EPSILON).map(Fraction),
+)
+
+
+def true_exponential(exponent: Fraction) -> Fraction:
+    """e^x with an error far below what is tested."""
+    with mpmath.workprec(1200):
+        value = mpmath.exp(mpmath.mpf(exponent.numerator) / exponent.denominator)
+        mantissa, power = int(value.man), int(value.exp)
+    return Fraction(mantissa) * Fraction(2) ** power
+
+
+@given(exponents, st.sampled_from([1, 8, 64, 96, 128, 256, 512]))
+@example(Fraction(0), 128)
+@example(Fraction(1), 128)
+@example(Fraction(40), 512)
+@example(Fraction(1, 10**30), 64)
+def test_the_bounds_enclose_the_exponential_and_are_as_tight_as_promised(exponent, bits):
+    low, high, truth = exp_lower(exponent, bits), exp_upper(exponent, bits), true_exponential(exponent)
+    margin = truth / 2**1100  # the oracle's own error
+    assert low <= truth + margin
+    assert high >= truth - margin
+    assert (truth - low) * 2**bits <= truth
+    assert (high - truth) * 2**bits <= truth
+
+
+@given(st.fractions(0, MAX_EPSILON))
+def test_the_bounds_are_strict_except_at_zero(exponent):
+    # e^x is irrational for rational x > 0, so a bound that is equal to the other is wrong
+    assert (exp_lower(exponent) < exp_upper(exponent)) or exponent == 0
+
+
+def test_negative_exponents_are_refused():
+    with pytest.raises(InvalidInput):
+        exp_lower(Fraction(-1))
+
+
+@pytest.mark.parametrize(
+    ("given_as", "fraction"),
+    [
+        (0.1, Fraction(1, 10)),
+        (1, Fraction(1)),
+        (1.0, Fraction(1)),
+        ("0.3", Fraction(3, 10)),
+        ("1/3", Fraction(1, 3)),
+        (Decimal("2.50"), Fraction(5, 2)),
+        (Fraction(7, 3), Fraction(7, 3)),
+        (np.float64(0.7), Fraction(7, 10)),
+        (np.int64(3), Fraction(3)),
+        (1e-9, Fraction(1, 10**9)),
+        (40, Fraction(40)),
+    ],
+)
+def test_a_budget_is_the_decimal_that_a_person_sees(given_as, fraction):
+    assert exact(given_as) == fraction
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [0, -1, 0.0, 41, 40.0000001, math.nan, math.inf, -math.inf, "one", "", "1/0", None, True, [1], Decimal("NaN"), 1j],
+)
+def test_what_is_no_budget_is_refused(wrong):
+    with pytest.raises(InvalidInput, match="epsilon"):
+        exact(wrong)
+
+
+@given(st.fractions())
+def test_float_up_is_the_smallest_float_that_is_not_below(value):
+    rounded = float_up(value)
+    assert Fraction(rounded) >= value
+    assert Fraction(math.nextafter(rounded, -math.inf)) < value
+
+
+@given(st.one_of(st.fractions(), st.decimals(allow_nan=False, allow_infinity=False, places=30).map(Fraction)))
+def test_decimal_text_says_exactly_the_fraction(value):
+    assert Fraction(decimal_text(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(Fraction(1, 10), "0.1"), (Fraction(-5, 4), "-1.25"), (Fraction(3), "3"), (Fraction(1, 3), "1/3")],
+)
+def test_decimal_text_is_short(value, text):
+    assert decimal_text(value) == text
+
+
+def test_long_decimals_fall_back_to_fractions():
+    assert decimal_text(Fraction(1, 2**50), places=40) == f"1/{2**50}"
+    assert decimal_text(Fraction(1, 2**50), places=50) == "0." + str(5**50).zfill(50)
+
+
+def test_a_refused_budget_says_what_is_left():
+    error = InsufficientBudget("sales", Fraction(1), Fraction(1, 4))
+    assert (error.remaining, error.requested, error.exit_code) == (Fraction(1, 4), Fraction(1), 3)
+    assert "0.25" in str(error)

@@ -33,5 +33,6 @@ class Cells:
         frame = Domain.of(domain)
         if frame.cells is None:
             frame = Domain(frame.lower, frame.upper, max(2, prior.values.size))
-        masses = np.bincount(frame.cell(prior.values), prior.masses, minlength=len(frame.grid))
+        masses = np.zeros(len(frame.grid))
+        np.add.at(masses, frame.cell(prior.values), prior.masses)
         return cls(frame.grid, masses, Grid(frame), frame)

@@ -91,8 +91,8 @@ class Unbiased(FiniteMechanism):
 
 
 def default_anchors(epsilon: float) -> int:
-    """More where less noise hides the rounding: 33 up to ε = 2, 129 from ε = 6."""
-    return round(min(129.0, max(33.0, 33.0 + 24.0 * (epsilon - 2))))
+    """More where less noise hides the rounding: 33 up to ε = 2, then 12 more for each unit of ε, at most 129."""
+    return round(min(129.0, max(33.0, 33.0 + 12.0 * (epsilon - 2))))
 
 
 def _design(values: Floats, masses: Floats, epsilon: float, loss: Loss) -> Columns:

@@ -1,0 +1,110 @@
+"""The dial between RR-on-Bins and the unbiased mechanism: squared bias plus τ times variance, as small as ε allows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.budget import Epsilon, exact
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
+from labeldp.mechanisms.cells import Cells
+from labeldp.mechanisms.encoders import Encoder
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.rr_on_bins import RROnBins
+from labeldp.mechanisms.unbiased import MOST_EPSILON_DESIGNED, default_anchors
+from labeldp.sampling import Table
+from labeldp.tradeoff import Anchors, least_penalty, release_exactly
+
+if TYPE_CHECKING:
+    from labeldp.prior import Prior
+
+
+class BiasVariance(FiniteMechanism):
+    """Minimises E[bias(y)²] + τ·E[Var(ŷ | y)] over all ε-DP mechanisms, 0 < τ ≤ 1.
+
+    A model trained on n private labels averages the variance over its records but keeps the bias, so τ plays the part
+    of the model's degrees of freedom over n. τ = 1 is the mean squared error of the labels, where RR-on-Bins is
+    optimal and returned; τ → 0 approaches `Unbiased`. Above 1 the criterion is not convex.
+
+    Privacy: ε-DP for each label, by an integer table that is proven in rational arithmetic.
+
+    Made by `BiasVariance.optimal`.
+    """
+
+    kind: ClassVar[str] = "bias-variance"
+
+    @classmethod
+    def optimal(
+        cls,
+        prior: Prior,
+        epsilon: Epsilon,
+        tau: float,
+        *,
+        domain: Domain | tuple[float, float] | None = None,
+        anchors: int | None = None,
+    ) -> BiasVariance:
+        """The mechanism of least E[bias²] + τ·E[variance] under `prior`, a convex program.
+
+        Labels, `domain` and `anchors` mean what they mean for `Unbiased.optimal`.
+        """
+        if not (isinstance(tau, (int, float)) and 0 < tau <= 1):
+            raise InvalidInput(f"tau must be greater than 0 and at most 1, got {tau!r}")
+        budget = exact(epsilon)
+        cells = Cells.of(prior, domain)
+        if tau == 1 or cells.labels.size == 1:
+            bins = RROnBins.optimal(prior, budget, domain=cells.domain)
+            return cls._of(bins.encoder, bins.table, bins.outputs, budget, cells.domain, prior, 1.0)
+        count = default_anchors(float(budget)) if anchors is None else anchors
+        chosen = Anchors.choose(cells.labels, cells.masses, count)
+        weights = np.maximum(cells.masses, 1e-9)
+        weights = weights / weights.sum()
+        mixing = chosen.mixing
+        masses = chosen.masses(weights)
+        # With label means y + b: Σp·b² + τ·(E[ŷ²] − Σp·(y + b)²); what does not depend on b is left out.
+        columns = least_penalty(
+            chosen.values,
+            masses,
+            min(float(budget), MOST_EPSILON_DESIGNED),
+            weight=1.0,
+            curvature=2 * (1 / tau - 1) * (mixing.T * weights) @ mixing,
+            slope=-2 * mixing.T @ (weights * cells.labels),
+        )
+        release = release_exactly(columns, budget, masses)
+        return cls._of(cells.encoder, chosen.table(release.table), release.outputs, budget, cells.domain, prior, tau)
+
+    @property
+    def tau(self) -> float:
+        """The weight of variance against squared bias."""
+        return float(self.details["tau"])
+
+    def objective(self, prior: Prior, tau: float | None = None) -> float:
+        """E[bias²] + τ·E[variance] under `prior`."""
+        weight = self.tau if tau is None else tau
+        mean, variance = self.conditional_moments(prior.values)
+        return float(prior.masses @ ((mean - prior.values) ** 2 + weight * variance))
+
+    @classmethod
+    def _of(
+        cls,
+        encoder: Encoder,
+        table: Table,
+        outputs: Floats,
+        epsilon: Fraction,
+        domain: Domain | None,
+        prior: Prior,
+        tau: float,
+    ) -> BiasVariance:
+        return cls(
+            encoder=encoder,
+            table=table,
+            outputs=outputs,
+            epsilon=epsilon,
+            domain=domain,
+            prior=prior,
+            loss="squared",
+            details={"tau": float(tau)},
+        )

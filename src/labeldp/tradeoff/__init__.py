@@ -1,0 +1,18 @@
+"""Randomizers designed by convex programs: what to give up of bias, of variance, and how to release the answer exactly."""
+
+from __future__ import annotations
+
+from labeldp.tradeoff.anchors import Anchors
+from labeldp.tradeoff.direct import direct_unbiased
+from labeldp.tradeoff.integers import ExactRelease, release_exactly
+from labeldp.tradeoff.program import Columns, least_penalty, least_variance
+
+__all__ = [
+    "Anchors",
+    "Columns",
+    "ExactRelease",
+    "direct_unbiased",
+    "least_penalty",
+    "least_variance",
+    "release_exactly",
+]

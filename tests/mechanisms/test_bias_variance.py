@@ -1,0 +1,65 @@
+"""The dial between bias and variance: its two ends are known mechanisms, and the middle beats both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labeldp import Domain, Prior, RROnBins
+from labeldp.data import criteo_prior
+from labeldp.errors import InvalidInput
+from labeldp.mechanisms.bias_variance import BiasVariance
+from labeldp.mechanisms.unbiased import Unbiased
+
+pytest.importorskip("clarabel")
+
+WEEKS = Prior(np.arange(53.0), np.r_[60, 1 + np.arange(51) % 4, 90])
+
+
+def objective(mechanism, prior, tau):
+    bias, variance = mechanism.bias(prior.values), mechanism.variance(prior.values)
+    return float(prior.masses @ (bias**2 + tau * variance))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2, 4, 8])
+def test_tau_one_is_rr_on_bins_and_the_program_agrees_just_below(epsilon):
+    bins = RROnBins.optimal(WEEKS, epsilon)
+    assert np.array_equal(BiasVariance.optimal(WEEKS, epsilon, 1).outputs, bins.outputs)
+    near = BiasVariance.optimal(WEEKS, epsilon, 1 - 1e-6, anchors=53)
+    assert near.expected_loss(WEEKS) == pytest.approx(bins.expected_loss(WEEKS), rel=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2, 4, 8])
+def test_a_tiny_tau_is_the_unbiased_mechanism(epsilon):
+    tau = 1e-6
+    dial = BiasVariance.optimal(WEEKS, epsilon, tau, anchors=53)
+    unbiased = Unbiased.optimal(WEEKS, epsilon, anchors=53)
+    assert objective(dial, WEEKS, tau) == pytest.approx(objective(unbiased, WEEKS, tau), rel=0.01)
+
+
+@pytest.mark.parametrize("tau", [0.003, 0.05, 0.4])
+@pytest.mark.parametrize("epsilon", [0.5, 2, 5])
+def test_between_the_ends_nothing_known_is_better(epsilon, tau):
+    prior = criteo_prior()
+    dial = BiasVariance.optimal(prior, epsilon, tau, domain=Domain.integers(0, 400))
+    assert dial.proof().holds
+    assert dial.objective(prior) == pytest.approx(objective(dial, prior, tau))
+    for other in (
+        RROnBins.optimal(prior, epsilon),
+        Unbiased.optimal(prior, epsilon, domain=Domain.integers(0, 400)),
+        BiasVariance.optimal(prior, epsilon, tau * 2, domain=Domain.integers(0, 400)),
+        BiasVariance.optimal(prior, epsilon, tau / 2, domain=Domain.integers(0, 400)),
+    ):
+        assert dial.objective(prior) <= objective(other, prior, tau) * (1 + 1e-6)
+
+
+def test_labels_far_from_zero_are_the_same_problem():
+    near = BiasVariance.optimal(WEEKS, 1, 0.05)
+    far = BiasVariance.optimal(Prior(WEEKS.values + 1e6, WEEKS.masses), 1, 0.05)
+    assert far.outputs - 1e6 == pytest.approx(near.outputs, abs=1e-3)
+
+
+@pytest.mark.parametrize("tau", [0, -1, 1.5, float("nan")])
+def test_tau_outside_its_range_is_refused(tau):
+    with pytest.raises(InvalidInput, match="tau"):
+        BiasVariance.optimal(WEEKS, 1, tau)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba as nb
@@ -20,3 +22,19 @@ def inlined(function: _Function) -> _Function:
     """For small functions that are only called from compiled ones."""
     result: _Function = nb.njit(inline="always")(function)
     return result
+
+
+def _forget_stale_code() -> None:
+    """Drop machine code older than any source of this room.
+
+    numba compares a function with its own file only, and here they are inlined into each other across files.
+    """
+    here = Path(__file__).parent
+    newest = max(source.stat().st_mtime for source in here.glob("_*.py"))
+    for index in (here / "__pycache__").glob("_*.nbi"):
+        with contextlib.suppress(OSError):  # another process was faster, or the folder is not ours to change
+            if index.stat().st_mtime < newest:
+                index.unlink()
+
+
+_forget_stale_code()

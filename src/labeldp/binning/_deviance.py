@@ -59,7 +59,7 @@ def _merge(power: float, reference: float, left: Run, right: Run) -> Run:
     apart = (m2 - m1) + (m2_low - m1_low)
     up, down = apart * (p2 / p), apart * (p1 / p)
     mean, mean_low = add(m1, m1_low, up, 0.0) if p1 >= p2 else add(m2, m2_low, -down, 0.0)
-    output = reference + mean
+    output = (reference + mean) + mean_low
     information = information1 + information2
     if apart > 0.0:
         information += p1 * divergence(power, -up, output) + p2 * divergence(power, down, output)

@@ -79,10 +79,12 @@ def _support(prior: HasPrior, loss: Loss) -> tuple[FloatArray, FloatArray]:
     if not np.isfinite(masses).all() or (masses < 0).any() or not masses.sum() > 0:
         raise InvalidInput("masses of a prior must be finite, 0 or more, and not all 0")
     loss.valid_labels.check(values, f"labels for {loss.name} loss")
-    if (np.diff(values) <= 0).any():
-        raise InvalidInput("values of a prior must increase strictly")
+    if (np.diff(values) < 0).any():
+        raise InvalidInput("values of a prior must increase")
     positive = masses > 0
-    return values[positive], masses[positive]
+    values, masses = values[positive], masses[positive]
+    first = np.flatnonzero(np.diff(values, prepend=-np.inf))
+    return values[first], np.add.reduceat(masses, first)
 
 
 def _problem(values: FloatArray, masses: FloatArray, c: float, loss: Loss, outputs: npt.ArrayLike | None) -> Problem:

@@ -43,11 +43,15 @@ def _fraction(epsilon: object) -> Fraction | None:
     if isinstance(epsilon, Rational):
         return Fraction(int(epsilon.numerator), int(epsilon.denominator))
     try:
-        if isinstance(epsilon, (str, Decimal)):
+        if isinstance(epsilon, str) and "/" in epsilon and len(epsilon) <= 400:
             return Fraction(epsilon)
+        if isinstance(epsilon, (str, Decimal)):
+            decimal = Decimal(epsilon)
+            # "1e999999999" is a short text but an endless integer
+            return Fraction(decimal) if decimal.is_finite() and abs(decimal.adjusted()) <= 400 else None
         if isinstance(epsilon, Real):
             return Fraction(repr(float(epsilon)))
-    except (ValueError, OverflowError, ZeroDivisionError):
+    except (ArithmeticError, ValueError):
         return None
     return None
 

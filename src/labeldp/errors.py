@@ -31,6 +31,15 @@ class InsufficientBudget(LabelDPError):  # noqa: N818
         self.requested = requested
         self.remaining = remaining
         super().__init__(
-            f"dataset {dataset!r} has ε = {float(remaining):.6g} left, this release asks for ε = {float(requested):.6g}. "
+            f"dataset {dataset!r} has ε = {_amount(remaining)} left, this release asks for ε = {_amount(requested)}. "
             "Nothing was released. Ask for a smaller epsilon, or agree on a larger budget with the data's owner."
         )
+
+    def __reduce__(self) -> tuple[type[InsufficientBudget], tuple[str, Fraction, Fraction]]:
+        return type(self), (self.dataset, self.requested, self.remaining)  # survives multiprocessing
+
+
+def _amount(value: Fraction) -> str:
+    """Short where short says it all, exact where two close amounts must not look the same."""
+    short = f"{float(value):.6g}"
+    return short if Fraction(short) == value else f"{float(value):.17g}"

@@ -87,6 +87,8 @@ class Prior:
     @classmethod
     def from_csv(cls, path: str | Path) -> Prior:
         """A CSV file with the columns `value` and `mass`."""
+        if not Path(path).is_file():
+            raise InvalidInput(f"there is no file {path}; a prior is a CSV with the columns value and mass")
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             rows = csv.DictReader(file)
             if rows.fieldnames is None or not {"value", "mass"} <= set(rows.fieldnames):

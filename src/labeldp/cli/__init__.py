@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from labeldp.cli.audit import audit
+from labeldp.cli.compare import compare
 from labeldp.cli.console import complain, show_warning
 from labeldp.cli.demo import run as demo
 from labeldp.cli.ledger import app as ledger
@@ -28,6 +30,8 @@ app = typer.Typer(
 )
 app.command(name="privatize")(privatize)
 app.command(name="apply")(apply)
+app.command(name="audit")(audit)
+app.command(name="compare")(compare)
 app.command(name="demo")(demo)
 app.add_typer(ledger, name="ledger")
 

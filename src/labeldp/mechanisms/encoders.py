@@ -44,6 +44,11 @@ class Thresholds:
         intervals = count_below(labels, self.thresholds)
         return intervals if self.symbol_of is None else self.symbol_of[intervals]
 
+    def representatives(self) -> Floats:
+        """One label for each interval: its upper threshold, and something above the last."""
+        last = self.thresholds[-1] if self.thresholds.size else 0.0
+        return np.append(self.thresholds, last + max(1.0, abs(last)))
+
     def canonical(self) -> bytes:
         chosen = b"" if self.symbol_of is None else self.symbol_of.astype("<u4").tobytes()
         return b"thresholds" + self.thresholds.astype("<f8").tobytes() + chosen
@@ -67,6 +72,10 @@ class Grid:
 
     def encode(self, labels: Floats) -> Symbols:
         return self.domain.cell(labels)
+
+    def representatives(self) -> Floats:
+        """One label for each cell."""
+        return self.domain.grid
 
     def canonical(self) -> bytes:
         frame = np.asarray([self.domain.lower, self.domain.upper], "<f8").tobytes()

@@ -143,6 +143,12 @@ def test_no_ids_are_fine(ids):
     assert len(digest_ids(ids, KEY).without_duplicates()) == 0
 
 
+def test_an_empty_batch_keeps_the_kind_of_its_ids():
+    assert digest_ids(pa.array([], pa.string()), KEY).kind == "str"
+    assert digest_ids(pa.chunked_array([], pa.large_string()), KEY).kind == "str"
+    assert digest_ids(pa.array([], pa.int32()), KEY).kind == "int"
+
+
 @pytest.mark.parametrize("ids", [[5, 1, 9, 1, 5], ["e", "a", "i", "a", "e"]])
 def test_duplicates_are_refused_with_their_rows(ids):
     with pytest.raises(InvalidInput, match="rows 1 and 3"):
@@ -173,3 +179,15 @@ def test_slices_stay_distinct_and_other_selections_do_not():
     assert bits(digests[1:]) == [1, 2]
     assert not digests[np.array([0, 0])].distinct
     assert not digests[np.array([True, False, True])].distinct
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 40), min_size=2, max_size=30), st.integers(0, 2**64 - 41))
+def test_duplicates_are_found_among_crowded_integers_anywhere(offsets, base):
+    low = np.array([base + offset for offset in offsets], np.uint64)
+    digests = IdDigests(np.zeros(low.size, np.uint32), low, "int")
+    if len(set(offsets)) == len(offsets):
+        assert digests.without_duplicates().distinct
+    else:
+        with pytest.raises(InvalidInput, match="unique"):
+            digests.without_duplicates()

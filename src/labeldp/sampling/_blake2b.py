@@ -54,7 +54,7 @@ def keyed_blake2b_96(
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _hash_all(content: Any, ends: Any, key_block: Any, initial: Any, high: Any, low: Any) -> None:  # noqa: PLR0917
+def _hash_all(content: Any, ends: Any, key_block: Any, initial: Any, high: Any, low: Any) -> None:
     message = np.empty(16, dtype=np.uint64)
     keyed = initial.copy()
     _load(key_block, 0, 128, message)
@@ -116,7 +116,7 @@ def _compress(state: Any, message: Any, count: Any, last: bool) -> None:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _mix(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:  # noqa: PLR0917
+def _mix(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:
     a = a + b + x
     d = _rotate(d ^ a, np.uint64(32))
     c += d

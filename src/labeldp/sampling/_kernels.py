@@ -36,7 +36,7 @@ def sample_rows(symbols: Any, words: Any, starts: Any, codes: Any) -> None:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def sample_shift(  # noqa: PLR0917
+def sample_shift(
     symbols: Any, words: Any, starts: Any, guide: Any, guide_shift: Any, reach: int, last: int, codes: Any
 ) -> None:
     """Output number clamp(symbol + noise + window); `reach - (inputs - 1)` is the window."""

@@ -75,6 +75,28 @@ def test_each_output_owns_exactly_its_range_of_words(setting):
             assert table.sample(symbols, np.array(words, np.uint64)).tolist() == list(range(columns))
 
 
+@st.composite
+def ranges_around_a_whole_row(draw):
+    """Column ranges with Σ lower <= 2^64 <= Σ upper, and any entries within them."""
+    size = draw(st.integers(2, 6))
+    lower = [draw(st.integers(1, TOTAL // size)) for _ in range(size)]
+    upper = [draw(st.integers(max(low, -(-TOTAL // size)), TOTAL - 1)) for low in lower]
+    entries = [draw(st.integers(low, high)) for low, high in zip(lower, upper, strict=True)]
+    return lower, upper, entries
+
+
+@settings(max_examples=300, deadline=None)
+@given(ranges_around_a_whole_row())
+def test_a_row_is_completed_within_its_ranges_however_far_it_is_off(case):
+    from labeldp.sampling._kernels import spread_residual
+
+    lower, upper, entries = (np.array([part], np.uint64) for part in case)
+    spread_residual(entries, lower[0], upper[0])
+    assert sum(map(int, entries[0])) == TOTAL
+    assert (lower <= entries).all()
+    assert (entries <= upper).all()
+
+
 @pytest.mark.parametrize("columns", [1, 2, 3, 7, 1000])
 def test_equal_rows_are_possible_although_rounding_up_every_minimum_would_exceed_one(columns):
     table = WeightTable.from_probabilities(np.full((4, columns), 1 / columns), "0.001")

@@ -79,7 +79,7 @@ def log_upper(ratio: Fraction) -> float:
     excess = ratio - 1
     if excess == 0:
         return 0.0
-    guess = math.log1p(excess) if excess < 1 else math.log(ratio.numerator) - math.log(ratio.denominator)
+    guess = math.log1p(excess) if excess < 1 else math.log(ratio)
     guess *= 1 - 2.0**-50
     while exp_lower(Fraction(guess), _PROOF_BITS) < ratio:
         guess = math.nextafter(guess, math.inf)

@@ -25,19 +25,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from labeldp.learn.embedding_updates import ADAM_DECAY, EPSILON, RMSPROP_DECAY, adam_rows, rmsprop_rows
+from labeldp.learn.embedding_updates import ADAM_DECAY, EPSILON, RMSPROP_DECAY, Optimizer, row_update, state_width
 from labeldp.learn.weights import LARGEST_EXPONENT, Singles, TrainingLoss, Weights
 
 SLICE = 1024
 MOST_THREADS = 8
-
-Optimizer = Literal["rmsprop", "adam"]
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,8 @@ class Trainer:
             penalty.fill_(2 * settings.l2)
         rows, size = sum(self.sizes), settings.embedding_size
         self.table = torch.empty(rows, size).uniform_(-0.05, 0.05, generator=generator)
-        self._state = torch.zeros(rows, size * (2 if settings.optimizer == "rmsprop" else 3))
+        self._update_rows = row_update(settings.optimizer, size)
+        self._state = torch.zeros(rows, state_width(settings.optimizer, size))
         self._stamps = np.zeros(rows, np.int32)
         self._touched = np.empty((len(self.sizes), settings.batch_size), np.int32)
 
@@ -175,7 +174,6 @@ class Trainer:
 
         self._spread(descend)
         rate = self.settings.learning_rate * (1 + math.cos(math.pi * (self.step_number - 1) / self.steps)) / 2
-        update_rows = rmsprop_rows if self.settings.optimizer == "rmsprop" else adam_rows
         arrays = (
             self._codes[: len(rows)].numpy(),
             self._embedding_gradient[: len(rows)].numpy(),
@@ -185,7 +183,8 @@ class Trainer:
             self._touched,
         )
         if self.sizes:
-            self._spread(lambda worker: update_rows(*arrays, self.step_number, np.float32(rate), worker, self.threads))
+            now, single = self.step_number, np.float32(rate)
+            self._spread(lambda worker: self._update_rows(*arrays, now, single, worker, self.threads))
         self._update_dense(self._gradients[: len(slices)].sum(0), rate)
         return float(self._losses[: len(slices)].sum()) * self.scale**2
 

@@ -15,6 +15,15 @@ from labeldp.learn.weights import mean_loss  # noqa: E402
 SIZES = (40, 3, 700)
 
 
+@pytest.fixture(autouse=True)
+def _one_torch_thread():
+    """Torch's threads spin while they wait, which is slow beside another test process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def records(rows, seed=0, sizes=SIZES, numeric=2):
     rng = np.random.default_rng(seed)
     codes = np.stack([rng.integers(0, size, rows) for size in sizes], 1) if sizes else np.empty((rows, 0))
@@ -115,10 +124,10 @@ def test_the_number_of_threads_changes_nothing(optimizer):
 
 
 def test_torch_keeps_its_number_of_threads():
-    before = torch.get_num_threads()
+    torch.set_num_threads(2)
     codes, inputs, targets = records(50)
     train(codes, inputs, targets, sizes=SIZES, settings=Settings(epochs=1))
-    assert torch.get_num_threads() == before
+    assert torch.get_num_threads() == 2
 
 
 def test_a_weight_of_two_is_a_record_twice():

@@ -123,6 +123,12 @@ def test_epsilon_one_percent_too_small_is_refused():
         WeightTable.from_probabilities(matrix, "0.99")
 
 
+def test_rows_that_differ_by_more_than_so_small_an_epsilon_allows_are_refused():
+    matrix = [[0.5, 0.5], [0.5 + 4e-10, 0.5 - 4e-10]]
+    with pytest.raises(PrivacyRefused, match="larger epsilon"):
+        WeightTable.from_probabilities(matrix, 1e-15)
+
+
 def test_solver_noise_below_the_tolerance_is_repaired():
     matrix = np.array([[1 - 1e-12, 1e-12], [1 - 1e-15, 1e-15]])
     table = WeightTable.from_probabilities(matrix, 1)

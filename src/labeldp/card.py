@@ -31,7 +31,7 @@ def privacy_card(mechanism: FiniteMechanism, header: Header) -> str:
     return f"""# What this message reveals about a label
 
 The labels in `labels.parquet` were randomized before they left their owner. The whole message is **ε-label differentially
-private with ε = {_number(total)}**: whatever anybody computes from it, replacing one person's label by any other valid label
+private with ε = {_number(total)}**: whatever anybody computes from it, replacing one record's label by any other valid label
 changes the probability of any outcome by a factor of at most e^ε = {_factor(total)}.
 
 ## What is protected
@@ -60,7 +60,7 @@ Mechanism `{mechanism.kind}` with {mechanism.outputs.size} outputs, digest `{mec
 {_randomness(header)}
 {order}
 
-Later batches of new records may be added under the same mechanism; a record keeps the private label it has.
+{_batches(header)}
 
 Written by labeldp {__version__}; release `{header.release}`.
 """
@@ -68,14 +68,23 @@ Written by labeldp {__version__}; release `{header.release}`.
 
 def _randomness(header: Header) -> str:
     kept = (
-        "The key was kept by the owner, to resume this release or to add later batches; it is as sensitive as the labels."
+        "\nThe owner kept the key, to resume this release and to add later batches; it is as sensitive as the labels."
         if header.keyed
-        else "The key was drawn for this release only and dropped."
+        else "\nThe key was drawn for this release alone and is gone."
     )
     return (
-        "Each draw is a function of the record's id and its randomizer input under a secret key (AES-256, key from the operating\n"
-        f"system), so that repeating the job never draws twice. {kept}\n"
-        "The guarantee is therefore computational: it assumes that AES-256 cannot be told from random."
+        "Each draw is a function of the record's id and the mechanism's input for its label, under a secret key (AES-256, key\n"
+        f"from the operating system), so that a record has one draw and no second one.{kept}\n"
+        "The guarantee is therefore computational: it assumes that AES-256 cannot be told from a random permutation."
+    )
+
+
+def _batches(header: Header) -> str:
+    if not header.keyed:
+        return "No records can be added to this message."
+    return (
+        "Later batches of new records may be added under the same mechanism. A record keeps the private label it has, even if\n"
+        "its label changes; the guarantee is the same for every record."
     )
 
 

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.errors import InvalidInput
+from labeldp._locks import exclusive
+from labeldp.errors import InvalidInput, LabelDPError
 
 FORMAT = "labeldp-key"
 FORMAT_VERSION = 1
@@ -21,7 +25,7 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class KeptRelease:
-    """One release under this key. `mechanism` is set once it is fixed; `parts` counts the batches in the message.
+    """One release under this key, its mechanism fixed. `parts` are the stamps of the batches that the message holds.
 
     `pending` is the input of a batch whose file may or may not be in the message: only that input may follow.
     """
@@ -30,103 +34,134 @@ class KeptRelease:
     id_type: str
     input_hmac: str
     request: str
-    mechanism: str | None = None
+    mechanism: str
     done: bool = False
-    parts: int = 0
+    parts: tuple[str, ...] = ()
     pending: str | None = None
 
+    def __post_init__(self) -> None:
+        texts = (self.id, self.id_type, self.input_hmac, self.request, self.mechanism, *self.parts, self.pending or "")
+        if not all(isinstance(text, str) for text in texts) or not re.fullmatch("[0-9a-f]{32}", self.id):
+            raise ValueError("a release in it is not whole")
+        object.__setattr__(self, "parts", tuple(self.parts))
 
-@dataclass(frozen=True)
+
 class KeyFile:
-    """A key and its releases. Changes are written at once, atomically."""
+    """A key and its releases, held by one run at a time. Changes are on disk, whole, before a call returns.
 
-    path: Path
-    key: bytes = field(repr=False)
-    releases: tuple[KeptRelease, ...] = ()
+    Get one from `KeyFile.use`. Two runs that changed one file from what each had read would forget each other's
+    releases, and a forgotten batch could be drawn twice; hence the lock for the whole run.
+    """
+
+    def __init__(self, path: Path, key: bytes, releases: dict[str, KeptRelease], *, stored: bool) -> None:
+        self.path, self.key, self.stored = path, key, stored
+        self._releases = releases
 
     @classmethod
-    def open(cls, path: Path) -> KeyFile:
-        """An existing key file, refused if others can read it or it is not whole."""
-        if not path.is_file():
-            raise InvalidInput(f"there is no key file {path}")
-        mode = stat.S_IMODE(path.stat().st_mode)
+    @contextmanager
+    def use(cls, path: Path, *, create: bool = False) -> Iterator[KeyFile]:
+        """The key file at `path`, locked until the block ends. With `create`, a new key if there is no file.
+
+        A new key is only in memory until `save` or `put`, so that a run that is refused leaves no file. A link is
+        followed first: replacing the link itself would leave an outdated key file at the place that it names.
+        """
+        place = path.resolve()
+        if not create and not place.exists():
+            raise InvalidInput(f"there is no key file {path}. Give the one that privatize wrote for this message")
+        with exclusive(place, f"the key file {path}"):
+            _new_copy(place).unlink(missing_ok=True)  # what a killed run left of the next version
+            yield (
+                cls._read(place, path)
+                if os.path.lexists(place)
+                else cls(place, os.urandom(KEY_BYTES), {}, stored=False)
+            )
+
+    @classmethod
+    def _read(cls, place: Path, shown: Path) -> KeyFile:
+        if not place.is_file():
+            raise InvalidInput(f"{shown} is not a file: give the path of a key file, or a new path and one is made")
+        mode = stat.S_IMODE(place.stat().st_mode)
         if mode & 0o077:
             raise InvalidInput(
-                f"the key file {path} can be read by others (mode {mode:o}), and it is as sensitive as the labels. Run: chmod 600 {path}"
+                f"the key file {shown} can be read by others (mode {mode:o}), and it is as sensitive as the labels. "
+                f"Run: chmod 600 {shown}"
             )
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            known = isinstance(record, dict) and record.get("format") == FORMAT
-        except (ValueError, UnicodeDecodeError):
-            known = False
-        if not known:
-            raise InvalidInput(f"{path} is not a labeldp key file; give a new path and one is made")
+            record = json.loads(place.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidInput(f"cannot read the key file {shown}: {error.strerror}") from error
+        except ValueError:
+            record = None
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise InvalidInput(f"{shown} is not a labeldp key file. Check the path; give a new path and a key is made")
         if record.get("format_version") != FORMAT_VERSION:
             raise InvalidInput(
-                f"the key file {path} is of version {record.get('format_version')!r}, this labeldp reads {FORMAT_VERSION}"
+                f"the key file {shown} is of version {record.get('format_version')!r}, this labeldp reads {FORMAT_VERSION}: "
+                "install the version that wrote it, or a newer one"
             )
         try:
             key = bytes.fromhex(record["key"])
-            releases = tuple(KeptRelease(**release) for release in record["releases"])
+            releases = [KeptRelease(**release) for release in record["releases"]]
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"the key file {path} is damaged: {error}") from error
+            raise InvalidInput(f"the key file {shown} is damaged ({error}). Restore it from a backup") from error
         if len(key) != KEY_BYTES:
-            raise InvalidInput(f"the key in {path} has {len(key)} bytes and must have {KEY_BYTES}: the file is damaged")
-        return cls(path, key, releases)
+            raise InvalidInput(
+                f"the key in {shown} has {len(key)} bytes and must have {KEY_BYTES}: the file is damaged. Restore it from a backup"
+            )
+        return cls(place, key, {release.id: release for release in releases}, stored=True)
 
-    @classmethod
-    def open_or_create(cls, path: Path) -> KeyFile:
-        """The key file, made with a new random key if there is none."""
-        if path.exists():
-            return cls.open(path)
-        made = cls(path, os.urandom(KEY_BYTES))
-        made._write(exclusive=True)
-        return made
+    @property
+    def releases(self) -> tuple[KeptRelease, ...]:
+        return tuple(self._releases.values())
 
     def find(self, release: str) -> KeptRelease | None:
-        return next((kept for kept in self.releases if kept.id == release), None)
+        return self._releases.get(release)
 
     def resumable(self, input_hmac: str, request: str) -> KeptRelease | None:
         """A release that was begun for this very input and request and not finished."""
-        return next(
-            (
-                kept
-                for kept in self.releases
-                if not kept.done and (kept.input_hmac, kept.request) == (input_hmac, request)
-            ),
-            None,
-        )
+        wanted = (input_hmac, request)
+        begun = (kept for kept in self.releases if not kept.done and (kept.input_hmac, kept.request) == wanted)
+        return next(begun, None)
 
-    def put(self, release: KeptRelease) -> KeyFile:
-        """This file with `release` added or replaced, on disk before the call returns."""
-        others = tuple(kept for kept in self.releases if kept.id != release.id)
-        changed = replace(self, releases=(*others, release))
-        changed._write()  # noqa: SLF001 - its own class
-        return changed
+    def save(self) -> None:
+        """Makes sure that the key is on disk: before anything is charged or drawn under it."""
+        if not self.stored:
+            self._write(self._releases)
 
-    def _write(self, *, exclusive: bool = False) -> None:
+    def put(self, release: KeptRelease) -> KeptRelease:
+        """Adds or replaces a release, on disk before the call returns."""
+        self._write(self._releases | {release.id: release})
+        return release
+
+    def _write(self, releases: dict[str, KeptRelease]) -> None:
         record: dict[str, Any] = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "warning": "as sensitive as the labels: whoever has this key can undo the noise",
+            "warning": "as sensitive as the labels: whoever has this key can undo the noise. Use it in one place only: "
+            "a copy does not learn what was released with the other.",
             "key": self.key.hex(),
-            "releases": [asdict(release) for release in self.releases],
+            "releases": [asdict(release) for release in releases.values()],
         }
-        text = json.dumps(record, indent=1).encode()
-        target = self.path if exclusive else self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if exclusive else os.O_TRUNC)
+        copy = _new_copy(self.path)
         try:
-            handle = os.open(target, flags, 0o600)
+            handle = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(json.dumps(record, indent=1).encode())
+                file.flush()
+                os.fsync(file.fileno())
+            copy.rename(self.path)
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         except OSError as error:
-            raise InvalidInput(f"cannot write the key file {self.path}: {error.strerror}") from error
-        with os.fdopen(handle, "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if not exclusive:
-            target.rename(self.path)
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            copy.unlink(missing_ok=True)
+            raise LabelDPError(
+                f"cannot write the key file {self.path}: {error.strerror}. Mend that, then run the same command again"
+            ) from error
+        self._releases, self.stored = releases, True
+
+
+def _new_copy(path: Path) -> Path:
+    return path.with_name(f".{path.name}.labeldp-new")

@@ -6,11 +6,11 @@ private label, `PRIVACY.md` states the guarantee in plain words.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import shutil
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -40,15 +40,20 @@ class Header:
 
     @staticmethod
     def of(record: Any) -> Header:
-        try:
-            if record["message_version"] != MESSAGE_VERSION:
-                raise InvalidInput(
-                    f"the message has version {record['message_version']!r}, this labeldp reads {MESSAGE_VERSION}: "
-                    "install the version that wrote it, or a newer one"
-                )
-            return Header(**{name: record[name] for name in Header.__dataclass_fields__})
-        except (KeyError, TypeError) as error:
-            raise InvalidInput(f"mechanism.json does not describe a message: {error} is missing") from error
+        if not isinstance(record, dict):
+            raise InvalidInput("it describes a mechanism but no release")
+        if record.get("message_version") != MESSAGE_VERSION:
+            raise InvalidInput(
+                f"the message has version {record.get('message_version')!r}, this labeldp reads {MESSAGE_VERSION}: "
+                "install the version that wrote it, or a newer one"
+            )
+        kinds = {"release": str, "id_column": str, "id_type": str, "keep_order": bool, "keyed": bool}
+        wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
+        if not wrong and not re.fullmatch("[0-9a-f]{32}", record["release"]):
+            wrong = ["release"]
+        if wrong:
+            raise InvalidInput(f"its {', '.join(wrong)} is missing or damaged. Ask for the message again")
+        return Header(**{name: record[name] for name in kinds})
 
 
 @dataclass(frozen=True)
@@ -66,11 +71,17 @@ class Message:
         described = folder / "mechanism.json"
         if not folder.is_dir() or not described.is_file():
             raise InvalidInput(f"{folder} is not a message: a folder with mechanism.json and labels.parquet is needed")
-        text = described.read_text(encoding="utf-8")
-        mechanism = Mechanism.from_json(text)
+        try:
+            text = described.read_text(encoding="utf-8")
+            mechanism = Mechanism.from_json(text)
+            header = Header.of(json.loads(text).get("message"))
+        except InvalidInput as error:
+            raise InvalidInput(f"{described}: {error}") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"cannot read {described}: {error}. Ask for the message again") from error
         if not isinstance(mechanism, FiniteMechanism):
             raise InvalidInput(f"{folder} names a mechanism for comparison only: it cannot be a release")
-        message = cls(folder, mechanism, Header.of(json.loads(text).get("message")))
+        message = cls(folder, mechanism, header)
         for file in message.files():
             _check_file(file, message)
         return message
@@ -102,10 +113,12 @@ class Message:
         for file in self.files():
             try:
                 for batch in pq.ParquetFile(file).iter_batches(READ_ROWS):
+                    if any(column.null_count for column in batch.columns):
+                        raise InvalidInput(f"{file} has empty fields; the message was edited or mixed up")
                     codes = np.asarray(batch.column("code")).astype(np.uint32)
                     values = np.asarray(batch.column("private_label"))
-                    wrong = (codes >= self.mechanism.outputs.size) | np.isnan(values)
-                    if wrong.any() or (self.mechanism.outputs[codes] != values).any():
+                    known = codes < self.mechanism.outputs.size
+                    if not known.all() or (self.mechanism.outputs[codes] != values).any():
                         raise InvalidInput(
                             f"{file}: a code does not fit mechanism.json; the message was edited or mixed up"
                         )
@@ -126,6 +139,12 @@ def _check_file(file: Path, message: Message) -> None:
     wanted = [message.header.id_column, "code", "private_label"]
     if schema.names != wanted:
         raise InvalidInput(f"{file} has the columns {schema.names}, a message of {message.path} has {wanted}")
+    ids, code, value = schema.types
+    kind = "int" if pa.types.is_integer(ids) else "str" if pa.types.is_string(ids) else str(ids)
+    if kind != message.header.id_type or not pa.types.is_unsigned_integer(code) or value != pa.float64():
+        raise InvalidInput(
+            f"{file} has columns of other types than mechanism.json says; the message was edited or mixed up"
+        )
 
 
 def describe(mechanism: FiniteMechanism, header: Header) -> str:
@@ -145,35 +164,11 @@ def describe(mechanism: FiniteMechanism, header: Header) -> str:
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
 
-@contextmanager
-def new_message(path: Path, release: str) -> Iterator[Path]:
-    """A hidden folder beside `path` to write into; flushed to disk and renamed to `path` at the end, removed on failure.
-
-    Its name carries the release, so that resuming a killed run finds what that run left and removes it.
-    """
-    partial = path.parent / f".{path.name}.{release}.partial"
-    if partial.exists():
-        shutil.rmtree(partial)
-    partial.mkdir(mode=0o700)
-    try:
-        yield partial
-        for file in sorted(partial.rglob("*")):
-            flush(file)
-        flush(partial)
-        if path.exists():
-            raise InvalidInput(f"{path} exists: choose another --out, nothing is overwritten")
-        partial.chmod(0o755)
-        partial.rename(path)
-        flush(path.parent)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-
-
-def flush(path: Path) -> None:
-    """To the disk itself, so that a power cut after the rename cannot leave an empty file."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def stamp(file: Path) -> str:
+    """A fingerprint of a batch: its size and its Parquet footer, which names every page. Tells copies from other files."""
+    with file.open("rb") as opened:
+        size = opened.seek(0, os.SEEK_END)
+        opened.seek(max(0, size - 8))
+        footer = int.from_bytes(opened.read(4), "little") + 8
+        opened.seek(max(0, size - footer))
+        return hashlib.sha256(size.to_bytes(8, "little") + opened.read()).hexdigest()

@@ -150,7 +150,7 @@ def apply(
     Example: labeldp apply message tuesday.parquet --label amount --id order --key-file sales.key
     """
     from labeldp.engines.source import LabelSource
-    from labeldp.release import apply as run
+    from labeldp.later_batch import apply as run
 
     with phases(quiet=quiet) as phase:
         outcome = run(message, LabelSource(source, label, id_column, id_type), key_file=key_file, phase=phase)

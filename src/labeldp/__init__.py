@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labeldp.binning import Bins, optimal_bins
     from labeldp.domain import Domain
+    from labeldp.learn.regressor import LabelDPRegressor
     from labeldp.ledger import Ledger
     from labeldp.mechanisms import (
         ContinuousExponential,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "labeldp.binning": ("Bins", "optimal_bins"),
     "labeldp.domain": ("Domain",),
+    "labeldp.learn.regressor": ("LabelDPRegressor",),
     "labeldp.ledger": ("Ledger",),
     "labeldp.mechanisms": (
         "ContinuousExponential",
@@ -64,6 +66,7 @@ __all__ = [
     "Domain",
     "Exponential",
     "KeyedRandomness",
+    "LabelDPRegressor",
     "LabelRandomizer",
     "Laplace",
     "Ledger",

@@ -51,13 +51,17 @@ class LabelRandomizer:
 
         Randomizing the same labels with the mechanism returned costs ε₂ once more, ε together.
         """
-        return self._fit(self._domain.check(labels, self.out_of_range))
+        return self._fit(self.checked(labels))
 
     def randomize(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> PrivateLabels:
         """The paper's Algorithm 3 whole. Costs ε."""
-        values = self._domain.check(labels, self.out_of_range)
+        values = self.checked(labels)
         mechanism = self._fit(values)
         return PrivateLabels(mechanism.codes(values, ids, randomness), mechanism)
+
+    def checked(self, labels: Any) -> Floats:
+        """Labels as finite floats within the bounds."""
+        return self._domain.check(labels, self.out_of_range)
 
     def plan(self, records: int) -> tuple[Domain, BudgetSplit | None]:
         """The grid and the budget split for so many records, before any label is read; no split, nothing spent on a prior."""

@@ -1,0 +1,8 @@
+"""One thread per test process: the suite runs on as many processes as there are cores, and spinning threads stall it."""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import stat
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from labeldp.arrays import Floats
+from labeldp.engines import files
+from labeldp.engines.columns import id_kind, identifiers, numbers
+from labeldp.engines.text import read_text
 from labeldp.errors import InvalidInput
 
-BATCH_ROWS = 1 << 19
+BATCH_ROWS = files.BATCH_ROWS
 TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
 IPC_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
-_DAMAGED = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError, OSError, EOFError)
+_DAMAGED = (
+    pa.ArrowInvalid,
+    pa.ArrowNotImplementedError,
+    pa.ArrowTypeError,
+    pa.ArrowKeyError,
+    pa.ArrowCapacityError,
+    OSError,
+    EOFError,
+    zlib.error,
+)
+
+__all__ = ["BATCH_ROWS", "LabelBatch", "LabelSource", "count_rows", "id_kind"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +50,8 @@ class LabelSource:
     """A file, or a folder of files, with a label column and perhaps an id column. Reading may be repeated.
 
     Without `id_column` the row number is the id. `id_type` ("int" or "str") settles what text files leave open.
-    Labels come out as finite float64 and ids without nulls; anything else is refused by row.
+    Labels come out as finite float64; ids without nulls, as int64 (uint64 where a file says so) or large_string, whatever
+    the width or encoding in the file; anything else is refused by row. Memory is bounded by a batch, not by a file.
     """
 
     path: Path
@@ -43,31 +59,48 @@ class LabelSource:
     id_column: str | None = None
     id_type: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.id_column == self.label_column:
+            raise InvalidInput(
+                f"the label column {self.label_column!r} cannot be the id column too: ids are part of the message as they are"
+            )
+
     def batches(self) -> Iterator[LabelBatch]:
-        """The records in the order of the files, folders in the order of their part names."""
-        first = 0
-        for file in self.files():
-            try:
-                for batch in self.read_columns(file):
-                    if batch.num_rows:
-                        yield self._checked(batch, first, file)
-                        first += batch.num_rows
-            except _DAMAGED as error:
-                raise InvalidInput(
-                    f"cannot read {file}: {_first_line(error)}. Is the file complete and undamaged?"
-                ) from error
-        if first == 0:
+        """The records in the order of the files, folders in the order of their part names.
+
+        Small pieces (parts, row groups, streamed batches) are joined, so that what follows has few and large ones.
+        """
+        waiting: list[LabelBatch] = []
+        rows = size = total = 0
+        for piece in self._pieces():
+            if waiting and waiting[0].ids.type != piece.ids.type:
+                yield _joined(waiting)
+                waiting, rows, size = [], 0, 0
+            waiting.append(piece)
+            rows, size, total = rows + piece.labels.size, size + piece.ids.nbytes, total + piece.labels.size
+            if rows > BATCH_ROWS // 2 or size > files.BATCH_BYTES // 2:
+                yield _joined(waiting)
+                waiting, rows, size = [], 0, 0
+        if waiting:
+            yield _joined(waiting)
+        if total == 0:
             raise InvalidInput(f"{self.path} holds no records: there is nothing to randomize")
 
     def files(self) -> list[Path]:
-        """The file itself, or the data files of a folder; hidden and underscored ones do not count."""
+        """The file itself, or the data files of a folder; what is hidden or underscored, file or folder, does not count."""
         if self.path.is_dir():
-            parts = sorted(p for p in self.path.rglob("*") if p.is_file() and p.name[0] not in "._")
+            parts = sorted(
+                part
+                for part in self.path.rglob("*")
+                if part.is_file() and not any(name[0] in "._" for name in part.relative_to(self.path).parts)
+            )
             if not parts:
                 raise InvalidInput(f"the folder {self.path} holds no data files")
             return parts
         if not self.path.exists():
             raise InvalidInput(f"there is no file {self.path}")
+        if not stat.S_ISREG(self.path.stat().st_mode):
+            raise InvalidInput(f"{self.path} is not a file on disk: the input is read twice, so save it to one first")
         return [self.path]
 
     @property
@@ -75,172 +108,70 @@ class LabelSource:
         """How the id column is called in the message."""
         return self.id_column or "row"
 
-    def read_columns(self, file: Path) -> Iterator[pa.RecordBatch]:
-        """The label and id columns of one file, unchecked."""
-        wanted = list(dict.fromkeys([self.label_column, self.id_column or self.label_column]))
+    def read_columns(self, file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+        """These columns of one file, unchecked, in batches of bounded size; text files give every column but the labels as text."""
         suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
         suffix = suffixes[-1] if suffixes else ""
         if suffix in TEXT_SUFFIXES:
-            return self._read_text(file, TEXT_SUFFIXES[suffix], wanted)
+            return read_text(file, TEXT_SUFFIXES[suffix], wanted, number=self.label_column)
         if suffix in IPC_SUFFIXES:
-            return self._read_ipc(file, wanted)
-        if suffix in PARQUET_SUFFIXES or _magic(file) == b"PAR1":
-            return self._read_parquet(file, wanted)
+            return files.read_ipc(file, wanted)
+        if suffix in PARQUET_SUFFIXES or files.magic(file) == b"PAR1":
+            return files.read_parquet(file, wanted)
         raise InvalidInput(
-            f"cannot tell what {file} is: name it .parquet, .csv, .tsv (these also with .gz), .arrow or .feather"
+            f"cannot tell what {file} is: name it .parquet, .csv, .tsv (these two also with .gz), .arrow or .feather"
         )
 
-    def _read_parquet(self, file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
-        import pyarrow.parquet as pq
+    def is_text(self, file: Path) -> bool:
+        return any(suffix.lower() in TEXT_SUFFIXES for suffix in file.suffixes)
 
-        with pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as parquet:
-            self._require(wanted, parquet.schema_arrow.names, file)
-            yield from parquet.iter_batches(BATCH_ROWS, columns=wanted)
-
-    def _read_ipc(self, file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
-        from pyarrow import ipc
-
-        with pa.memory_map(str(file)) as mapped:
-            try:
-                reader: Any = ipc.open_file(mapped)
-                batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-            except pa.ArrowInvalid:
-                mapped.seek(0)
-                reader = ipc.open_stream(mapped)
-                batches = iter(reader)
-            self._require(wanted, reader.schema.names, file)
-            for batch in batches:
-                for start in range(0, batch.num_rows, BATCH_ROWS):
-                    yield batch.select(wanted).slice(start, BATCH_ROWS)
-
-    def _read_text(self, file: Path, delimiter: str, wanted: list[str]) -> Iterator[pa.RecordBatch]:
-        from pyarrow import csv
-
-        names = self._text_header(file, delimiter)
-        self._require(wanted, names, file)
-        types: dict[str, pa.DataType] = {} if self.label_column == self.id_column else {self.label_column: pa.float64()}
-        if self.id_column is not None and self.id_type is not None:
-            types[self.id_column] = pa.int64() if self.id_type == "int" else pa.string()
-        reader = csv.open_csv(
-            file,
-            read_options=csv.ReadOptions(block_size=1 << 24),
-            parse_options=csv.ParseOptions(delimiter=delimiter),
-            convert_options=csv.ConvertOptions(include_columns=wanted, column_types=types, strings_can_be_null=False),
-        )
-        try:
-            yield from reader
-        except pa.ArrowInvalid as error:
-            raise InvalidInput(f"cannot read {file}: {_first_line(error)}. {self._text_hint(str(error))}") from error
-
-    def _text_header(self, file: Path, delimiter: str) -> list[str]:
-        import csv
-        import gzip
-
-        opener = gzip.open if file.suffix.lower() == ".gz" else open
-        try:
-            with opener(file, "rt", encoding="utf-8-sig", newline="") as text:
-                header = next(csv.reader(text, delimiter=delimiter), None)
-        except UnicodeDecodeError as error:
-            raise InvalidInput(f"{file} is not UTF-8 text: {error}") from error
-        if not header:
-            raise InvalidInput(f"{file} is empty: a header line with column names is needed")
-        return header
-
-    def _text_hint(self, error: str) -> str:
-        if "conversion error to double" in error:
-            return f"The label column {self.label_column!r} must hold numbers only."
-        if "conversion error to int" in error:
-            return "The ids begin as integers and go on as text: give --id-type str."
-        return "Every row needs the columns of the header line."
-
-    def _require(self, wanted: list[str], names: list[str], file: Path) -> None:
-        for name in wanted:
-            if names.count(name) > 1:
-                raise InvalidInput(f"{file} has {names.count(name)} columns named {name!r}: rename all but one")
-            if name not in names:
-                close = get_close_matches(name, names, n=3, cutoff=0.4)
-                hint = (
-                    f"Did you mean {' or '.join(map(repr, close))}?"
-                    if close
-                    else f"It has {', '.join(map(repr, names[:20]))}."
-                )
-                raise InvalidInput(f"{file} has no column {name!r}. {hint}")
-
-    def _checked(self, batch: pa.RecordBatch, first: int, file: Path) -> LabelBatch:
-        labels = _numbers(batch.column(batch.schema.get_field_index(self.label_column)), self.label_column, first, file)
-        if self.id_column is None:
-            ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
-        else:
-            ids = _identifiers(batch.column(batch.schema.get_field_index(self.id_column)), self.id_column, first, file)
-            if self.id_type is not None and self.id_type != id_kind(ids.type):
-                ids = _as_type(ids, self.id_type, self.id_column, file)
-        return LabelBatch(ids, labels, first)
+    def _pieces(self) -> Iterator[LabelBatch]:
+        wanted = [self.label_column] if self.id_column is None else [self.label_column, self.id_column]
+        id_type = self.id_type
+        first = 0
+        for file in self.files():
+            with _whole(file):
+                for batch in self.read_columns(file, wanted):
+                    if not batch.num_rows:
+                        continue
+                    labels = numbers(batch.column(self.label_column), self.label_column, first, file)
+                    if self.id_column is None:
+                        ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
+                    else:
+                        column = batch.column(self.id_column)
+                        ids = identifiers(column, self.id_column, first, file, id_type, text_file=self.is_text(file))
+                        if self.is_text(file):
+                            id_type = id_kind(ids.type)  # the first block decides; a later one that differs is refused
+                    yield LabelBatch(ids, labels, first)
+                    first += batch.num_rows
 
 
 def count_rows(source: LabelSource) -> int:
     """How many records there are, without looking at a label: from Parquet's metadata, or by reading ids or lines."""
-    import pyarrow.parquet as pq
-
-    if all(file.suffix.lower() in PARQUET_SUFFIXES for file in source.files()):
-        try:
-            return sum(int(pq.read_metadata(file).num_rows) for file in source.files())
-        except _DAMAGED as error:
-            raise InvalidInput(f"cannot read {source.path}: {_first_line(error)}") from error
-    blind = replace(source, label_column=source.id_column) if source.id_column is not None else source
-    return sum(batch.num_rows for file in source.files() for batch in blind.read_columns(file))
-
-
-def id_kind(kind: pa.DataType) -> str:
-    """Of an id column: "int" or "str"."""
-    return "int" if pa.types.is_integer(kind) else "str"
+    total = 0
+    for file in source.files():
+        with _whole(file):
+            if file.suffix.lower() in PARQUET_SUFFIXES:
+                total += files.parquet_rows(file)
+                continue
+            blind = LabelSource(source.path, "", source.id_column)
+            wanted = [source.label_column if source.id_column is None else source.id_column]
+            total += sum(batch.num_rows for batch in blind.read_columns(file, wanted))
+    return total
 
 
-def _as_type(ids: pa.Array, wanted: str, name: str, file: Path) -> pa.Array:
+@contextmanager
+def _whole(file: Path) -> Iterator[None]:
+    """Turns what pyarrow says of a damaged file into a refusal that names it."""
     try:
-        return ids.cast(pa.int64() if wanted == "int" else pa.string())
-    except pa.ArrowInvalid as error:
-        raise InvalidInput(f"{file}: the ids in {name!r} cannot be read as {wanted}: {_first_line(error)}") from error
+        yield
+    except _DAMAGED as error:
+        text = files.first_line(error)
+        raise InvalidInput(f"cannot read {file}: {text}. Is the file complete and undamaged?") from error
 
 
-def _numbers(column: pa.Array, name: str, first: int, file: Path) -> Floats:
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise InvalidInput(f"{file}: the label column {name!r} holds {kind}, not numbers. Convert it first.")
-    if column.null_count:
-        rows = np.flatnonzero(np.asarray(column.is_null()))[:3] + first
-        raise InvalidInput(
-            f"{file}: the label column {name!r} has {column.null_count} missing values near row {', '.join(map(str, rows))} "
-            "(rows count from 0). Drop or repair these records first."
-        )
-    labels = np.asarray(column.cast(pa.float64(), safe=False))
-    bad = ~np.isfinite(labels)
-    if bad.any():
-        shown = ", ".join(f"row {row + first} ({labels[row]})" for row in np.flatnonzero(bad)[:3])
-        raise InvalidInput(
-            f"{file}: labels must be finite numbers, but {name!r} has {shown}. Drop or repair these records first."
-        )
-    return labels
-
-
-def _identifiers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.dictionary_decode()
-        kind = column.type
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        column = column.cast(pa.string())
-    elif not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
-        raise InvalidInput(f"{file}: the id column {name!r} holds {kind}; ids must be integers or text")
-    if column.null_count:
-        row = int(np.flatnonzero(np.asarray(column.is_null()))[0]) + first
-        raise InvalidInput(f"{file}: the id column {name!r} has no id in row {row} (rows count from 0)")
-    return column
-
-
-def _magic(file: Path) -> bytes:
-    with file.open("rb") as opened:
-        return opened.read(4)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+def _joined(pieces: list[LabelBatch]) -> LabelBatch:
+    if len(pieces) == 1:
+        return pieces[0]
+    ids = pa.concat_arrays([piece.ids for piece in pieces])
+    return LabelBatch(ids, np.concatenate([piece.labels for piece in pieces]), pieces[0].first_row)

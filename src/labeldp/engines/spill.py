@@ -9,140 +9,209 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp.engines.partitions import PartitionedColumn
 from labeldp.errors import InvalidInput
 from labeldp.sampling import IdDigests
 
 ROWS_PER_PARTITION = 1 << 20
-MAX_PARTITION_BITS = 9
+TEXT_PER_PARTITION = 1 << 26
+MAX_PARTITION_BITS = 12
+BUCKET_ROWS = 4
+LONGEST_BUCKET = 64
 Keys = NDArray[np.uint64]
+Order = NDArray[np.int64]
 
 
-class Spill(Protocol):
-    """Add rows, then read them back by partition."""
+class Partition(NamedTuple):
+    """Rows in the order of the message; `left_out` counts those that were held already."""
 
-    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None: ...
-
-    def partitions(self, held: Spill | None = None) -> Iterator[tuple[pa.Array, NDArray[Any], int]]:
-        """(ids, codes, rows left out) of each partition, sorted by key. Rows whose id is in `held` are left out."""
+    ids: pa.Array
+    codes: NDArray[Any]
+    left_out: int
 
 
 def open_spill(folder: Path, id_type: pa.DataType, rows: int, code_type: Any) -> Spill:
-    """A spill for about `rows` rows. The folder is created and belongs to it."""
-    folder.mkdir()
-    bits = min(MAX_PARTITION_BITS, max(0, (rows - 1) // ROWS_PER_PARTITION).bit_length())
-    if pa.types.is_integer(id_type):
-        return IntegerSpill(folder, id_type, bits, np.dtype(code_type))
-    return TextSpill(folder, bits, np.dtype(code_type))
+    """A spill for about `rows` rows, in nameless files in `folder`, which is made if need be."""
+    folder.mkdir(exist_ok=True)
+    bits = min(MAX_PARTITION_BITS, (rows // ROWS_PER_PARTITION).bit_length())
+    kind = IntegerSpill if pa.types.is_integer(id_type) else TextSpill
+    return kind(folder, id_type, bits, code_type)
 
 
-class IntegerSpill:
-    """Raw arrays of keys and codes; the ids come back by inverting the bijection."""
-
-    def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: np.dtype[Any]) -> None:
-        self._id_type, self._bits, self._code_type = id_type, bits, code_type
-        self._keys = [(folder / f"{number}.keys").open("w+b", buffering=0) for number in range(1 << bits)]
-        self._codes = [(folder / f"{number}.codes").open("w+b", buffering=0) for number in range(1 << bits)]
-
-    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None:
-        del ids
-        from labeldp.engines._kernels import mix
-
-        keys = np.empty(records.low.size, np.uint64)
-        mix(np.ascontiguousarray(records.low), keys)
-        order, starts = _by_partition(keys, self._bits)
-        keys, codes = keys[order], codes.astype(self._code_type, copy=False)[order]
-        for number in np.flatnonzero(np.diff(starts)):
-            rows = slice(starts[number], starts[number + 1])
-            _write(self._keys[number], keys[rows])
-            _write(self._codes[number], codes[rows])
-
-    def partitions(self, held: Spill | None = None) -> Iterator[tuple[pa.Array, NDArray[Any], int]]:
-        from labeldp.engines._kernels import unmix
-
-        for number in range(1 << self._bits):
-            keys = _read(self._keys[number], np.dtype(np.uint64))
-            codes = _read(self._codes[number], self._code_type)
-            order = np.argsort(keys)
-            keys, codes = keys[order], codes[order]
-            repeated = np.flatnonzero(keys[1:] == keys[:-1])
-            ids = np.empty_like(keys)
-            unmix(keys, ids)
-            if repeated.size:
-                raise _duplicate(self._array(ids[repeated[:1]])[0].as_py())
-            left_out = 0
-            if held is not None:
-                assert isinstance(held, IntegerSpill)
-                fresh = ~np.isin(keys, held._only_keys(number, self._bits))  # noqa: SLF001 - its own class
-                left_out = int(keys.size - fresh.sum())
-                ids, codes = ids[fresh], codes[fresh]
-            yield self._array(ids), codes, left_out
-
-    def _only_keys(self, number: int, bits: int) -> Keys:
-        """The keys of another spill's partition `number` of 2^bits."""
-        assert bits == self._bits
-        return _read(self._keys[number], np.dtype(np.uint64))
-
-    def _array(self, words: Keys) -> pa.Array:
-        return pa.array(words.view(np.int64) if pa.types.is_signed_integer(self._id_type) else words).cast(
-            self._id_type
-        )
+def spill_rows(rows: int, id_bytes: int, held: int = 0) -> int:
+    """For how many rows to open a spill so that partitions stay small where ids are long, or where more are held than new."""
+    wide = max(rows, id_bytes // TEXT_PER_PARTITION * ROWS_PER_PARTITION)
+    return wide * (rows + held) // rows
 
 
-class TextSpill:
-    """Arrow streams of the 96-bit digest, the code and the text itself."""
+class Spill:
+    """Add rows, then read them back by partition. Spills that are compared must have as many partitions."""
 
-    def __init__(self, folder: Path, bits: int, code_type: np.dtype[Any]) -> None:
-        self._bits = bits
-        self._schema = pa.schema(
-            [("low", pa.uint64()), ("high", pa.uint32()), ("code", pa.from_numpy_dtype(code_type)), ("id", pa.string())]
-        )
-        self._paths = [folder / f"{number}.arrows" for number in range(1 << bits)]
-        self._writers: list[pa.ipc.RecordBatchStreamWriter] | None = [
-            pa.ipc.new_stream(str(path), self._schema) for path in self._paths
-        ]
+    def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
+        self.id_type, self.bits = id_type, bits
+        self._folder = folder
+        self._columns: list[PartitionedColumn] = []
+        self._codes = self._column(code_type)
 
     def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None:
-        assert self._writers is not None, "the spill was read already"
-        order, starts = _by_partition(records.low, self._bits)
-        batch = pa.record_batch([records.low, records.high, codes, ids], schema=self._schema).take(pa.array(order))
-        for number in np.flatnonzero(np.diff(starts)):
-            self._writers[number].write_batch(batch.slice(starts[number], starts[number + 1] - starts[number]))
+        raise NotImplementedError
 
-    def partitions(self, held: Spill | None = None) -> Iterator[tuple[pa.Array, NDArray[Any], int]]:
-        for number in range(1 << self._bits):
-            table = self._read(number)
-            low, high = (np.asarray(table.column(name)) for name in ("low", "high"))
-            order = np.lexsort((high, low))
-            low, high = low[order], high[order]
-            table = table.take(pa.array(order))
+    def partitions(self, held: Spill | None = None) -> Iterator[Partition]:
+        """Every partition, its rows sorted by key and those left out whose id is in `held`. Refuses duplicate ids.
+
+        O(rows of a partition) memory; O(rows) time in all, since keys are spread evenly.
+        """
+        for number in range(1 << self.bits):
+            rows, low, high = self._sorted(number)
             repeated = np.flatnonzero((low[1:] == low[:-1]) & (high[1:] == high[:-1]))
             if repeated.size:
-                raise _duplicate(table.column("id")[int(repeated[0])].as_py())
-            left_out = 0
+                raise _duplicate(self._ids(number, low, rows, repeated[:1])[0].as_py())
+            fresh: slice | NDArray[np.bool_] = slice(None)
             if held is not None:
-                assert isinstance(held, TextSpill)
-                known = held._read(number).column("id")  # noqa: SLF001 - its own class
-                fresh = pa.compute.invert(pa.compute.is_in(table.column("id"), value_set=known))
-                left_out = table.num_rows - int(pa.compute.sum(fresh).as_py() or 0)
-                table = table.filter(fresh)
-            yield table.column("id").combine_chunks(), np.asarray(table.column("code")), left_out
+                fresh = ~self._held(low, high, held, number)
+            chosen = np.arange(low.size)[fresh]
+            codes = self._codes.read(number)[rows[chosen]]
+            yield Partition(self._ids(number, low, rows, chosen), codes, low.size - chosen.size)
 
-    def _read(self, number: int) -> pa.Table:
-        if self._writers is not None:
-            for writer in self._writers:
-                writer.close()
-            self._writers = None
-        with pa.memory_map(str(self._paths[number])) as mapped:
-            return pa.ipc.open_stream(mapped).read_all()
+    def close(self) -> None:
+        for column in self._columns:
+            column.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _column(self, kind: Any) -> PartitionedColumn:
+        self._columns.append(PartitionedColumn(self._folder, kind))
+        return self._columns[-1]
+
+    def _digests(self, number: int) -> tuple[Keys, NDArray[np.uint32]]:
+        """The keys of a partition's rows, 64 leading and 32 further bits, as they were written."""
+        raise NotImplementedError
+
+    def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:
+        """The ids of some rows: `chosen` are places in the sorted partition, `rows` the places they were written to."""
+        raise NotImplementedError
+
+    def _sorted(self, number: int) -> tuple[Order, Keys, NDArray[np.uint32]]:
+        low, high = self._digests(number)
+        order = _order(low, self.bits)
+        if (low[order[1:]] == low[order[:-1]]).any():  # duplicates, or a one in 2^64 chance
+            order = np.lexsort((high, low))
+        return order, low[order], high[order]
+
+    def _held(self, low: Keys, high: NDArray[np.uint32], held: Spill, number: int) -> NDArray[np.bool_]:
+        from labeldp.engines._kernels import mark_held
+
+        assert held.bits == self.bits
+        assert type(held) is type(self)
+        _, held_low, held_high = held._sorted(number)
+        marks = np.empty(low.size, np.bool_)
+        mark_held(low, high, held_low, held_high, marks)
+        return marks
 
 
-def _by_partition(keys: Keys, bits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+class IntegerSpill(Spill):
+    """Keys and codes alone; the ids come back by inverting the bijection."""
+
+    def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
+        super().__init__(folder, id_type, bits, code_type)
+        self._keys = self._column(np.uint64)
+
+    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None:
+        from labeldp.engines._kernels import mix
+
+        low = np.ascontiguousarray(records.low)
+        if (
+            ids.type != self.id_type
+        ):  # −1 and 2^64 − 1 have the same 64 bits: an id that this type cannot hold is not in it
+            upper, negative = low >> np.uint64(63) != 0, records.high != 0
+            fits = upper == negative if pa.types.is_signed_integer(self.id_type) else ~negative
+            low, codes = low[fits], codes[fits]
+        keys = np.empty(low.size, np.uint64)
+        mix(low, keys)
+        order, starts = _by_leading_bits(keys, 0, self.bits)
+        self._keys.append(keys[order], starts)
+        self._codes.append(codes[order], starts)
+
+    def _digests(self, number: int) -> tuple[Keys, NDArray[np.uint32]]:
+        keys = self._keys.read(number)
+        return keys, np.zeros(keys.size, np.uint32)
+
+    def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:  # noqa: ARG002
+        from labeldp.engines._kernels import unmix
+
+        words = np.empty(chosen.size, np.uint64)
+        unmix(low[chosen], words)
+        signed = pa.types.is_signed_integer(self.id_type)
+        return pa.array(words.view(np.int64) if signed else words).cast(self.id_type)
+
+
+class TextSpill(Spill):
+    """The 96 bits of the digest, the code and the text itself."""
+
+    def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
+        super().__init__(folder, id_type, bits, code_type)
+        self._low, self._high = self._column(np.uint64), self._column(np.uint32)
+        self._lengths, self._text = self._column(np.uint32), self._column(np.uint8)
+
+    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None:
+        order, starts = _by_leading_bits(np.ascontiguousarray(records.low), 0, self.bits)
+        content, ends = text_buffers(ids)
+        text, text_ends = _gathered(content, ends, order)
+        self._low.append(records.low[order], starts)
+        self._high.append(records.high[order], starts)
+        self._codes.append(codes[order], starts)
+        self._lengths.append(np.diff(text_ends), starts)
+        self._text.append(text, text_ends[starts])
+
+    def _digests(self, number: int) -> tuple[Keys, NDArray[np.uint32]]:
+        return self._low.read(number), self._high.read(number)
+
+    def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:  # noqa: ARG002
+        ends = _ends(self._lengths.read(number))
+        text, text_ends = _gathered(self._text.read(number), ends, rows[chosen])
+        buffers = [None, pa.py_buffer(text_ends), pa.py_buffer(text)]
+        return pa.Array.from_buffers(pa.large_string(), chosen.size, buffers).cast(self.id_type)
+
+
+def text_buffers(ids: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bytes of an array of text, and where each string begins and the last one ends."""
+    wide = ids.cast(pa.large_string())
+    if len(wide) == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = wide.buffers()
+    ends = np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1]
+    return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), ends
+
+
+def _gathered(
+    content: NDArray[np.uint8], ends: NDArray[np.int64], order: Order
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    from labeldp.engines._kernels import gather_text
+
+    new_ends = _ends((ends[1:] - ends[:-1])[order])
+    text = np.empty(int(new_ends[-1]), np.uint8)
+    gather_text(content, ends, order, new_ends, text)
+    return text, new_ends
+
+
+def _ends(lengths: NDArray[Any]) -> NDArray[np.int64]:
+    ends = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
+def _by_leading_bits(keys: Keys, skipped: int, bits: int) -> tuple[Order, NDArray[np.int64]]:
+    """Rows by the `bits` bits of their keys that follow the `skipped` first ones, and where each value's rows begin."""
     from labeldp.engines._kernels import gather_by_partition
 
     starts = np.zeros((1 << bits) + 1, np.int64)
@@ -150,20 +219,20 @@ def _by_partition(keys: Keys, bits: int) -> tuple[NDArray[np.int64], NDArray[np.
         starts[1] = keys.size
         return np.arange(keys.size), starts
     order = np.empty(keys.size, np.int64)
-    gather_by_partition(np.ascontiguousarray(keys), np.uint64(64 - bits), starts, order)
+    gather_by_partition(keys, np.uint64(skipped), np.uint64(64 - bits), starts, order)
     return order, starts
 
 
-def _write(file: Any, values: NDArray[Any]) -> None:
-    """All of it: a raw write may stop early, for example on a full disk, and then the next one says so."""
-    data = memoryview(values.tobytes())
-    while data:
-        data = data[file.write(data) :]
+def _order(keys: Keys, same: int) -> Order:
+    """An argsort of evenly spread keys that all agree in their first `same` bits: buckets of a few, then insertion."""
+    from labeldp.engines._kernels import sort_buckets
 
-
-def _read(file: Any, kind: np.dtype[Any]) -> NDArray[Any]:
-    file.seek(0)
-    return np.fromfile(file, kind)
+    bits = min(64 - same, max(0, (keys.size // BUCKET_ROWS).bit_length()))
+    order, starts = _by_leading_bits(keys, same, bits)
+    if np.diff(starts).max() > LONGEST_BUCKET:  # chosen ids, not accidental ones: insertion would take forever
+        return np.argsort(keys)
+    sort_buckets(keys, starts, order)
+    return order
 
 
 def _duplicate(value: object) -> InvalidInput:

@@ -1,0 +1,100 @@
+"""Parquet and Arrow files in record batches of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from labeldp.errors import InvalidInput
+
+BATCH_ROWS = 1 << 19
+BATCH_BYTES = 1 << 26
+"""The two columns of one batch have at most so many rows, and about so many bytes where ids are long."""
+
+MAPPED_BATCH = 1 << 28
+"""An Arrow file with larger batches is mapped, so that it need not fit into memory; others are read, to stay small."""
+
+
+def read_parquet(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as parquet:
+        require_columns(wanted, parquet.schema_arrow.names, file)
+        yield from parquet.iter_batches(_rows_in_bytes(parquet.metadata, wanted), columns=wanted)
+
+
+def parquet_rows(file: Path) -> int:
+    import pyarrow.parquet as pq
+
+    return int(pq.read_metadata(file).num_rows)
+
+
+def read_ipc(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    """An Arrow file (feather) or stream."""
+    from pyarrow import ipc
+
+    with pa.OSFile(str(file)) as opened:
+        try:
+            reader: Any = ipc.open_file(opened)
+        except pa.ArrowInvalid:
+            opened.seek(0)
+            reader = ipc.open_stream(opened)
+            require_columns(wanted, reader.schema.names, file)
+            for batch in reader:
+                yield from _pieces(batch.select(wanted))
+            return
+        names = reader.schema.names
+        require_columns(wanted, names, file)
+        options = ipc.IpcReadOptions(included_fields=[names.index(name) for name in wanted])
+        large = file.stat().st_size > MAPPED_BATCH * max(1, reader.num_record_batches)
+        with pa.memory_map(str(file)) if large else pa.OSFile(str(file)) as again:
+            narrow = ipc.open_file(again, options=options)
+            for number in range(narrow.num_record_batches):
+                yield from _pieces(narrow.get_batch(number).select(wanted))
+
+
+def require_columns(wanted: list[str], names: list[str], file: Path) -> None:
+    for name in wanted:
+        if names.count(name) > 1:
+            raise InvalidInput(f"{file} has {names.count(name)} columns named {name!r}: rename all but one")
+        if name not in names:
+            close = get_close_matches(name, names, n=3, cutoff=0.4)
+            hint = (
+                f"Did you mean {' or '.join(map(repr, close))}?"
+                if close
+                else f"It has {', '.join(map(repr, names[:20]))}."
+            )
+            raise InvalidInput(f"{file} has no column {name!r}. {hint}")
+
+
+def magic(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(4)
+
+
+def first_line(error: BaseException) -> str:
+    """Of a library's message: the rest is often a trace of its own."""
+    return str(error).strip().splitlines()[0][:300].rstrip(".") if str(error).strip() else type(error).__name__
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    bytes_per_row = batch.nbytes // max(1, batch.num_rows)
+    step = max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, bytes_per_row)))
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)
+
+
+def _rows_in_bytes(metadata: Any, wanted: list[str]) -> int:
+    """How many rows of the widest row group make `BATCH_BYTES`, at most `BATCH_ROWS`."""
+    widest = 1
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        if group.num_rows:
+            chunks = (group.column(place) for place in range(group.num_columns))
+            size = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in wanted)
+            widest = max(widest, size // group.num_rows)
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // widest))

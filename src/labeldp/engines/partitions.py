@@ -1,0 +1,52 @@
+"""Columns on disk that are written in batches and read back by partition."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class PartitionedColumn:
+    """One nameless file: batches arrive sorted by partition, and a partition is read from its piece of every batch.
+
+    A spill of any number of partitions thus takes one open file per column and writes in order. The file vanishes with
+    the process, however that ends. Besides the page cache it needs 8 bytes of memory per batch and partition.
+    """
+
+    def __init__(self, folder: Path, kind: Any) -> None:
+        self.kind: np.dtype[Any] = np.dtype(kind)
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed by close
+        self._size = 0
+        self._batches: list[tuple[int, NDArray[np.int64]]] = []
+
+    def append(self, values: NDArray[Any], starts: NDArray[np.int64]) -> None:
+        """A batch whose partition p is `values[starts[p]:starts[p + 1]]`. `starts` is kept, not copied."""
+        self._batches.append((self._size, starts))
+        self._size += values.size
+        data = np.ascontiguousarray(values, self.kind).view(np.uint8).data
+        while data:  # a raw write may stop early, for example on a full disk; the next one says why
+            data = data[self._file.write(data) :]
+
+    def read(self, partition: int) -> NDArray[Any]:
+        pieces = [
+            (first + starts[partition], starts[partition + 1] - starts[partition]) for first, starts in self._batches
+        ]
+        values = np.empty(sum(int(count) for _, count in pieces), self.kind)
+        data = values.view(np.uint8).data
+        for first, count in pieces:
+            piece, offset = data[: int(count) * self.kind.itemsize], int(first) * self.kind.itemsize
+            data = data[len(piece) :]
+            while piece:
+                done = os.preadv(self._file.fileno(), [piece], offset)
+                if not done:
+                    raise OSError(f"the working file ended {len(piece)} bytes early")
+                piece, offset = piece[done:], offset + done
+        return values
+
+    def close(self) -> None:
+        self._file.close()

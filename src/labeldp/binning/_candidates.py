@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.binning._compiled import compiled
+from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._steps import register
 from labeldp.losses.base import FloatArray
 
@@ -48,7 +48,7 @@ class CandidateTables(NamedTuple):
     c: float
 
 
-@compiled
+@internal
 def _cost(t: CandidateTables, u: int, v: int) -> float:
     """The step from node u to node v; node 0 is "no output yet", node m + 1 "no output any more"."""
     m, k = t.losses.shape
@@ -73,7 +73,7 @@ def _cost(t: CandidateTables, u: int, v: int) -> float:
     return float(t.everything[v - 1] + t.c * part)
 
 
-@compiled
+@internal
 def _output(t: CandidateTables, u: int, v: int) -> float:  # noqa: ARG001 - a node is an output, whoever came before
     return float(v)
 

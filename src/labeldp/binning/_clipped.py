@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.binning._compiled import compiled, inlined
+from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._double_double import add, product, times, two_sum
 from labeldp.binning._steps import register
 from labeldp.losses.base import FloatArray
@@ -51,13 +51,13 @@ def clipped_table(values: FloatArray, masses: FloatArray, anchor: int) -> tuple[
     return table, points
 
 
-@inlined
+@internal
 def _share(table: FloatArray, column: int, r: int, i: int) -> float:
     """A plain difference of two prefix sums."""
     return float((table[i, column] - table[r, column]) + (table[i, column + 1] - table[r, column + 1]))
 
 
-@compiled
+@internal
 def _slope(t: ClippedTables, knot: int, r: int, i: int) -> float:
     """The derivative at a knot of the loss of points r+1 … i."""
     first = min(max(t.below[knot], r), i)
@@ -66,12 +66,12 @@ def _slope(t: ClippedTables, knot: int, r: int, i: int) -> float:
     return float(near + t.delta * (_share(t.table, _P, r, first) - _share(t.table, _P, last, i)))
 
 
-@compiled
+@internal
 def _derivative(t: ClippedTables, knot: int, r: int, i: int) -> float:
     return _slope(t, knot, 0, t.points.size) + t.c * _slope(t, knot, r, i)
 
 
-@compiled
+@internal
 def _output(t: ClippedTables, r: int, i: int) -> float:
     """The best output for points r+1 … i, measured from the anchor, kept between points r and i + 1."""
     low, high = -1, t.knots.size - 1  # the derivative is below 0 at `low`, at least 0 at `high`
@@ -92,7 +92,7 @@ def _output(t: ClippedTables, r: int, i: int) -> float:
     return float(output)
 
 
-@compiled
+@internal
 def _loss(t: ClippedTables, r: int, i: int, output: float) -> float:
     """The loss of points r+1 … i at an output."""
     table = t.table
@@ -110,7 +110,7 @@ def _loss(t: ClippedTables, r: int, i: int, output: float) -> float:
     return float(max(near, 0.0) / 2 + t.delta * (far - t.delta / 2 * rim))
 
 
-@inlined
+@internal
 def _distance(table: FloatArray, r: int, i: int, output: float) -> float:
     """Σ p·(output − y) over points r+1 … i."""
     p, p_low = add(table[i, _P], table[i, _P + 1], -table[r, _P], -table[r, _P + 1])
@@ -120,7 +120,7 @@ def _distance(table: FloatArray, r: int, i: int, output: float) -> float:
     return float(high + low)
 
 
-@compiled
+@internal
 def _cost(t: ClippedTables, r: int, i: int) -> float:
     """The constrained interval cost."""
     output = _output(t, r, i)

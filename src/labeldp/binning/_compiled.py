@@ -18,9 +18,9 @@ def compiled(function: _Function) -> _Function:
     return result
 
 
-def inlined(function: _Function) -> _Function:
-    """For small functions that are only called from compiled ones."""
-    result: _Function = nb.njit(inline="always")(function)
+def internal(function: _Function) -> _Function:
+    """For functions that only compiled ones call: part of their machine code."""
+    result: _Function = nb.njit(function)
     return result
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labeldp.binning._compiled import compiled
+from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._double_double import add, two_sum
 from labeldp.binning._steps import register
 from labeldp.losses.base import FloatArray
@@ -25,7 +25,7 @@ from labeldp.losses.base import FloatArray
 Run = tuple[float, float, float, float]
 
 
-@compiled
+@internal
 def divergence(power: float, difference: float, output: float) -> float:
     """The unit deviance of an output when the label is `output + difference`, without cancellation."""
     if output <= 0.0:
@@ -46,7 +46,7 @@ def divergence(power: float, difference: float, output: float) -> float:
     return 2 * output * (t * s + tail * (1 + t)) if power == 1.0 else 2 * (t * s - tail)
 
 
-@compiled
+@internal
 def _merge(power: float, reference: float, left: Run, right: Run) -> Run:
     """Two neighbouring runs as one. The heavier mean moves, so that its digits survive a light far neighbour."""
     p1, m1, m1_low, information1 = left
@@ -121,7 +121,7 @@ class DevianceTables(NamedTuple):
     power: float
 
 
-@compiled
+@internal
 def _placed(t: DevianceTables, run: Run, r: int, i: int) -> tuple[float, float, float]:
     """The best output between points r and i + 1, and its distances from the prior's mean and from the bin's."""
     apart = (run[1] - t.mean) + (run[2] - t.mean_low)
@@ -138,12 +138,12 @@ def _placed(t: DevianceTables, run: Run, r: int, i: int) -> tuple[float, float, 
     return output, apart * (extra / weight), -apart * (t.w / weight)
 
 
-@compiled
+@internal
 def _output(t: DevianceTables, r: int, i: int) -> float:
     return _placed(t, summary(t.points, t.levels, t.power, r, i), r, i)[0]
 
 
-@compiled
+@internal
 def _cost(t: DevianceTables, r: int, i: int) -> float:
     """The constrained interval cost."""
     run = summary(t.points, t.levels, t.power, r, i)

@@ -11,7 +11,7 @@ from typing import Any
 import numba as nb
 from numba.extending import intrinsic
 
-from labeldp.binning._compiled import inlined
+from labeldp.binning._compiled import internal
 
 Pair = tuple[float, float]
 
@@ -26,7 +26,7 @@ def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:  # noqa: ARG001 -
     return nb.float64(nb.float64, nb.float64, nb.float64), generate
 
 
-@inlined
+@internal
 def two_sum(a: float, b: float) -> Pair:
     """The rounded sum of a and b, and what the rounding left out, exactly."""
     high = a + b
@@ -34,14 +34,14 @@ def two_sum(a: float, b: float) -> Pair:
     return high, (a - (high - part)) + (b - part)
 
 
-@inlined
+@internal
 def two_product(a: float, b: float) -> Pair:
     """The rounded product of a and b, and what the rounding left out, exactly."""
     high = a * b
     return high, fused(a, b, -high)
 
 
-@inlined
+@internal
 def add(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
     high, low = two_sum(a_high, b_high)
     low += a_low + b_low
@@ -49,7 +49,7 @@ def add(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
     return total, low - (total - high)
 
 
-@inlined
+@internal
 def times(a_high: float, a_low: float, b: float) -> Pair:
     """A pair times a double."""
     high, low = two_product(a_high, b)
@@ -58,7 +58,7 @@ def times(a_high: float, a_low: float, b: float) -> Pair:
     return total, low - (total - high)
 
 
-@inlined
+@internal
 def product(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
     high, low = two_product(a_high, b_high)
     low += a_high * b_low + a_low * b_high
@@ -66,7 +66,7 @@ def product(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
     return total, low - (total - high)
 
 
-@inlined
+@internal
 def quotient(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
     first = a_high / b_high
     back_high, back_low = times(b_high, b_low, first)

@@ -12,7 +12,7 @@ import numpy as np
 from labeldp.binning._candidates import CandidateTables, outward_sums
 from labeldp.binning._clipped import ClippedTables, clipped_table
 from labeldp.binning._deviance import DevianceTables, deviance_levels, summary
-from labeldp.binning._search import Nodes, least_weight_path, path_cost, path_outputs
+from labeldp.binning._search import Nodes, follow, least_weight_path
 from labeldp.binning._squared import SquaredTables, squared_table
 from labeldp.binning._tilted import TiltedTables, tilted_table
 from labeldp.losses import Loss
@@ -40,13 +40,13 @@ class Problem:
         return least_weight_path(self.tables, np.append(np.arange(0, self.n, stride), self.n), price)
 
     def cost(self, path: Nodes) -> float:
-        return path_cost(self.tables, path)
+        return follow(self.tables, path)[0]
 
     def bins(self, path: Nodes) -> int:
         return path.size - 1 - self.closing_steps
 
     def outputs(self, path: Nodes) -> FloatArray:
-        return self.to_outputs(path_outputs(self.tables, path[: self.bins(path) + 1]))
+        return self.to_outputs(follow(self.tables, path)[1][: self.bins(path)])
 
 
 def interval_problem(values: FloatArray, masses: FloatArray, c: float, structure: Structure) -> Problem:

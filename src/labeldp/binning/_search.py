@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.binning._compiled import compiled
+from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._double_double import two_sum
 from labeldp.binning._steps import step_cost, step_output
 from labeldp.losses.base import FloatArray
@@ -61,25 +61,19 @@ def least_weight_path(tables: Any, nodes: Nodes, price: float) -> Nodes:
 
 
 @compiled
-def path_cost(tables: Any, path: Nodes) -> float:
-    """The total step cost of a path, with compensated summation."""
+def follow(tables: Any, path: Nodes) -> tuple[float, FloatArray]:
+    """The total step cost of a path, with compensated summation, and the output of each step."""
     total, low = 0.0, 0.0
-    for place in range(path.size - 1):
-        total, rest = two_sum(total, step_cost(tables, path[place], path[place + 1]))
-        low += rest
-    return total + low
-
-
-@compiled
-def path_outputs(tables: Any, path: Nodes) -> FloatArray:
-    """The output of each step."""
     outputs = np.empty(path.size - 1)
     for place in range(path.size - 1):
-        outputs[place] = step_output(tables, path[place], path[place + 1])
-    return outputs
+        r, i = path[place], path[place + 1]
+        total, rest = two_sum(total, step_cost(tables, r, i))
+        low += rest
+        outputs[place] = step_output(tables, r, i)
+    return total + low, outputs
 
 
-@compiled
+@internal
 def _wins(tables: Any, nodes: Nodes, best: FloatArray, rivals: tuple[int, int], i: int) -> bool:
     """Whether the first rival, a later left end, is strictly better at place i; if so it is at all later places too."""
     young, old = rivals
@@ -87,7 +81,7 @@ def _wins(tables: Any, nodes: Nodes, best: FloatArray, rivals: tuple[int, int], 
     return bool(with_young < best[old] + step_cost(tables, nodes[old], nodes[i]))
 
 
-@compiled
+@internal
 def _hand_over(
     tables: Any, nodes: Nodes, best: FloatArray, rivals: tuple[int, int], within: tuple[int, int, int]
 ) -> int:
@@ -119,7 +113,7 @@ def _hand_over(
     return high
 
 
-@compiled
+@internal
 def _walk_back(parent: Nodes) -> Nodes:
     node, count = parent.size - 1, 1
     while node > 0:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labeldp.binning._compiled import compiled
+from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._double_double import add, product, quotient, times, two_product, two_sum
 from labeldp.binning._steps import register
 from labeldp.losses.base import FloatArray
@@ -58,7 +58,7 @@ class SquaredTables(NamedTuple):
     v: float
 
 
-@compiled
+@internal
 def _output(t: SquaredTables, r: int, i: int) -> float:
     """The best output for points r+1 … i, measured from the mean, kept between points r and i + 1."""
     p = (t.table[i, _P] - t.table[r, _P]) + (t.table[i, _P + 1] - t.table[r, _P + 1])
@@ -66,7 +66,7 @@ def _output(t: SquaredTables, r: int, i: int) -> float:
     return float(min(max(t.c * s / (t.w + t.c * max(p, 0.0)), t.table[r, _HERE]), t.table[i, _NEXT]))
 
 
-@compiled
+@internal
 def _cost(t: SquaredTables, r: int, i: int) -> float:
     """The constrained interval cost."""
     left, right = t.table[r], t.table[i]

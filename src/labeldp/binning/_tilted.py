@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labeldp.binning._compiled import compiled, inlined
+from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._double_double import add, product, times, two_sum
 from labeldp.binning._steps import register
 from labeldp.losses.base import FloatArray
@@ -38,7 +38,7 @@ def tilted_table(values: FloatArray, masses: FloatArray, anchor: int, under: flo
     return table
 
 
-@inlined
+@internal
 def _below(table: FloatArray, r: int, i: int, j: int) -> float:
     """Σ p·(y_j − y) over points r+1 … i, all at or below point j."""
     p, p_low = add(table[i, _P], table[i, _P + 1], -table[r, _P], -table[r, _P + 1])
@@ -48,7 +48,7 @@ def _below(table: FloatArray, r: int, i: int, j: int) -> float:
     return float(max(high, 0.0))
 
 
-@inlined
+@internal
 def _above(table: FloatArray, r: int, i: int, j: int) -> float:
     """Σ p·(y − y_j) over points r+1 … i, all at or above point j."""
     p, p_low = add(table[i, _P], table[i, _P + 1], -table[r, _P], -table[r, _P + 1])
@@ -58,7 +58,7 @@ def _above(table: FloatArray, r: int, i: int, j: int) -> float:
     return float(max(high, 0.0))
 
 
-@inlined
+@internal
 def _share(table: FloatArray, r: int, i: int) -> float:
     """The mass of points r+1 … i."""
     return float((table[i, _P] - table[r, _P]) + (table[i, _P + 1] - table[r, _P + 1]))
@@ -74,7 +74,7 @@ class TiltedTables(NamedTuple):
     over: float
 
 
-@compiled
+@internal
 def _best_point(t: TiltedTables, r: int, i: int) -> int:
     """The smallest point in r … i + 1 where "all labels plus c times the bin" reaches its quantile."""
     table = t.table
@@ -93,12 +93,12 @@ def _best_point(t: TiltedTables, r: int, i: int) -> int:
     return high
 
 
-@compiled
+@internal
 def _output(t: TiltedTables, r: int, i: int) -> float:
     return float(_best_point(t, r, i))
 
 
-@compiled
+@internal
 def _cost(t: TiltedTables, r: int, i: int) -> float:
     """The constrained interval cost."""
     j = _best_point(t, r, i)

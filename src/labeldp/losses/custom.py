@@ -37,10 +37,12 @@ class Custom(Loss):
 
     def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> FloatArray:
         outputs, labels = np.broadcast_arrays(as_float(output), as_float(label))
-        try:
-            value = as_float(self.function(outputs, labels))
-        except (TypeError, ValueError):  # written for plain numbers
-            value = np.vectorize(self.function, otypes=[np.float64])(outputs, labels)
+        # Both branches of a `where` are computed everywhere, so warnings say nothing; what matters is checked later.
+        with np.errstate(all="ignore"):
+            try:
+                value = as_float(self.function(outputs, labels))
+            except (TypeError, ValueError):  # written for plain numbers
+                value = np.vectorize(self.function, otypes=[np.float64])(outputs, labels)
         return np.broadcast_to(value, outputs.shape) if value.shape != outputs.shape else value
 
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> FloatArray:

@@ -49,7 +49,7 @@ class Poisson(Loss):
         """The logarithmic mean (b − a)/(log b − log a)."""
         low, high = as_float(low_output), as_float(high_output)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            mean = (high - low) / np.log1p((high - low) / low)
+            mean = np.where(high > low, (high - low) / np.log1p((high - low) / low), low)
         return as_float(np.clip(np.where(low > 0, mean, 0.0), low, high))
 
     def lipschitz(self, lower: float, upper: float) -> float:

@@ -1,0 +1,134 @@
+"""What must hold whatever the numbers: how the optimum answers to a change of its input."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from optimum_oracles import LOSSES
+
+from labeldp.binning import optimal_bins
+from labeldp.prior import Prior
+
+
+@st.composite
+def priors(draw, min_size=1, max_size=40):
+    steps = draw(st.lists(st.floats(0.01, 50), min_size=min_size, max_size=max_size))
+    masses = draw(st.lists(st.floats(0.001, 1), min_size=len(steps), max_size=len(steps)))
+    return Prior(np.cumsum(steps), masses)
+
+
+epsilons = st.floats(0.01, 12)
+few = settings(max_examples=60, deadline=None)
+
+
+def loss_of(values, masses, epsilon, loss):
+    return optimal_bins(
+        SimpleNamespace(values=np.asarray(values), masses=np.asarray(masses)), epsilon, loss
+    ).expected_loss
+
+
+@pytest.mark.parametrize(
+    ("loss", "mirrored"), [("squared",) * 2, ("absolute",) * 2, ("huber(2)",) * 2, ("pinball(0.2)", "pinball(0.8)")]
+)
+@given(prior=priors(), epsilon=epsilons)
+@few
+def test_mirroring_the_labels_does_not_change_the_optimum(loss, mirrored, prior, epsilon):
+    there = loss_of(prior.values, prior.masses, epsilon, loss)
+    back = loss_of(-prior.values[::-1], prior.masses[::-1], epsilon, mirrored)
+    assert back == pytest.approx(there, rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "pinball(0.3)", "huber(1.5)"])
+@given(prior=priors(), epsilon=epsilons, shift=st.floats(-1e4, 1e4))
+@few
+def test_shifting_the_labels_does_not_change_the_optimum(loss, prior, epsilon, shift):
+    there = loss_of(prior.values, prior.masses, epsilon, loss)
+    assert loss_of(prior.values + shift, prior.masses, epsilon, loss) == pytest.approx(there, rel=1e-8, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("loss", "degree"), [("squared", 2), ("absolute", 1), ("pinball(0.3)", 1), ("poisson", 1), ("gamma", 0)]
+)
+@given(prior=priors(), epsilon=epsilons, factor=st.sampled_from([2.0**-40, 0.125, 3.0, 2.0**40]))
+@few
+def test_scaling_the_labels_scales_the_optimum_by_the_degree_of_the_loss(loss, degree, prior, epsilon, factor):
+    there = loss_of(prior.values, prior.masses, epsilon, loss)
+    scaled = loss_of(prior.values * factor, prior.masses, epsilon, loss)
+    assert scaled / factor**degree == pytest.approx(there, rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(prior=priors(), epsilon=epsilons, data=st.data())
+@few
+def test_splitting_a_mass_at_its_point_does_not_change_the_optimum(loss, prior, epsilon, data):
+    where = data.draw(st.integers(0, prior.values.size - 1))
+    values = np.insert(prior.values, where, prior.values[where])
+    masses = np.insert(prior.masses, where, 0.0)
+    masses[where : where + 2] = prior.masses[where] / 2
+    whole = optimal_bins(prior, epsilon, loss)
+    split = optimal_bins(SimpleNamespace(values=values, masses=masses), epsilon, loss)
+    assert split.expected_loss == pytest.approx(whole.expected_loss, rel=1e-12, abs=1e-14)
+    np.testing.assert_allclose(split.outputs, whole.outputs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "poisson"])
+@given(prior=priors(min_size=2), epsilon=epsilons, data=st.data())
+@few
+def test_moving_a_labels_mass_to_its_neighbour_costs_nobody_more_than_that_move(loss, prior, epsilon, data):
+    """Merging two labels changes the optimum by no more than the merged mass times the change of its loss."""
+    where = data.draw(st.integers(0, prior.values.size - 2))
+    masses = prior.masses.copy()
+    masses[where + 1] += masses[where]
+    masses[where] = 0.0
+    apart, merged = (
+        optimal_bins(prior, epsilon, loss),
+        optimal_bins(SimpleNamespace(values=prior.values, masses=masses), epsilon, loss),
+    )
+    from labeldp.losses import get_loss
+
+    rule = get_loss(loss)
+    old, new = prior.values[where], prior.values[where + 1]
+    worst = max(
+        float(np.abs(rule(outputs, old) - rule(outputs, new)).max()) for outputs in (apart.outputs, merged.outputs)
+    )
+    worst += max(
+        float(rule(outputs, label).max()) for outputs in (apart.outputs, merged.outputs) for label in (old, new)
+    )
+    assert abs(apart.expected_loss - merged.expected_loss) <= prior.masses[where] * worst + 1e-9
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(prior=priors(), epsilon=st.floats(0.01, 10), more=st.floats(0.01, 10))
+@few
+def test_more_budget_never_costs_more(loss, prior, epsilon, more):
+    little, much = optimal_bins(prior, epsilon, loss), optimal_bins(prior, epsilon + more, loss)
+    assert much.expected_loss <= little.expected_loss * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(prior=priors(), epsilon=epsilons, data=st.data())
+@few
+def test_labels_of_mass_zero_have_no_say(loss, prior, epsilon, data):
+    extra = data.draw(st.lists(st.floats(0.001, 3000), min_size=1, max_size=5, unique=True))
+    values = np.union1d(prior.values, extra)
+    masses = np.zeros(values.size)
+    masses[np.searchsorted(values, prior.values)] = prior.masses
+    assert optimal_bins(SimpleNamespace(values=values, masses=masses), epsilon, loss) == optimal_bins(
+        prior, epsilon, loss
+    )
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(prior=priors(), epsilon=epsilons)
+@few
+def test_every_label_goes_to_an_output_where_it_loses_least(loss, prior, epsilon):
+    from labeldp.losses import get_loss
+
+    bins, rule = optimal_bins(prior, epsilon, loss), get_loss(loss)
+    own = rule(bins.outputs[bins.encode(prior.values)], prior.values)
+    least = rule(bins.outputs[:, None], prior.values[None, :]).min(axis=0)
+    np.testing.assert_allclose(own, least, rtol=1e-9, atol=1e-12)

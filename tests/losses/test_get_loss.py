@@ -1,0 +1,102 @@
+"""From names, objects and callables to losses, and from mistakes to helpful refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from labeldp.errors import InvalidInput
+from labeldp.losses import LOSS_NAMES, Absolute, Custom, Huber, Pinball, SquaredLog, get_loss
+
+
+@pytest.mark.parametrize("name", LOSS_NAMES)
+def test_a_losss_name_makes_it_again(name):
+    assert get_loss(get_loss(name).name) == get_loss(name)
+    assert hash(get_loss(name)) == hash(get_loss(name))
+
+
+def test_names_are_read_generously():
+    assert get_loss(" Pinball( .25 )") == Pinball(0.25)
+    assert get_loss("squared_log") == SquaredLog()
+    assert get_loss("huber(1e-3)") == Huber(0.001)
+
+
+def test_a_loss_is_itself_and_a_callable_is_wrapped():
+    loss = Absolute()
+    assert get_loss(loss) is loss
+    custom = get_loss(math.dist)
+    assert isinstance(custom, Custom)
+    assert custom.name == "dist"
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("sqared", "Did you mean 'squared'"),
+        ("poison", "Did you mean 'poisson'"),
+        ("Hubber(2)", r"Did you mean 'huber\(1\.5\)'"),
+        ("zzz", "Known losses: squared, absolute"),
+        ("pinball", r"needs a number, as in 'pinball\(0\.3\)'"),
+        ("pinball(x)", "needs a number"),
+        ("squared(2)", "takes no number"),
+        ("pinball(1.5)", "strictly between 0 and 1"),
+        ("huber(0)", "greater than 0"),
+        ("huber(inf)", "finite"),
+        (7, "a name, a Loss or a callable"),
+    ],
+)
+def test_mistakes_are_explained(text, match):
+    with pytest.raises(InvalidInput, match=match):
+        get_loss(text)
+
+
+def test_no_suggestion_where_nothing_is_close():
+    with pytest.raises(InvalidInput) as error:
+        get_loss("zzz")
+    assert "Did you mean" not in str(error.value)
+
+
+def test_a_custom_losss_threshold_is_found_by_bisection():
+    custom, named = Custom(lambda f, y: (f - y) ** 2), get_loss("squared")
+    np.testing.assert_allclose(custom.threshold([0, 1], [1, 7]), named.threshold([0, 1], [1, 7]), rtol=1e-14)
+    gamma = get_loss("gamma")
+    assert Custom(gamma).threshold(2.0, 5.0) == pytest.approx(float(gamma.threshold(2.0, 5.0)), rel=1e-12)
+
+
+def test_a_custom_losss_lipschitz_constant_is_the_callers_word():
+    assert Custom(math.dist).lipschitz(0, 1) == math.inf
+    assert Custom(math.dist, lipschitz_constant=3.0).lipschitz(0, 1) == 3
+
+
+@pytest.mark.parametrize(
+    ("function", "match"),
+    [
+        (lambda f, y: np.abs(f - y) - 1, "0 or more"),
+        (lambda f, y: np.where(f == y, np.nan, 1.0), "is nan at output"),
+        (lambda f, y: np.where(y > f, np.minimum(y - f, np.maximum(2 - (y - f), 0)), 0.0), "falls"),
+        (lambda f, y: np.where(f > y, np.abs(np.sin(f - y)), np.abs(f - y)), "falls"),
+        (lambda f, y: np.abs(f - y) * (6 - f), "falls"),
+        (lambda f, y: np.abs(f - y) * (6 - y), "falls"),
+        (lambda f, y: np.abs(f - y) * (1 + f) ** 4 / (1 + y) ** 4, "falls"),
+    ],
+)
+def test_what_is_no_loss_is_refused(function, match):
+    with pytest.raises(InvalidInput, match=match):
+        Custom(function).check_assumption([0.0, 5.0])
+
+
+def test_the_pair_shown_really_violates_the_assumption():
+    with pytest.raises(InvalidInput) as error:
+        Custom(lambda f, y: np.where(f > 3, 1.0, np.abs(f - y))).check_assumption([0.0, 5.0])
+    words = str(error.value).replace(",", "").replace(".", ".").split()
+    numbers = [float(w.rstrip(".")) for w in words if w.rstrip(".").replace(".", "", 1).replace("-", "").isdigit()]
+    near_loss, near_output, near_label, far_loss, far_output, far_label = numbers[:6]
+    assert near_loss > far_loss
+    assert (near_output == far_output) != (near_label == far_label)
+    assert abs(near_output - near_label) < abs(far_output - far_label)
+
+
+def test_rounding_noise_is_not_a_violation():
+    Custom(lambda f, y: np.maximum(f * f - 2 * f * y + y * y, 0.0)).check_assumption(np.linspace(100, 105, 40))

@@ -30,37 +30,34 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class ObservedSource(LabelSource):
-    """A source that shows every batch to an observer. With `id_arrow_type`, ids come out as that very type."""
+    """A source that shows every batch to an observer. With `integers`, integer ids come out as that very type."""
 
     observer: Observer | None = None
-    id_arrow_type: pa.DataType | None = None
+    integers: pa.DataType | None = None
 
     @classmethod
-    def of(
-        cls, source: LabelSource, observer: Observer | None = None, *, id_arrow_type: pa.DataType | None = None
-    ) -> Self:
-        known = {field.name: getattr(source, field.name) for field in fields(LabelSource)}
-        kept = id_arrow_type if id_arrow_type is not None else getattr(source, "id_arrow_type", None)
-        return cls(**known, observer=observer, id_arrow_type=kept)
+    def of(cls, source: LabelSource, observer: Observer | None = None, integers: pa.DataType | None = None) -> Self:
+        known = {field.name: getattr(source, field.name) for field in fields(source)}
+        return cls(**known | {"observer": observer, "integers": integers or known.get("integers")})
 
     def batches(self) -> Iterator[LabelBatch]:
         for batch in super().batches():
-            seen = batch if self.id_arrow_type is None else self._typed(batch, self.id_arrow_type)
+            seen = self._typed(batch)
             if self.observer is not None:
                 self.observer.see(seen)
             yield seen
         if self.observer is not None:
             self.observer.end()
 
-    def _typed(self, batch: LabelBatch, wanted: pa.DataType) -> LabelBatch:
-        if pa.types.is_integer(wanted) != pa.types.is_integer(batch.ids.type):
-            return batch  # int and text are different ids: the caller refuses that
+    def _typed(self, batch: LabelBatch) -> LabelBatch:
+        if self.integers is None or not pa.types.is_integer(batch.ids.type):
+            return batch
         try:
-            return LabelBatch(batch.ids.cast(wanted), batch.labels, batch.first_row)
+            return LabelBatch(batch.ids.cast(self.integers), batch.labels, batch.first_row)
         except pa.ArrowInvalid as error:
             raise InvalidInput(
-                f"{self.path}: some ids near row {batch.first_row} do not fit into {wanted}, the type of the message's ids. "
-                "Only a new release can hold them"
+                f"{self.path}: some ids from row {batch.first_row} on do not fit into {self.integers}, the type of the "
+                "message's ids. Only a new release can hold them"
             ) from error
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeldp.domain import Domain
@@ -44,7 +45,7 @@ def apply(
         message = Message.open(place)
         kept = _kept_release(message, keys, key_file)
         domain = _check_source(message, source)
-        typed = ObservedSource.of(source, id_arrow_type=pq.read_schema(message.files()[0]).types[0])
+        typed = ObservedSource.of(source, integers=_integer_type(message))
         scanned = arrow.scan(
             ObservedSource.of(typed, EarlyDuplicates(typed)), domain, key=keys.key, progress=phase("checking", None)
         )
@@ -122,6 +123,12 @@ def _check_source(message: Message, source: LabelSource) -> Domain:
     return message.mechanism.domain
 
 
+def _integer_type(message: Message) -> pa.DataType | None:
+    """The type of the message's ids if they are integers: 2^63 and above need an unsigned one, and a batch may have another."""
+    kind = pq.read_schema(message.files()[0]).types[0]
+    return kind if pa.types.is_integer(kind) else None
+
+
 def _add(
     message: Message, source: LabelSource, domain: Domain, keys: KeyFile, scanned: Scan, part: Path, phase: Phase
 ) -> int:
@@ -149,8 +156,9 @@ def _spill_of(message: Message, key: bytes, scanned: Scan, place: Path, rows: in
     spill = open_spill(place, scanned.id_type, rows, np.uint8)
     randomness = KeyedRandomness(key, bytes.fromhex(message.header.release))
     for ids, _ in message.batches():
-        records = randomness.id_digests(ids, digest=message.mechanism.digest_bytes)
-        spill.add(ids, records, np.zeros(len(ids), np.uint8))
+        same = ids.cast(scanned.id_type)
+        records = randomness.id_digests(same, digest=message.mechanism.digest_bytes)
+        spill.add(same, records, np.zeros(len(same), np.uint8))
     return spill
 
 

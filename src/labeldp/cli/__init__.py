@@ -17,6 +17,7 @@ from labeldp.cli.console import complain, show_warning
 from labeldp.cli.demo import run as demo
 from labeldp.cli.ledger import app as ledger
 from labeldp.cli.privatize import apply, privatize
+from labeldp.cli.train import evaluate, predict, train
 from labeldp.errors import LabelDPError
 
 app = typer.Typer(
@@ -30,6 +31,9 @@ app = typer.Typer(
 )
 app.command(name="privatize")(privatize)
 app.command(name="apply")(apply)
+app.command(name="train")(train)
+app.command(name="predict")(predict)
+app.command(name="evaluate")(evaluate)
 app.command(name="audit")(audit)
 app.command(name="compare")(compare)
 app.command(name="demo")(demo)

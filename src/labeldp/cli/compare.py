@@ -118,4 +118,4 @@ def _write(rows: list[Any], folder: Path, loss: str) -> None:
         lines.setdefault(row.mechanism, []).append(row.expected_loss)
     axes = plots.curves(epsilons, lines, ylabel=f"expected {loss} loss", title="error of a private label")
     for kind in ("png", "svg"):
-        axes.figure.savefig(folder / f"comparison.{kind}")
+        plots.save(axes, folder / f"comparison.{kind}")

@@ -116,7 +116,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         if not self.clip_predictions:
             return predictions
         domain = Domain.of(self.domain)  # type: ignore[arg-type]
-        return np.clip(predictions, domain.lower, domain.upper)
+        return np.asarray(np.clip(predictions, domain.lower, domain.upper))
 
     def _release(self, randomizer: LabelRandomizer, labels: Floats) -> PrivateLabels:
         """Charge, draw, and note the mechanism; without a ledger only draw."""

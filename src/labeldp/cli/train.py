@@ -1,0 +1,229 @@
+"""`labeldp train`, `predict` and `evaluate`: the features party's commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from labeldp.cli.console import err, out, print_json
+from labeldp.errors import InvalidInput
+
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model that labeldp train wrote. Load only models you trust.")
+]
+Features = Annotated[Path, typer.Argument(metavar="FILE", help="Features: Parquet, CSV, TSV (also .gz) or Arrow IPC.")]
+Names = Annotated[str | None, typer.Option(metavar="COL,…", help="Columns to read so, whatever their type.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+KINDS = ("boosting", "network")
+
+
+def train(
+    message_path: Annotated[Path, typer.Argument(metavar="MESSAGE", help="The message from the labels party.")],
+    features: Annotated[
+        Path, typer.Option(metavar="FILE", help="Parquet (a file or folder), CSV, TSV (also .gz), Arrow IPC.")
+    ],
+    id_column: Annotated[str, typer.Option("--id", metavar="COL", help="The id column of the features.")],
+    model_path: Annotated[
+        Path, typer.Option("--out", metavar="MODEL", help="The model: a folder that must not exist yet.")
+    ],
+    target_values: Annotated[
+        str | None,
+        typer.Option(
+            metavar="bins|debiased|positive", help="What stands for a code: debiased, or positive with --loss poisson."
+        ),
+    ] = None,
+    kind: Annotated[
+        str, typer.Option("--model", metavar="boosting|network", help="network needs the extra: labeldp[torch].")
+    ] = "boosting",
+    loss: Annotated[str, typer.Option(metavar="squared|poisson", help="The loss to train with.")] = "squared",
+    categorical: Names = None,
+    numeric: Names = None,
+    exclude: Annotated[str | None, typer.Option(metavar="COL,…", help="Columns to leave out.")] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Of the network.")] = 50,
+    seed: Annotated[int | None, typer.Option(help="Of the model's own randomness.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Join a message with features by id and train a model on the private labels.
+
+    Nothing here costs privacy: whatever is computed from a message stays as private as the message.
+
+    Examples:
+
+      labeldp train message --features clicks.parquet --id order --out model
+
+      labeldp train message --features clicks.csv --id order --model network --categorical shop,country --out model
+    """
+    from labeldp.decode import code_values
+    from labeldp.learn.files import column, read_table
+    from labeldp.learn.joining import join
+    from labeldp.learn.saved import SavedModel
+    from labeldp.message import Message
+
+    if model_path.exists():
+        raise InvalidInput(f"{model_path} exists: choose another --out, nothing is overwritten")
+    decoder = target_values or ("positive" if loss == "poisson" else "debiased")
+    message = Message.open(message_path)
+    values = code_values(message.mechanism, decoder)
+    if loss == "poisson" and values.min() < 0:
+        raise InvalidInput(
+            f"--loss poisson needs targets that are not negative: use --target-values positive, not {decoder}"
+        )
+    table = read_table(features)
+    joined = join(message, column(table, id_column, features))
+    left_out = {id_column, *_split(exclude)}
+    for name in _split(exclude):
+        column(table, name, features)
+    used = table.select([name for name in table.schema.names if name not in left_out]).take(joined.rows)
+    if not used.num_columns:
+        raise InvalidInput(f"{features} has no column left to learn from besides {id_column!r}")
+    model = _model(kind, loss, _names(categorical), _names(numeric), epochs=epochs, seed=seed, quiet=quiet or as_json)
+    targets = values[joined.codes]
+    model.fit(used, targets)
+    domain = message.mechanism.domain
+    facts = {
+        "model": kind,
+        "loss": loss,
+        "target_values": decoder,
+        "records": int(joined.rows.size),
+        "features_without_label": joined.without_label,
+        "labels_without_features": joined.without_features,
+        "columns": used.schema.names,
+        "epsilon": float(message.epsilon_exact),
+        "mechanism": message.mechanism.kind,
+        "mechanism_digest": message.mechanism.digest,
+        "release": message.header.release,
+        "bounds": None if domain is None else [domain.lower, domain.upper],
+        "estimates": _estimates(decoder, targets),
+    }
+    SavedModel(model, facts).save(model_path)
+    if as_json:
+        print_json(facts)
+    elif not quiet:
+        _report(facts, model_path)
+
+
+def predict(
+    model_path: Model,
+    features: Features,
+    predictions: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Predictions: .parquet or .csv, a new file.")
+    ],
+    id_column: Annotated[
+        str | None, typer.Option("--id", metavar="COL", help="Copy this column beside the predictions.")
+    ] = None,
+) -> None:
+    """Predict for every row of a features file.
+
+    Example: labeldp predict model clicks.parquet --id order --out predictions.parquet
+    """
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
+
+    from labeldp.learn.files import column, read_table
+    from labeldp.learn.saved import SavedModel
+
+    if predictions.exists():
+        raise InvalidInput(f"{predictions} exists: choose another --out, nothing is overwritten")
+    writers = {".parquet": pq.write_table, ".csv": pa_csv.write_csv}
+    if predictions.suffix not in writers:
+        raise InvalidInput(f"--out must end in .parquet or .csv, got {predictions}")
+    saved = SavedModel.load(model_path)
+    table = read_table(features)
+    kept = {} if id_column is None else {id_column: column(table, id_column, features)}
+    result = pa.table({**kept, "prediction": saved.predict(table)})
+    partial = predictions.with_name(f".{predictions.name}.partial")
+    try:
+        writers[predictions.suffix](result, partial)
+        partial.rename(predictions)
+    finally:
+        partial.unlink(missing_ok=True)
+    err.print(f"{result.num_rows:,} predictions in {predictions}")
+
+
+def evaluate(
+    model_path: Model,
+    features: Features,
+    label: Annotated[str, typer.Option("--label", metavar="COL", help="The column of true labels.")],
+    as_json: Json = False,
+) -> None:
+    """Compare predictions with true labels, where somebody has them.
+
+    These figures are computed from true labels and are not private.
+
+    Example: labeldp evaluate model test.parquet --label amount
+    """
+    from labeldp.arrays import label_array
+    from labeldp.learn.files import column, read_table
+    from labeldp.learn.saved import SavedModel
+    from labeldp.learn.scores import scores
+
+    saved = SavedModel.load(model_path)
+    table = read_table(features)
+    truth = label_array(column(table, label, features).combine_chunks(), f"the labels in {label!r}")
+    figures = scores(saved.predict(table), truth)
+    if as_json:
+        print_json(figures)
+        return
+    out.print(f"{truth.size:,} rows, {saved.facts['model']} trained at ε = {saved.facts['epsilon']:g}")
+    for name, value in figures.items():
+        out.print(f"{name:<26} {value:,.6g}" if value is not None else f"{name:<26} undefined")
+    err.print("[yellow]note:[/yellow] these figures are computed from true labels and are not private")
+
+
+def _model(kind: str, loss: str, categorical: Any, numeric: Any, *, epochs: int, seed: int | None, quiet: bool) -> Any:
+    if loss not in ("squared", "poisson"):
+        raise InvalidInput(f"--loss must be squared or poisson, got {loss!r}")
+    if kind == "boosting":
+        from labeldp.learn.boosting import BoostingRegressor
+
+        name = "squared_error" if loss == "squared" else "poisson"
+        return BoostingRegressor(categorical=categorical, numeric=numeric, loss=name, random_state=seed)
+    if kind == "network":
+        from labeldp.learn.network import NetworkRegressor
+
+        return NetworkRegressor(
+            categorical=categorical,
+            numeric=numeric,
+            loss=loss,  # type: ignore[arg-type] # checked above
+            epochs=epochs,
+            random_state=seed,
+            progress=not quiet,
+        )
+    raise InvalidInput(f"--model must be one of {', '.join(KINDS)}, got {kind!r}")
+
+
+def _estimates(decoder: str, targets: Any) -> dict[str, float]:
+    """What the private labels alone can say: the mean label, where they are unbiased. Their loss is mostly noise."""
+    if decoder != "debiased" or targets.size < 2:
+        return {}
+    return {"mean_label": float(targets.mean()), "standard_error": float(targets.std(ddof=1) / targets.size**0.5)}
+
+
+def _report(facts: dict[str, Any], path: Path) -> None:
+    out.print(
+        f"model    {path}: {facts['model']} on {facts['records']:,} records, {facts['target_values']} targets, ε = {facts['epsilon']:g}"
+    )
+    for name, text in (
+        ("features_without_label", "rows of features had no private label and were not used"),
+        ("labels_without_features", "private labels had no features and were not used"),
+    ):
+        if facts[name]:
+            out.print(f"unpaired {facts[name]:,} {text}")
+    if facts["estimates"]:
+        estimate = facts["estimates"]
+        out.print(
+            f"mean     the labels' mean is about {estimate['mean_label']:,.4g} ± {1.96 * estimate['standard_error']:,.3g} (95 %)"
+        )
+    out.print("next     labeldp predict " + f"{path} FILE --out predictions.parquet")
+
+
+def _split(names: str | None) -> list[str]:
+    return [] if names is None else [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _names(names: str | None) -> list[str] | None:
+    return None if names is None else _split(names)

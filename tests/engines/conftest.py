@@ -1,0 +1,61 @@
+"""One small mechanism, and a run of the engine's second pass into a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp.domain import Domain
+from labeldp.engines import arrow
+from labeldp.engines.source import LabelSource
+from labeldp.mechanisms import RROnBins
+from labeldp.prior import Prior
+from labeldp.sampling import KeyedRandomness
+
+DOMAIN = Domain.integers(0, 52)
+
+
+@pytest.fixture(scope="session")
+def mechanism():
+    return RROnBins.optimal(Prior.uniform(DOMAIN), 1.0)
+
+
+@pytest.fixture
+def randomness():
+    return KeyedRandomness(b"k" * 32, b"r" * 16)
+
+
+@pytest.fixture
+def release(tmp_path, mechanism, randomness):
+    """Reads a file twice, as a release does, and returns the path of the labels file."""
+    made = 0
+
+    def run(path: Path, **options) -> Path:
+        nonlocal made
+        made += 1
+        names = {name: options.pop(name) for name in ("id_column", "id_type") if name in options}
+        source = LabelSource(path, "y", **({"id_column": "id"} | names))
+        work = tmp_path / f"work-{made}"
+        work.mkdir()
+        target = tmp_path / f"labels-{made}.parquet"
+        scanned = arrow.scan(source, DOMAIN)
+        arrow.randomize(source, mechanism, DOMAIN, randomness, scanned, labels_file=target, work=work, **options)
+        return target
+
+    return run
+
+
+@pytest.fixture
+def written(release):
+    return lambda path, **options: pq.read_table(release(path, **options))
+
+
+@pytest.fixture
+def open_files():
+    """How many files this process has open."""
+    place = Path("/proc/self/fd")
+    if not place.is_dir():
+        pytest.skip("open files cannot be counted here")
+    return lambda: sum(1 for _ in place.iterdir())

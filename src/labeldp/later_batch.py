@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,19 +106,20 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
             f"{key_file} is not the key of {message.path}: it does not know release {message.header.release}. Give the key "
             "file that privatize was given"
         )
+    if json.loads(kept.request)["id"] is None:
+        raise InvalidInput(
+            f"the ids in {message.path} are row numbers, and those of a later batch would meet them: nothing can be added. "
+            "Make a new release with --id"
+        )
     return kept
 
 
 def _check_source(message: Message, source: LabelSource) -> Domain:
     if message.mechanism.domain is None:
         raise InvalidInput(f"{message.path} does not say which bounds its labels had")
-    if source.id_column is None:
+    if source.id_column != message.header.id_column:
         raise InvalidInput(
-            f"row numbers cannot be ids of a later batch, they would meet those of the first: give --id {message.header.id_column}"
-        )
-    if source.id_name != message.header.id_column:
-        raise InvalidInput(
-            f"the message's id column is {message.header.id_column!r}, not {source.id_name!r}: give --id "
+            f"the message's id column is {message.header.id_column!r}, not {source.id_column!r}: give --id "
             f"{message.header.id_column}, and rename the column in the new file if need be"
         )
     return message.mechanism.domain

@@ -205,7 +205,7 @@ def _request(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan) ->
             "loss": randomizer.loss if isinstance(randomizer.loss, str) else getattr(randomizer.loss, "name", "custom"),
             "mechanism": randomizer.mechanism,
             "prior": given,
-            "id": source.id_name,
+            "id": source.id_column,
             "id_type": scanned.id_kind,
         },
         sort_keys=True,

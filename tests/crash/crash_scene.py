@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from labeldp.domain import Domain
 from labeldp.journal import stored_mechanism
@@ -20,6 +21,8 @@ from labeldp.keyfile import KeyFile
 from labeldp.ledger import Ledger
 from labeldp.message import Message
 from labeldp.sampling import KeyedRandomness
+
+Rows = tuple[NDArray[np.int64], NDArray[np.uint32]]
 
 EPSILON = 2
 LATER_SHARED = 50
@@ -79,37 +82,40 @@ class Scene:
             assert self.spent >= EPSILON * len(keys.releases)
         assert self.spent in {0, EPSILON}
 
-    def expected_codes(self, *names: str) -> dict[int, int]:
+    def expected(self, *names: str) -> Rows:
         """What an undisturbed run gives: the stored mechanism's own codes under the stored key and release."""
         with KeyFile.use(self.folder / "key") as keys:
             (kept,) = keys.releases
             mechanism = stored_mechanism(kept.mechanism)
             randomness = KeyedRandomness(keys.key, bytes.fromhex(kept.id))
-        expected: dict[int, int] = {}
+        ids, codes = np.empty(0, np.int64), np.empty(0, np.uint32)
         for name in names:
-            ids, labels = self.read(name)
-            codes = mechanism.codes(Domain(0, 100).check(labels), ids, randomness)
-            fresh = {int(i): int(c) for i, c in zip(ids, codes, strict=True)}
-            expected = fresh | expected  # an id keeps the code that it got first
-        return expected
+            new, labels = self.read(name)
+            fresh = ~np.isin(new, ids)  # an id keeps the code that it got first
+            drawn = mechanism.codes(Domain(0, 100).check(labels), new, randomness)
+            ids, codes = np.concatenate([ids, new[fresh]]), np.concatenate([codes, drawn[fresh]])
+        return by_id(ids, codes)
 
-    def held(self) -> dict[int, int]:
-        """The code of each id in the message; no id may be there twice."""
-        held: dict[int, int] = {}
-        for ids, codes in Message.open(self.message).batches():
-            batch = dict(zip(np.asarray(ids).tolist(), codes.tolist(), strict=True))
-            assert len(batch) == len(codes)
-            assert not held.keys() & batch.keys()
-            held |= batch
-        return held
+    def held(self) -> Rows:
+        """Ids and codes in the message, in the order of the ids; no id may be there twice."""
+        batches = [(np.asarray(ids), codes) for ids, codes in Message.open(self.message).batches()]
+        ids, codes = by_id(*(np.concatenate(column) for column in zip(*batches, strict=True)))
+        assert (np.diff(ids) > 0).all()
+        return ids, codes
 
     def check_codes(self) -> None:
         names = ("labels",) if len(Message.open(self.message).files()) == 1 else ("labels", "later")
-        assert self.held() == self.expected_codes(*names)
+        for held, expected in zip(self.held(), self.expected(*names), strict=True):
+            assert np.array_equal(held, expected)
 
     def leftovers(self) -> list[str]:
         """Hidden things beside the message and the key, once a run has ended well."""
         return [p.name for p in self.folder.iterdir() if p.name.startswith(".") or p.name.endswith("-journal")]
+
+
+def by_id(ids: NDArray[np.int64], codes: NDArray[np.uint32]) -> Rows:
+    order = np.argsort(ids)
+    return ids[order], codes[order]
 
 
 class Victim:

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.console import err, note, out, print_json
+from labeldp.budget import decimal_text
+from labeldp.cli.console import note, out, print_json
 from labeldp.cli.progress import phases
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from labeldp.domain import Domain
     from labeldp.randomizer import LabelRandomizer
+
+BOUNDS, BUDGET, MECHANISM, OUTPUT = "Public bounds", "Privacy budget", "Mechanism", "Output"
 
 Input = Annotated[
     Path,
@@ -28,67 +31,110 @@ IdType = Annotated[
     str | None,
     typer.Option("--id-type", metavar="int|str", help="Read the ids as this, where a text file leaves it open."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.", rich_help_panel=OUTPUT)]
+Json = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.", rich_help_panel=OUTPUT)]
 
 
 def privatize(
     source: Input,
     label: Label,
-    epsilon: Annotated[str, typer.Option(metavar="E", help="The privacy budget of each label, for instance 1 or 0.5.")],
+    epsilon: Annotated[str, typer.Option(metavar="E", help="What each label may cost, for instance 1 or 0.5.")],
     message: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="The message: a folder that must not exist yet.")
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="The message: a folder that must not exist yet.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     id_column: Id = None,
     id_type: IdType = None,
-    lower: Annotated[float | None, typer.Option(help="Public lower bound of the labels.")] = None,
-    upper: Annotated[float | None, typer.Option(help="Public upper bound; labels beyond are moved to it.")] = None,
+    lower: Annotated[
+        float | None, typer.Option(metavar="A", help="Lower bound of the labels.", rich_help_panel=BOUNDS)
+    ] = None,
+    upper: Annotated[
+        float | None, typer.Option(metavar="B", help="Upper bound of the labels.", rich_help_panel=BOUNDS)
+    ] = None,
     cells: Annotated[
-        int | None, typer.Option(help="Grid points from lower to upper for the private histogram.")
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Grid points from A to B for the private histogram. Left out: as many as the records carry.",
+            rich_help_panel=BOUNDS,
+        ),
     ] = None,
     integers: Annotated[
-        str | None, typer.Option(metavar="A:B", help="Whole-number labels from A to B, instead of bounds.")
+        str | None,
+        typer.Option(metavar="A:B", help="Whole numbers from A to B, instead of the above.", rich_help_panel=BOUNDS),
     ] = None,
+    out_of_range: Annotated[
+        str,
+        typer.Option(
+            metavar="clip|error", help="Move labels beyond the bounds to them, or refuse.", rich_help_panel=BOUNDS
+        ),
+    ] = "clip",
     loss: Annotated[
-        str, typer.Option(help="squared, absolute, poisson, gamma, squared-log, pinball(q), huber(d).")
+        str,
+        typer.Option(
+            help="squared, absolute, poisson, gamma, squared-log, pinball(q), huber(d).", rich_help_panel=MECHANISM
+        ),
     ] = "squared",
     mechanism: Annotated[
-        str, typer.Option(help="rr-on-bins, discrete-laplace, discrete-staircase, exponential …")
+        str,
+        typer.Option(help="rr-on-bins, discrete-laplace, discrete-staircase, exponential …", rich_help_panel=MECHANISM),
     ] = "rr-on-bins",
     prior: Annotated[
-        Path | None, typer.Option(metavar="CSV", help="A public prior (columns value, mass): nothing is spent on one.")
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="A public prior (columns value, mass): nothing is spent on a private one.",
+            rich_help_panel=MECHANISM,
+        ),
     ] = None,
     key_file: Annotated[
         Path | None,
-        typer.Option(metavar="F", help="Keep the key here, to resume or to add batches. As sensitive as the labels."),
+        typer.Option(
+            metavar="F",
+            help="Keep the key here, made if need be, to resume a run or add batches. As sensitive as the labels.",
+            rich_help_panel=BUDGET,
+        ),
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(metavar="DB", help="Charge this ledger.")] = None,
-    dataset: Annotated[str | None, typer.Option(metavar="NAME", help="The dataset to charge in the ledger.")] = None,
-    out_of_range: Annotated[
-        str, typer.Option(metavar="clip|error", help="What to do with labels outside the bounds.")
-    ] = "clip",
+    ledger: Annotated[
+        Path | None,
+        typer.Option(metavar="DB", help="Charge this ledger (labeldp ledger create).", rich_help_panel=BUDGET),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The dataset to charge in it.", rich_help_panel=BUDGET)
+    ] = None,
     keep_order: Annotated[
-        bool, typer.Option("--keep-order", help="Keep the order of the input, which may reveal labels.")
+        bool,
+        typer.Option(
+            "--keep-order", help="Keep the order of the input, which may reveal labels.", rich_help_panel=OUTPUT
+        ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop. Reads no label.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the plan and stop. Reads no label.", rich_help_panel=OUTPUT)
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Randomize a file of labels into one message that is safe to send.
 
-    Give the public bounds with --lower and --upper (or --integers): they are never read off the labels.
+    Give the public bounds with --lower and --upper, or with --integers: they are never read off the labels.
 
+    With --key-file, a run that was killed goes on with the same command, at no further cost.
+
+    \b
     Examples:
-
-      labeldp privatize sales.parquet --label amount --id order --epsilon 1 --lower 0 --upper 400 --out message
-
-      labeldp privatize weeks.csv --label weeks --epsilon 0.5 --integers 0:52 --out message --dry-run
-
-      labeldp privatize sales.parquet --label amount --id order --epsilon 1 --lower 0 --upper 400 --key-file sales.key
-      --ledger ledger.db --dataset sales --out message
-    """
+      labeldp privatize sales.parquet --label amount --id order
+          --epsilon 1 --lower 0 --upper 400 --out message
+      labeldp privatize weeks.csv --label weeks --id person
+          --epsilon 0.5 --integers 0:52 --out message --dry-run
+      labeldp privatize sales.parquet --label amount --id order
+          --epsilon 1 --lower 0 --upper 400 --out message
+          --key-file sales.key --ledger ledger.db --dataset sales
+    """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.engines.source import LabelSource
     from labeldp.ledger import Ledger
+    from labeldp.losses import get_loss
     from labeldp.prior import Prior
     from labeldp.randomizer import LabelRandomizer
     from labeldp.release import privatize as run
@@ -101,8 +147,10 @@ def privatize(
         None if prior is None else Prior.from_csv(prior),
         out_of_range,  # type: ignore[arg-type]
     )
-    if id_type not in (None, "int", "str"):
-        raise InvalidInput(f"--id-type must be int or str, got {id_type!r}")
+    get_loss(loss)  # an unknown one shows now, not after the labels were read
+    if out_of_range not in ("clip", "error"):
+        raise InvalidInput(f"--out-of-range must be clip or error, got {out_of_range!r}")
+    _check_id_type(id_type)
     labels = LabelSource(source, label, id_column, id_type)
     if dry_run:
         _show_plan(labels, randomizer, as_json=as_json)
@@ -113,21 +161,29 @@ def privatize(
         raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
     if keep_order:
         note("--keep-order: if the rows are sorted by anything that follows the labels, their order reveals them.")
+    budget = None if ledger is None else Ledger(ledger)
     with phases(quiet=quiet) as phase:
         outcome = run(
             labels,
             randomizer,
             message,
-            ledger=None if ledger is None else Ledger(ledger),
+            ledger=budget,
             dataset=dataset,
             key_file=key_file,
             keep_order=keep_order,
             phase=phase,
         )
+    _private_note(outcome)
     if as_json:
         print_json(_outcome_record(outcome))
     elif not quiet:
         _report(outcome)
+        if budget is not None and dataset is not None:
+            _line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
+        if key_file is not None:
+            _line("key", f"{key_file} can undo the noise: guard it like the labels, and keep one copy only")
+        _line("next", "send the folder. The other side trains with:")
+        _line("", f"labeldp train {message} --features FILE --id {labels.id_name} --out MODEL")
 
 
 def apply(
@@ -136,31 +192,41 @@ def apply(
         Path, typer.Argument(metavar="NEW_FILE", help="The new records, in any format that privatize reads.")
     ],
     label: Label,
-    key_file: Annotated[Path, typer.Option(metavar="F", help="The key file of the message.")],
-    id_column: Id = None,
+    key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
+    id_column: Annotated[
+        str | None, typer.Option("--id", metavar="COL", help="The column of record ids. Left out: as in the message.")
+    ] = None,
     id_type: IdType = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Add new records to a message, with the same mechanism and at no further cost.
 
-    Records that the message holds already keep their private label, even if their label has changed since: only a new
-    release, charged anew, can show a changed label.
+    Records that the message holds already keep their private label, even if their label has changed since.
 
-    Example: labeldp apply message tuesday.parquet --label amount --id order --key-file sales.key
-    """
+    Only a new release, charged anew, can show a changed label.
+
+    \b
+    Example:
+      labeldp apply message tuesday.parquet --label amount --key-file sales.key
+    """  # noqa: D301 - the escape keeps the line of the example
     from labeldp.engines.source import LabelSource
     from labeldp.later_batch import apply as run
+    from labeldp.message import Message
 
+    _check_id_type(id_type)
+    ids = id_column if id_column is not None else Message.open(message).header.id_column
     with phases(quiet=quiet) as phase:
-        outcome = run(message, LabelSource(source, label, id_column, id_type), key_file=key_file, phase=phase)
+        outcome = run(message, LabelSource(source, label, ids, id_type), key_file=key_file, phase=phase)
+    _private_note(outcome)
     if as_json:
         print_json(_outcome_record(outcome))
     elif not quiet:
-        out.print(f"added    {outcome.records:,} new records to {outcome.message}")
+        _line("added", f"{outcome.records:,} new records to {outcome.message}")
         if outcome.already_held:
-            out.print(f"kept     {outcome.already_held:,} records were there already and keep their private label")
-        _private_note(outcome)
+            _line("kept", f"{outcome.already_held:,} records that were there already, with the private label they had")
+        if outcome.records:
+            _line("next", "send the folder again")
 
 
 def _domain(lower: float | None, upper: float | None, cells: int | None, integers: str | None) -> Domain:
@@ -181,6 +247,11 @@ def _domain(lower: float | None, upper: float | None, cells: int | None, integer
             "publicly known; bounds read off the labels would reveal them"
         )
     return Domain(lower, upper, cells)
+
+
+def _check_id_type(id_type: str | None) -> None:
+    if id_type not in (None, "int", "str"):
+        raise InvalidInput(f"--id-type must be int or str, got {id_type!r}")
 
 
 def _show_plan(source: Any, randomizer: LabelRandomizer, *, as_json: bool) -> None:
@@ -212,39 +283,47 @@ def _show_plan(source: Any, randomizer: LabelRandomizer, *, as_json: bool) -> No
     if as_json:
         print_json(plan)
         return
-    out.print(f"plan for {rows:,} rows; no label was read, nothing is written or charged")
-    out.print(f"cells    {plan['cells']:,} from {plan['lower']:g} to {plan['upper']:g}")
-    out.print(
-        f"ε₁       {plan['epsilon_prior']:.4g} for the private prior{'' if split else ' (nothing is spent on one)'}"
+    _line("plan", f"for {rows:,} rows; no label was read, nothing is written or charged")
+    _line("cells", f"{plan['cells']:,} from {plan['lower']:g} to {plan['upper']:g}")
+    _line(
+        "ε₁",
+        f"{plan['epsilon_prior']:.4g} for {'a private prior' if split else 'the prior: it is public, or not needed'}",
     )
-    out.print(f"ε₂       {plan['epsilon_labels']:.4g} for the labels")
+    _line("ε₂", f"{plan['epsilon_labels']:.4g} for the labels")
     flat = "the prior given" if randomizer.prior is not None else "a flat prior; the real one will be drawn privately"
-    out.print(f"error    expected {loss} loss {plan['expected_loss']:,.6g} under {flat}")
-    shown = plan["outputs"]
-    values = ", ".join(f"{value:.4g}" for value in shown) if isinstance(shown, list) else f"{shown:,} values"
-    out.print(f"outputs  {values}")
+    _line("error", f"expected {loss} loss {plan['expected_loss']:,.6g} under {flat}")
+    _line("outputs", _values(expected.outputs))
 
 
 def _report(outcome: Any) -> None:
     mechanism = outcome.mechanism
     spent = mechanism.prior.epsilon_exact if mechanism.prior is not None else 0
-    out.print(f"message  {outcome.message}{' (resumed: nothing was charged again)' if outcome.resumed else ''}")
-    out.print(f"records  {outcome.records:,}")
-    out.print(
-        f"epsilon  {float(mechanism.epsilon_exact + spent):g} = {float(spent):.4g} prior + {float(mechanism.epsilon_exact):.4g} labels"
+    _line(
+        "message",
+        f"{outcome.message}{' (the same release as before: nothing was charged again)' if outcome.resumed else ''}",
     )
-    shown = mechanism.outputs
-    out.print(f"outputs  {', '.join(f'{v:.4g}' for v in shown) if shown.size <= 20 else f'{shown.size:,} values'}")
-    _private_note(outcome)
-    out.print(
-        f"next     send the folder; the other side runs: labeldp train {outcome.message} --features FILE --id COL --out MODEL"
+    _line("records", f"{outcome.records:,}")
+    _line(
+        "epsilon",
+        f"{float(mechanism.epsilon_exact + spent):g} = {float(spent):.4g} prior + {float(mechanism.epsilon_exact):.4g} labels",
     )
+    _line("outputs", _values(mechanism.outputs))
+
+
+def _values(outputs: Any) -> str:
+    return ", ".join(f"{value:.4g}" for value in outputs) if outputs.size <= 20 else f"{outputs.size:,} values"
+
+
+def _line(name: str, text: str) -> None:
+    """Paths and names as they are, lines as long as they are: both can be copied."""
+    out.print(f"{name:<8} {text}", markup=False, soft_wrap=True)
 
 
 def _private_note(outcome: Any) -> None:
     if outcome.clipped:
-        err.print(
-            f"[yellow]note:[/yellow] {outcome.clipped:,} labels lay outside the bounds and were moved to them. Keep this number to yourself."
+        note(
+            f"{outcome.clipped:,} labels lay outside the bounds and were moved to them. Keep this number to yourself: it is "
+            "not part of what ε covers"
         )
 
 
@@ -255,6 +334,7 @@ def _outcome_record(outcome: Any) -> dict[str, Any]:
         "records": outcome.records,
         "already_held": outcome.already_held,
         "resumed": outcome.resumed,
+        "epsilon": decimal_text(outcome.mechanism.epsilon_exact + (prior.epsilon_exact if prior is not None else 0)),
         "epsilon_prior": float(prior.epsilon_exact) if prior is not None else 0.0,
         "epsilon_labels": float(outcome.mechanism.epsilon_exact),
         "outputs": int(outcome.mechanism.outputs.size),

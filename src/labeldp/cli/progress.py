@@ -19,8 +19,8 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def phases(*, quiet: bool = False) -> Iterator[Callable[[str, int | None], Callable[[int], None] | None]]:
-    """A function that begins a phase and gives the callback to report its rows to."""
-    if quiet:
+    """A function that begins a phase and gives the callback to report its rows to. Silent where nobody watches: in logs."""
+    if quiet or not err.is_terminal:
         yield lambda name, rows: None  # noqa: ARG005
         return
     columns = (
@@ -31,10 +31,19 @@ def phases(*, quiet: bool = False) -> Iterator[Callable[[str, int | None], Calla
         _Rate(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=err, transient=not err.is_terminal) as progress:
+    with Progress(*columns, console=err) as progress:
 
         def begin(name: str, rows: int | None) -> Callable[[int], None]:
+            _end(progress)
             task = progress.add_task(name, total=rows)
             return lambda done: progress.advance(task, done)
 
         yield begin
+        _end(progress)
+
+
+def _end(progress: Progress) -> None:
+    """A phase of unknown length is over when the next one begins."""
+    for task in progress.tasks:
+        if task.total is None:
+            progress.update(task.id, total=task.completed)

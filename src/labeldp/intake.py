@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.engines.arrow import InputFingerprint
-from labeldp.engines.source import LabelBatch, LabelSource
+from labeldp.engines.fingerprint import InputFingerprint
+from labeldp.engines.source import PARQUET_SUFFIXES, LabelBatch, LabelSource, count_rows
 from labeldp.errors import InvalidInput
 from labeldp.sampling.ids import digest_ids
 
@@ -151,3 +151,10 @@ def check_places(source: LabelSource, message: Path, key_file: Path | None) -> N
             f"the key file {key_file} is inside the message {message} and would be sent along with it; whoever has both can "
             "undo the noise. Move it out first"
         )
+
+
+def quick_row_count(source: LabelSource) -> int | None:
+    """How many records there are, where Parquet's metadata say so; text and streams would have to be read for it."""
+    if all(file.suffix.lower() in PARQUET_SUFFIXES for file in source.files()):
+        return count_rows(source)
+    return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from labeldp.domain import Domain
 from labeldp.engines import arrow
 from labeldp.engines.arrow import Scan
 from labeldp.engines.source import LabelSource
+from labeldp.engines.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.intake import EarlyDuplicates, ObservedSource, SameInput, check_places
 from labeldp.journal import stored_mechanism
@@ -146,15 +146,14 @@ def _add(
         labels_file=part,
         work=work,
         held=lambda place, rows: _spill_of(message, keys.key, scanned, place, rows),
+        held_rows=message.rows,
         progress=phase("randomizing", 2 * scanned.records),
     )
     return written
 
 
-def _spill_of(message: Message, key: bytes, scanned: Scan, place: Path, rows: int) -> Any:
+def _spill_of(message: Message, key: bytes, scanned: Scan, place: Path, rows: int) -> Spill:
     """The ids that the message holds, in partitions like those of the new batch."""
-    from labeldp.engines.spill import open_spill
-
     spill = open_spill(place, scanned.id_type, rows, np.uint8)
     randomness = KeyedRandomness(key, bytes.fromhex(message.header.release))
     for ids, _ in message.batches():

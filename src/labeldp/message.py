@@ -11,7 +11,6 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -24,7 +23,6 @@ from numpy.typing import NDArray
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism, Mechanism
-from labeldp.staging import new_folder
 
 MESSAGE_VERSION = 1
 READ_ROWS = 1 << 19
@@ -180,9 +178,3 @@ def stamp(file: Path) -> str:
         footer = int.from_bytes(opened.read(4), "little") + 8
         opened.seek(max(0, size - footer))
         return hashlib.sha256(size.to_bytes(8, "little") + opened.read()).hexdigest()
-
-
-def new_message(path: Path, release: str) -> AbstractContextManager[Path]:
-    """`staging.new_folder`, under the name by which saved models know it."""
-    del release
-    return new_folder(path)

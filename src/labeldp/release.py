@@ -27,7 +27,7 @@ from labeldp.engines import arrow
 from labeldp.engines.arrow import Progress, Scan
 from labeldp.engines.source import LabelSource
 from labeldp.errors import InvalidInput, LabelDPError
-from labeldp.intake import EarlyDuplicates, ObservedSource, SameInput, check_places
+from labeldp.intake import EarlyDuplicates, ObservedSource, SameInput, check_places, quick_row_count
 from labeldp.journal import Begun, Journal
 from labeldp.keyfile import KeyFile
 from labeldp.ledger import Ledger
@@ -86,12 +86,14 @@ def privatize(
             journal.require()
         elif known is None:
             raise _in_the_way(out)
+        rows = quick_row_count(source)
         scanned = arrow.scan(
             ObservedSource.of(source, EarlyDuplicates(source)),
             domain,
             out_of_range=randomizer.out_of_range,
             key=None if keys is None else journal.key,
-            progress=phase("checking", None),
+            grid=_histogram_grid(randomizer, rows),
+            progress=phase("checking", rows),
         )
         request = _request(source, randomizer, scanned)
         if existing is not None and known is not None:
@@ -143,12 +145,24 @@ def _rehearse(randomizer: LabelRandomizer, scanned: Scan) -> None:
         randomizer.design(np.zeros(len(grid.grid), np.int64), scanned.records)
 
 
+def _histogram_grid(randomizer: LabelRandomizer, rows: int | None) -> Domain | None:
+    """The grid of the histogram, if one is needed and known before the records are read: that saves a pass over them."""
+    if not rows:  # unknown, or none: the scan will say so
+        return None
+    with _plan_known():
+        grid, split = randomizer.plan(rows)
+    return None if split is None else grid
+
+
 def _design(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan, phase: Phase) -> FiniteMechanism:
     """The mechanism for these labels, its private prior drawn if it needs one: ε₁ is spent here."""
     with _plan_known():
         grid, split = randomizer.plan(scanned.records)
-        needed = phase("counting", scanned.records) if split is not None else None
-        counts = np.empty(0, np.int64) if split is None else arrow.count(source, grid, progress=needed)
+        if split is None:
+            return randomizer.design(np.empty(0, np.int64), scanned.records)
+        counts = scanned.counts if scanned.grid == grid else None
+        if counts is None:
+            counts = arrow.count(source, grid, progress=phase("counting", scanned.records))
         return randomizer.design(counts, scanned.records)
 
 

@@ -35,16 +35,6 @@ def staging(target: Path) -> Iterator[Path]:
             shutil.rmtree(hidden, ignore_errors=True)
 
 
-@contextmanager
-def new_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill, which appears as `target` when the block ends well and not at all otherwise."""
-    with staging(target.absolute()) as hidden:
-        folder = hidden / "folder"
-        folder.mkdir()
-        yield folder
-        publish(folder, target.absolute())
-
-
 def publish(staged: Path, target: Path) -> None:
     """Renames a file or a folder into place, flushed before and after; what is there already is never replaced."""
     for inside in sorted(staged.rglob("*")):

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -129,28 +130,35 @@ class Victim:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._folder = folder
+        self._folder, self._told = folder, 0
         assert self._answer() == {"ready": True}
 
-    def run(
-        self, scene: Scene, job: str = "privatize", *, public_prior: bool = False, **when: float
-    ) -> tuple[int, float]:
+    def run(self, scene: Scene, job: str = "privatize", **how: float) -> tuple[int, float]:
         """(exit code, seconds): 0 done, 1 refused, -9 killed."""
-        command = {"job": job, "folder": str(scene.folder), "public_prior": public_prior, **when}
+        answer = self._ask(scene, job, how)
+        return answer["codes"][0], answer["seconds"]
+
+    def run_together(self, scene: Scene, job: str, runs: int, **how: float) -> list[int]:
+        """Exit codes of runs that begin at the same time."""
+        return self._ask(scene, job, {"together": runs, **how})["codes"]
+
+    def take_errors(self) -> str:
+        """What the runs complained of since this was last asked."""
+        text = (self._folder / "errors.txt").read_text()[self._told :]
+        self._told += len(text)
+        return text
+
+    def _ask(self, scene: Scene, job: str, how: dict[str, float]) -> dict[str, Any]:
+        command = {"job": job, "folder": str(scene.folder), "public_prior": False, **how}
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
-        answer = self._answer()
-        return int(answer["code"]), float(answer["seconds"])
+        return self._answer()
 
-    @property
-    def errors(self) -> str:
-        return (self._folder / "errors.txt").read_text()
-
-    def _answer(self) -> dict[str, float]:
+    def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line, f"the victim's own process died: {self.errors}"
+        assert line, f"the victim's own process died: {self.take_errors()}"
         return json.loads(line)
 
     def close(self) -> None:

@@ -15,11 +15,11 @@ def kill_and_resume(victim, scene, rng, length, *, public_prior):
     kills = 0
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         code, _ = victim.run(scene, public_prior=public_prior, kill_after=rng.uniform(0, 1.05 * length))
-        assert code in {0, -9}, victim.errors
+        assert code in {0, -9}, victim.take_errors()
         kills += code == -9
         scene.check_nothing_partial()
     code, _ = victim.run(scene, public_prior=public_prior)
-    assert code == 0, victim.errors  # the budget carries one release: a second charge would have been refused
+    assert code == 0, victim.take_errors()  # the budget carries one release: a second charge would have been refused
     assert scene.message.exists()
     scene.check_nothing_partial()
     assert scene.spent == EPSILON
@@ -30,7 +30,7 @@ def kill_and_resume(victim, scene, rng, length, *, public_prior):
 
 def released_scene(victim, folder):
     scene = Scene.make(folder / "released", 300)
-    assert victim.run(scene)[0] == 0, victim.errors
+    assert victim.run(scene)[0] == 0, victim.take_errors()
     return scene
 
 
@@ -69,11 +69,11 @@ def test_a_release_killed_at_each_of_its_system_events_is_resumed_as_the_same_re
         code, _ = victim.run(scene, event=event)
         if code == 0:
             break
-        assert code == -9, victim.errors
+        assert code == -9, victim.take_errors()
         scene.check_nothing_partial()
         history = Ledger(scene.folder / "ledger.db").history()
         states.add((history[0].state, history[0].fixed, scene.message.exists()) if history else None)
-        assert victim.run(scene)[0] == 0, f"event {event}: {victim.errors}"
+        assert victim.run(scene)[0] == 0, f"event {event}: {victim.take_errors()}"
         scene.check_nothing_partial()
         assert scene.message.exists()
         assert scene.spent == EPSILON
@@ -96,10 +96,10 @@ def test_apply_killed_at_each_of_its_system_events_adds_the_batch_once(victim, f
         code, _ = victim.run(scene, "apply", event=event)
         if code == 0:
             break
-        assert code == -9, victim.errors
+        assert code == -9, victim.take_errors()
         scene.check_nothing_partial()
         batches.add(len(list(scene.message.rglob("*.parquet"))))
-        assert victim.run(scene, "apply")[0] == 0, f"event {event}: {victim.errors}"
+        assert victim.run(scene, "apply")[0] == 0, f"event {event}: {victim.take_errors()}"
         scene.check_codes()
         assert len(list(scene.message.rglob("*.parquet"))) == 2
         assert scene.leftovers() == []
@@ -120,7 +120,7 @@ def test_apply_killed_while_drawing_accepts_no_other_batch_in_its_place(victim, 
         scene.write("later", ids, 100 - labels)
         code, _ = victim.run(scene, "apply")
         if code == 1:
-            assert "begun and not finished" in victim.errors.splitlines()[-1]
+            assert "begun and not finished" in victim.take_errors()
         now = set(zip(*scene.held(), strict=True))
         assert now == held if code == 1 else now >= held
         ended.add((code, len(held) > 300))
@@ -130,3 +130,24 @@ def test_apply_killed_while_drawing_accepts_no_other_batch_in_its_place(victim, 
         (1, True),
         (0, True),
     }  # before it began, in the middle, unnoted, after the end
+
+
+def test_runs_of_one_release_that_begin_together_charge_once_and_one_of_them_ends(victim, folder):
+    rng = random.Random(1)
+    length = undisturbed_seconds(victim, folder, 20_000)
+    for trial in range(4):
+        scene = Scene.make(folder / f"scene{trial}", 20_000)
+        if trial % 2:
+            victim.run_together(scene, "privatize", 3, kill_after=rng.uniform(0, length))
+            scene.check_nothing_partial()
+        codes = victim.run_together(scene, "privatize", 3)
+        assert codes.count(0) >= 1, victim.take_errors()
+        assert set(codes) <= {0, 1}
+        scene.check_nothing_partial()
+        assert scene.message.exists()
+        assert scene.spent == EPSILON
+        assert victim.run_together(scene, "apply", 3).count(0) >= 1, victim.take_errors()
+        scene.check_codes()
+        assert len(list(scene.message.rglob("*.parquet"))) == 2
+        assert all("another labeldp run is using" in line for line in victim.take_errors().splitlines())
+        assert scene.leftovers() == []

@@ -21,7 +21,7 @@ help:            ## show this list
 	@touch $@
 
 demo: .venv/core  ## set up and run the main job
-	$(BIN)/labeldp demo
+	$(BIN)/labeldp demo --force
 
 test: .venv/test  ## set up and run the tests
 	$(BIN)/python -m pytest -n 2 $(ARGS)

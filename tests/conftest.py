@@ -6,3 +6,8 @@ import os
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+
+from hypothesis import settings  # noqa: E402 - after the environment is set
+
+settings.register_profile("labeldp", deadline=None)  # the first call of a kernel compiles it
+settings.load_profile("labeldp")

@@ -1,77 +1,60 @@
-"""`labeldp demo`: a private prior, the bins it leads to, and how the mechanisms compare."""
+"""`labeldp demo`: the whole story in a minute, on generated data."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from labeldp.cli.console import out
+from labeldp.cli.console import err, out
+from labeldp.errors import InvalidInput
 
 
 def run(
-    epsilon: Annotated[float, typer.Option(help="The privacy budget of one label.")] = 1.0,
-    rows: Annotated[int, typer.Option(min=1000, help="How many labels to generate.")] = 300_000,
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="A new folder for data, messages and report.")
+    ] = Path("labeldp-demo"),
+    rows: Annotated[int, typer.Option(min=10_000, help="How many sales to generate.")] = 200_000,
+    force: Annotated[bool, typer.Option("--force", help="Replace the folder of an earlier demo.")] = False,
 ) -> None:
-    """Randomize generated purchase values and show what it costs.
+    """See it work: a labels party sends private labels, a features party trains on them.
 
-    Labels follow the distribution of the Criteo sponsored search log (0 to 400 euros), as the paper uses it.
+    Generates sales like those of the Criteo log, randomizes the amounts at five budgets with a ledger, trains on the
+    messages with the paper's bins and with debiased values, and compares with a model that saw the true labels.
 
-    Example: labeldp demo --epsilon 0.5
+    Example: labeldp demo --out /tmp/story
     """
-    import numpy as np
+    import shutil
 
-    from labeldp.data import criteo_prior
-    from labeldp.domain import Domain
-    from labeldp.randomizer import LabelRandomizer
-
-    truth = criteo_prior()
-    labels = np.random.default_rng(0).choice(truth.values, rows, p=truth.masses)
-    domain = Domain(0, 400, cells=401)
-    out.rule("[bold]labels party")
-    randomizer = LabelRandomizer(epsilon, domain)
-    private = randomizer.randomize(labels)
-    mechanism = private.mechanism
-    _, split = randomizer.plan(rows)
-    if split is not None:
-        out.print(
-            f"{rows:,} labels, ε = {epsilon:g}: ε₁ = {float(split.prior):.4f} for a private prior, the rest for the labels"
-        )
-    out.print(f"bins     {', '.join(f'{output:.1f}' for output in mechanism.outputs)}")
-    out.print(f"borders  {', '.join(f'{t:.1f}' for t in mechanism.encoder.to_json()['thresholds']) or '(none)'}")
-    proof = mechanism.proof()
-    out.print(f"proof    {proof}")
-    error = float(np.mean((private.values() - labels) ** 2))
-    out.print(f"squared error of the private labels: {error:,.0f} (expected {mechanism.expected_loss(truth):,.0f})")
-    _compare(domain)
-
-
-def _compare(domain: object) -> None:
     from rich.table import Table
 
-    from labeldp.data import criteo_prior, published_criteo
-    from labeldp.domain import Domain
-    from labeldp.mechanisms import DiscreteLaplace, DiscreteStaircase, Exponential, Laplace, RROnBins
+    from labeldp import demo
 
-    assert isinstance(domain, Domain)
-    prior = criteo_prior()
-    paper = {row.epsilon: row for row in published_criteo()}
-    table = Table(
-        title="expected squared error of a private label (the paper's figures in brackets)", title_justify="left"
-    )
-    for column in ("ε", "RR-on-Bins", "Laplace", "discrete Laplace", "staircase", "exponential"):
+    if folder.exists():
+        if not force or not (folder / "ledger.db").exists():
+            raise InvalidInput(f"{folder} exists: give another --out, or --force to replace an earlier demo")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    with err.status("starting") as status:
+
+        def step(text: str) -> None:
+            status.update(text)
+            if not err.is_terminal:
+                err.print(text)
+
+        story = demo.tell(folder, rows=rows, step=step)
+        step("writing the report")
+        demo.report(story).write(folder / "report.html")
+    table = Table(title="mean squared test error of the model", title_justify="left")
+    for column in ("ε", "paper's bins", "debiased", "ratio", "not private", "paper, published"):
         table.add_column(column, justify="right")
-    for epsilon in (0.5, 1.0, 2.0, 4.0, 8.0):
-        figures = paper[epsilon]
-        ours = RROnBins.optimal(prior, epsilon).expected_loss(prior)
-        laplace = Laplace(domain, epsilon).expected_loss(prior)
-        table.add_row(
-            f"{epsilon:g}",
-            f"{ours:,.0f} ({figures.mechanism_rr_on_bins:,.0f})",
-            f"{laplace:,.0f} ({figures.mechanism_laplace:,.0f})",
-            *(
-                f"{kind(domain, epsilon).expected_loss(prior):,.0f}"
-                for kind in (DiscreteLaplace, DiscreteStaircase, Exponential)
-            ),
-        )
+    for cells in demo.table_rows(story):
+        table.add_row(*cells)
     out.print(table)
+    out.print(
+        "Both models of a row were trained on the same message; the last column is the paper's network on the genuine data."
+    )
+    out.print(f"report   {folder / 'report.html'}")
+    out.print(f"message  {folder / 'message-1'}  (mechanism.json, labels.parquet, PRIVACY.md)")
+    out.print(f"ledger   labeldp ledger show {folder / 'ledger.db'}")

@@ -53,8 +53,10 @@ def bins(shown: Mechanism, prior: Prior | None = None, *, ax: Axes | None = None
     if not isinstance(shown, FiniteMechanism):
         raise InvalidInput(f"{shown.kind} has no bins: use view='joint'")
     axes = ax if ax is not None else new_axes()
+    top = None
     if prior is not None:
         width = np.gradient(prior.values) if prior.values.size > 1 else np.ones(1)
+        top = 1.6 * float(np.quantile(prior.masses / width, 0.98)) or None  # a mass at an end must not hide the rest
         axes.fill_between(prior.values, prior.masses / width, step="mid", color=PRIOR, alpha=0.8, lw=0, label="prior")
     few = shown.outputs.size <= 40
     axes.vlines(
@@ -70,9 +72,9 @@ def bins(shown: Mechanism, prior: Prior | None = None, *, ax: Axes | None = None
             axes.annotate(
                 f"{output:.4g}", (output, 1.01), xycoords=("data", "axes fraction"), ha="center", fontsize=8, color=BINS
             )
-    axes.set(xlabel="label", ylabel="density", ylim=(0, None))
+    axes.set(xlabel="label", ylabel="density", ylim=(0, top))
     axes.set_title(f"{type(shown).__name__}, ε = {shown.epsilon:.4g}: {shown.outputs.size} outputs", pad=16)
-    return _tidy(axes, legend=True)
+    return tidy(axes, legend=True)
 
 
 def joint(shown: Mechanism, prior: Prior, *, ax: Axes | None = None, cells: int = 80) -> Axes:
@@ -99,7 +101,7 @@ def joint(shown: Mechanism, prior: Prior, *, ax: Axes | None = None, cells: int 
     axes.set_title(
         f"{type(shown).__name__}, ε = {shown.epsilon:.4g}\nMSE {shown.expected_loss(prior):,.1f}", fontsize=10
     )
-    return _tidy(axes)
+    return tidy(axes)
 
 
 def curves(
@@ -112,6 +114,8 @@ def curves(
     ax: Axes | None = None,
 ) -> Axes:
     """One line for each mechanism against ε; published figures as hollow markers in the same colour."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
     axes = ax if ax is not None else new_axes()
     for number, (name, values) in enumerate(lines.items()):
         colour = CURVES[number % len(CURVES)]
@@ -121,7 +125,10 @@ def curves(
                 x, published[name], ls="none", marker="o", ms=8, mfc="none", mec=colour, label=f"{name}, published"
             )
     axes.set(xlabel="ε", ylabel=ylabel, yscale="log", title=title)
-    return _tidy(axes, legend=True)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axes.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+    return tidy(axes, legend=True)
 
 
 def _joint_mass(shown: Mechanism, prior: Prior, edges: Floats) -> Floats:
@@ -153,7 +160,8 @@ def _smooth(mass: Floats) -> Floats:
     return np.asarray(gaussian_filter(mass, 1.5, mode="nearest"))
 
 
-def _tidy(axes: Axes, *, legend: bool = False) -> Axes:
+def tidy(axes: Axes, *, legend: bool = False) -> Axes:
+    """The look that all our plots share."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8, colors=INK)
     axes.grid(visible=True, color="#e5e7eb", lw=0.6)

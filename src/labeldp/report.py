@@ -29,7 +29,7 @@ td.best { font-weight: 700; color: #a63d28; }
 figure { margin: 1.2rem 0; } figure svg { width: 100%; height: auto; }
 figcaption { color: #6b7280; font-size: .88rem; }
 code { background: #eef0f2; padding: .1rem .3rem; border-radius: 3px; font-size: .9em; }
-pre { background: #eef0f2; padding: .8rem 1rem; overflow-x: auto; border-radius: 5px; font-size: .85rem; }
+pre { background: #eef0f2; padding: .8rem 1rem; white-space: pre-wrap; border-radius: 5px; font-size: .85rem; }
 .wide { overflow-x: auto; }
 """
 

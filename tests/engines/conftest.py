@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -53,9 +54,17 @@ def written(release):
 
 
 @pytest.fixture
-def open_files():
-    """How many files this process has open."""
+def open_files(tmp_path):
+    """How many files below the test's folder this process has open, nameless ones included."""
     place = Path("/proc/self/fd")
     if not place.is_dir():
-        pytest.skip("open files cannot be counted here")
-    return lambda: sum(1 for _ in place.iterdir())
+        pytest.skip("open files cannot be listed here")
+
+    def count() -> int:
+        names = []
+        for handle in place.iterdir():
+            with suppress(OSError):  # the listing itself is gone by now
+                names.append(str(handle.readlink()))
+        return sum(name.startswith(str(tmp_path)) for name in names)
+
+    return count

@@ -130,9 +130,8 @@ class IntegerSpill(Spill):
         from labeldp.engines._kernels import mix
 
         low = np.ascontiguousarray(records.low)
-        if (
-            ids.type != self.id_type
-        ):  # −1 and 2^64 − 1 have the same 64 bits: an id that this type cannot hold is not in it
+        if ids.type != self.id_type:
+            # −1 and 2^64 − 1 have the same 64 bits: an id that this type cannot hold is not among its ids
             upper, negative = low >> np.uint64(63) != 0, records.high != 0
             fits = upper == negative if pa.types.is_signed_integer(self.id_type) else ~negative
             low, codes = low[fits], codes[fits]

@@ -17,18 +17,24 @@ from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import MOST_EPSILON_DESIGNED, default_anchors
 from labeldp.sampling import Table
-from labeldp.tradeoff import Anchors, least_penalty, release_exactly
+from labeldp.tradeoff import Anchors, least_penalty, release_exactly, visible_part
+from labeldp.tradeoff.excess import expected_excess
 
 if TYPE_CHECKING:
     from labeldp.prior import Prior
 
 
 class BiasVariance(FiniteMechanism):
-    """Minimises E[bias(y)²] + τ·E[Var(ŷ | y)] over all ε-DP mechanisms, 0 < τ ≤ 1.
+    """Minimises E[bias²] + τ·E[variance] over all ε-DP mechanisms, 0 < τ ≤ 1.
 
     A model trained on n private labels averages the variance over its records but keeps the bias, so τ plays the part
     of the model's degrees of freedom over n. τ = 1 is the mean squared error of the labels, where RR-on-Bins is
     optimal and returned; τ → 0 approaches `Unbiased`. Above 1 the criterion is not convex.
+
+    With `visible` < 1, bias and variance are those that a model meets: given features x that explain the share
+    `visible` of the label, E[(E[bias | x])²] + τ·E[Var(ŷ | x)] (see `labeldp.tradeoff.visible_part`). Bias that averages
+    out among labels that features cannot tell apart is then free, which saves much variance. `visible` = 1 is the
+    bias and the variance at each label.
 
     Privacy: ε-DP for each label, by an integer table that is proven in rational arithmetic.
 
@@ -44,6 +50,7 @@ class BiasVariance(FiniteMechanism):
         epsilon: Epsilon,
         tau: float,
         *,
+        visible: float = 1.0,
         domain: Domain | tuple[float, float] | None = None,
         anchors: int | None = None,
     ) -> BiasVariance:
@@ -53,39 +60,49 @@ class BiasVariance(FiniteMechanism):
         """
         if not (isinstance(tau, (int, float)) and 0 < tau <= 1):
             raise InvalidInput(f"tau must be greater than 0 and at most 1, got {tau!r}")
+        if not (isinstance(visible, (int, float)) and 0 < visible <= 1):
+            raise InvalidInput(f"visible must be greater than 0 and at most 1, got {visible!r}")
         budget = exact(epsilon)
         cells = Cells.of(prior, domain)
-        if tau == 1 or cells.labels.size == 1:
+        details = {"tau": float(tau), "visible": float(visible)}
+        if tau == visible == 1 or cells.labels.size == 1:
             bins = RROnBins.optimal(prior, budget, domain=cells.domain)
-            return cls._of(bins.encoder, bins.table, bins.outputs, budget, cells.domain, prior, 1.0)
-        count = default_anchors(float(budget)) if anchors is None else anchors
+            return cls._of(bins.encoder, bins.table, bins.outputs, budget, cells.domain, prior, details)
+        count = min(57, default_anchors(float(budget))) if anchors is None else anchors
         chosen = Anchors.choose(cells.labels, cells.masses, count)
         weights = np.maximum(cells.masses, 1e-9)
         weights = weights / weights.sum()
         mixing = chosen.mixing
         masses = chosen.masses(weights)
-        # With label means y + b: Σp·b² + τ·(E[ŷ²] − Σp·(y + b)²); what does not depend on b is left out.
+        joint = visible_part(weights, float(visible))
+        # With label means y + b: b'Jb + τ·(E[ŷ²] − (y + b)'J(y + b)); what does not depend on b is left out.
         columns = least_penalty(
             chosen.values,
             masses,
             min(float(budget), MOST_EPSILON_DESIGNED),
             weight=1.0,
-            curvature=2 * (1 / tau - 1) * (mixing.T * weights) @ mixing,
-            slope=-2 * mixing.T @ (weights * cells.labels),
+            curvature=2 * (1 / tau - 1) * mixing.T @ joint @ mixing,
+            slope=-2 * mixing.T @ (joint @ cells.labels),
         )
         release = release_exactly(columns, budget, masses)
-        return cls._of(cells.encoder, chosen.table(release.table), release.outputs, budget, cells.domain, prior, tau)
+        return cls._of(
+            cells.encoder, chosen.table(release.table), release.outputs, budget, cells.domain, prior, details
+        )
 
     @property
     def tau(self) -> float:
         """The weight of variance against squared bias."""
         return float(self.details["tau"])
 
-    def objective(self, prior: Prior, tau: float | None = None) -> float:
-        """E[bias²] + τ·E[variance] under `prior`."""
-        weight = self.tau if tau is None else tau
-        mean, variance = self.conditional_moments(prior.values)
-        return float(prior.masses @ ((mean - prior.values) ** 2 + weight * variance))
+    @property
+    def visible(self) -> float:
+        """The share of the label that features are taken to explain; 1 for pointwise bias."""
+        return float(self.details["visible"])
+
+    def objective(self, prior: Prior) -> float:
+        """E[bias²] + τ·E[variance] under `prior`, as seen by features that explain the share `visible`."""
+        expected = expected_excess(self, self.outputs, prior, visible=self.visible)
+        return expected.squared_bias + self.tau * expected.variance
 
     @classmethod
     def _of(
@@ -96,7 +113,7 @@ class BiasVariance(FiniteMechanism):
         epsilon: Fraction,
         domain: Domain | None,
         prior: Prior,
-        tau: float,
+        details: dict[str, float],
     ) -> BiasVariance:
         return cls(
             encoder=encoder,
@@ -106,5 +123,5 @@ class BiasVariance(FiniteMechanism):
             domain=domain,
             prior=prior,
             loss="squared",
-            details={"tau": float(tau)},
+            details=details,
         )

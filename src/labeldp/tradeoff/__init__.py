@@ -6,6 +6,7 @@ from labeldp.tradeoff.anchors import Anchors
 from labeldp.tradeoff.direct import direct_unbiased
 from labeldp.tradeoff.integers import ExactRelease, release_exactly
 from labeldp.tradeoff.program import Columns, least_penalty, least_variance
+from labeldp.tradeoff.visibility import visible_factor, visible_part
 
 __all__ = [
     "Anchors",
@@ -15,4 +16,6 @@ __all__ = [
     "least_penalty",
     "least_variance",
     "release_exactly",
+    "visible_factor",
+    "visible_part",
 ]

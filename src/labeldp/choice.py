@@ -1,0 +1,155 @@
+"""`auto`: the mechanism and the training values for a model, from n, ε and the private prior alone.
+
+The rule. A model trained on n private values keeps the bias that its features can see and averages the rest:
+
+    test error ≈ floor + E[(E[bias | x])²] + (CAPACITY / n)·E[Var(value | x)]
+
+For losses that a mean minimises, `choose` takes the ε-DP mechanism with the least such error, `BiasVariance.optimal` with
+τ = CAPACITY / n and visible = VISIBLE; its own outputs are the values to train on. For other losses (absolute, pinball,
+Huber …) values cannot be corrected after the fact, and RR-on-Bins for that loss, the paper's mechanism, is returned.
+
+CAPACITY and VISIBLE are two numbers about models and data that nobody knows before training. They were fitted once, on
+generated data (docs/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom,
+and taking features to explain 0.7 of the label is a cautious guess. Being wrong about either by a factor of two costs a
+few percent. Nothing here reads a label: the choice is a function of public numbers and costs no privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.budget import Epsilon, exact
+from labeldp.decode import code_values
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
+from labeldp.losses import get_loss
+from labeldp.mechanisms.bias_variance import BiasVariance
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.rr_on_bins import RROnBins
+from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.tradeoff.excess import Excess, expected_excess
+from labeldp.tradeoff.visibility import visible_part
+
+if TYPE_CHECKING:
+    from labeldp.mechanisms.base import LossLike
+    from labeldp.prior import Prior
+
+CAPACITY = 30.0
+"""Degrees of freedom that a model spends: the share of the values' variance in its error is CAPACITY / n."""
+VISIBLE = 0.7
+"""The share of the label that features are taken to explain."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A mechanism, what its codes stand for in training, and what that is expected to cost.
+
+    `decoder` is a name for `labeldp.decode.code_values`; `values` are what it gives. `predicted_error` is the test MSE
+    that the rule above expects, of features that explain VISIBLE of the label.
+    """
+
+    name: str
+    mechanism: FiniteMechanism
+    decoder: str
+    excess: Excess
+    predicted_error: float
+    why: str
+
+    @property
+    def values(self) -> Floats:
+        """A number to train on for each code."""
+        return code_values(self.mechanism, self.decoder)
+
+
+def choose(
+    prior: Prior,
+    epsilon: Epsilon,
+    records: int,
+    loss: LossLike = "squared",
+    *,
+    domain: Domain | tuple[float, float] | None = None,
+) -> Choice:
+    """The mechanism and decoder for training a model on `records` labels at `epsilon` each; see the module's rule."""
+    measure = get_loss(loss)
+    tau = weight_of_variance(records)
+    if measure.name == "squared":
+        mechanism: FiniteMechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, domain=domain)
+        why = (
+            f"least expected error of a model on {records:,} records: visible bias² + {tau:.3g} × variance, "
+            f"features taken to explain {VISIBLE:g} of the label"
+        )
+        return _judged("auto", mechanism, "bins", prior, tau, why)
+    mechanism = RROnBins.optimal(prior, epsilon, measure, domain=None if domain is None else Domain.of(domain))
+    why = f"RR-on-Bins, optimal for the {measure.name} loss of the labels, whose values cannot be corrected afterwards"
+    return _judged("auto", mechanism, "bins", prior, tau, why)
+
+
+def alternatives(
+    prior: Prior, epsilon: Epsilon, records: int, *, domain: Domain | tuple[float, float] | None = None
+) -> list[Choice]:
+    """What `choose` decided against, and its own choice last: for showing bias, variance and predicted error side by side."""
+    budget, tau = exact(epsilon), weight_of_variance(records)
+    bins = RROnBins.optimal(prior, budget)
+    return [
+        _judged("rr-on-bins", bins, "bins", prior, tau, "the paper: least error of the labels"),
+        _judged(
+            "rr-on-bins, debiased", bins, "debiased", prior, tau, "the same message, corrected for its bias by bins"
+        ),
+        _judged("unbiased", Unbiased.optimal(prior, budget, domain=domain), "bins", prior, tau, "no bias at any label"),
+        _judged(
+            "bias-variance",
+            BiasVariance.optimal(prior, budget, tau, domain=domain),
+            "bins",
+            prior,
+            tau,
+            "bias at every label weighed against variance",
+        ),
+        choose(prior, budget, records, domain=domain),
+    ]
+
+
+def effective_records(mechanism: FiniteMechanism, values: Floats, prior: Prior, records: int) -> float:
+    """How many true labels say as much about a mean as `records` private values: n·corr(value, label)²."""
+    channel = mechanism.matrix(prior.values)
+    means = channel @ values
+    spread = float(prior.masses @ (channel @ values**2)) - float(prior.masses @ means) ** 2
+    shared = float(prior.masses @ (means * (prior.values - prior.mean)))
+    if spread <= 0 or prior.variance <= 0:
+        return 0.0
+    return records * min(1.0, shared**2 / (spread * prior.variance))
+
+
+def boosting_settings(records: int, effective: float) -> dict[str, Any]:
+    """Parameters of scikit-learn's `HistGradientBoostingRegressor` for `records` values worth `effective` true labels.
+
+    A leaf should hold about twenty true labels' worth of records, and the trees stay small and few while there are few
+    of those; with many the defaults come back. Give categories as ordinary codes, not as `categorical_features`: sorting
+    categories by their noisy means fits the noise (docs/beyond-the-paper.md has the figures).
+    """
+    share = max(effective, 1.0) / max(records, 1)
+    return {
+        "max_leaf_nodes": int(min(31, 3 + effective // 1500)),
+        "max_iter": int(min(100, max(15, effective / 5), 60 + effective // 500)),
+        "min_samples_leaf": int(max(1, min(20 / min(1.0, share), records / 4))),
+        "early_stopping": False,
+    }
+
+
+def weight_of_variance(records: int) -> float:
+    """τ = CAPACITY / n, at most 1."""
+    if records < 1:
+        raise InvalidInput(f"the number of records must be at least 1, got {records}")
+    return min(1.0, CAPACITY / records)
+
+
+def _judged(name: str, mechanism: FiniteMechanism, decoder: str, prior: Prior, tau: float, why: str) -> Choice:
+    excess = expected_excess(mechanism, code_values(mechanism, decoder), prior, visible=VISIBLE)
+    held = prior.masses > 0
+    labels, masses = prior.values[held], prior.masses[held]
+    joint = visible_part(masses, VISIBLE)
+    floor = float(masses @ np.square(labels) - labels @ joint @ labels)
+    return Choice(name, mechanism, decoder, excess, excess.test_error(tau, floor), why)

@@ -1,0 +1,38 @@
+"""How much of a bias a model can see: labels that features cannot tell apart share their bias on average."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from labeldp.arrays import Floats
+
+_NODES = 401
+
+
+def visible_part(masses: Floats, visible: float) -> Floats:
+    """The matrix J with b'Jb = E[(E[b(y) | x])²], for features x that explain the share `visible` of the label.
+
+    A model is fitted to E[ŷ | x], so of a bias b(y) it keeps E[b(y) | x]. What x says about y is unknown when labels are
+    randomized; the stand-in is the simplest one: x is a normal number whose correlation with the label's normal score is
+    √visible (a Gaussian copula). Smooth biases pass, sawteeth average out. J[i, l] is the chance that two records with
+    the same x have labels i and l; it is positive semidefinite, sums to one, and for `visible` = 1 it is diag(masses), so
+    that the pointwise squared bias is the special case.
+    """
+    if visible >= 1:
+        return np.diag(masses)
+    factor = visible_factor(masses, visible)
+    joint: Floats = factor.T @ factor
+    return joint
+
+
+def visible_factor(masses: Floats, visible: float) -> Floats:
+    """A matrix F with J = F'F: row q is √weight times the distribution of labels at one value of x."""
+    if visible >= 1:
+        return np.diag(np.sqrt(masses))
+    edges = ndtri(np.clip(np.r_[0.0, np.cumsum(masses)[:-1], 1.0], 0.0, 1.0))
+    signal = np.linspace(-5, 5, _NODES)
+    weight = np.exp(-(signal**2) / 2)
+    below = ndtr((edges - np.sqrt(visible) * signal[:, None]) / np.sqrt(1 - visible))
+    factor: Floats = np.diff(below, axis=1) * np.sqrt(weight / weight.sum())[:, None]
+    return factor

@@ -17,6 +17,7 @@ from labeldp.cli.console import complain, show_warning
 from labeldp.cli.demo import run as demo
 from labeldp.cli.ledger import app as ledger
 from labeldp.cli.privatize import apply, privatize
+from labeldp.cli.reproduce import reproduce
 from labeldp.cli.train import evaluate, predict, train
 from labeldp.errors import LabelDPError
 
@@ -36,6 +37,7 @@ app.command(name="predict")(predict)
 app.command(name="evaluate")(evaluate)
 app.command(name="audit")(audit)
 app.command(name="compare")(compare)
+app.command(name="reproduce")(reproduce)
 app.command(name="demo")(demo)
 app.add_typer(ledger, name="ledger")
 

@@ -1,0 +1,244 @@
+"""`labeldp reproduce`: the paper's tables and figures."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from labeldp.cli.console import err, note, out, print_json
+
+if TYPE_CHECKING:
+    from labeldp.experiments import Reproduction, Scale, Task
+
+LOG_SECONDS = 30.0
+
+
+def reproduce(
+    experiment: Annotated[
+        str, typer.Argument(metavar="criteo|census|app-ads", help="Which of the paper's experiments.")
+    ],
+    data: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The genuine file. Left out, a stand-in is used.")
+    ] = None,
+    stand_in: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Another stand-in: rand-hie (real counts) for app-ads.")
+    ] = None,
+    mechanism_only: Annotated[
+        bool, typer.Option("--mechanism-only", help="Only the error of the labels: exact, no training.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="The paper's size: all rows, all ε, ten runs. Says how long it will take.")
+    ] = False,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="E,E,…", help="Budgets; inf (no privacy) is always trained.")
+    ] = None,
+    mechanisms: Annotated[
+        str | None, typer.Option(metavar="NAME,…", help="Train with these only. An unknown name lists them all.")
+    ] = None,
+    rows: Annotated[int | None, typer.Option(min=1000, help="Rows to use, split 80/20 into training and test.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the training rows.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Seeds; each partitions the data anew.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that train side by side; one per core if left out.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="For tables, figures, report and finished trainings.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every figure as JSON.")] = False,
+) -> None:
+    """Reproduce the paper's evaluation: tables, figures and a report with published and measured figures.
+
+    The mechanism part is exact and takes seconds. The trained part can be interrupted: the same command with the same
+    --out goes on where it stopped, and more --runs, --epsilon or --mechanisms add to what is there.
+
+    Examples:
+
+      labeldp reproduce criteo --mechanism-only
+
+      labeldp reproduce criteo --rows 200000 --runs 3 --epsilon 0.5,1,2,4,8,inf
+
+      labeldp reproduce census --data EXT1940USCB.dat --full
+    """
+    from labeldp.experiments import Reproduction, get_task
+    from labeldp.experiments.methods import check_methods
+    from labeldp.experiments.reproduction import available
+
+    task = get_task(experiment)
+    budgets = None if epsilon is None else _epsilons(epsilon)
+    scale = _scale(task, full=full, rows=rows, epochs=epochs, runs=runs, epsilons=budgets)
+    chosen = list(task.methods) if mechanisms is None else [part.strip() for part in mechanisms.split(",")]
+    check_methods(chosen, task.methods)
+    if lacking := [name for name in chosen if name not in available(chosen)]:
+        note(f"left out for want of the package clarabel: {', '.join(lacking)}")
+        chosen = available(chosen)
+    place = Path(f"labeldp-{task.name}") if folder is None else folder
+    with _status("loading"):
+        work = Reproduction.of(task, data=data, rows=scale.rows, stand_in=stand_in, trained=not mechanism_only)
+    with _status("computing exact figures"):
+        work.compute_exact(budgets)
+    place.mkdir(parents=True, exist_ok=True)
+    if not mechanism_only:
+        if not work.genuine:
+            note(f"no genuine data was given: training on {work.dataset.description if work.dataset else 'a stand-in'}")
+        with _bar() as progress:
+            work.train(place, scale, chosen, workers=workers, tell=_tell, progress=progress)
+    written = work.write(place, _command(experiment, data, stand_in, scale, mechanism_only=mechanism_only))
+    if as_json:
+        print_json(_plain(work))
+        return
+    _show(work)
+    out.print(f"report   {written[-1]}")
+    out.print(f"figures  {place}: " + ", ".join(path.name for path in written[:-1] if path.suffix in (".csv", ".png")))
+
+
+def _scale(
+    task: Task,
+    *,
+    full: bool,
+    rows: int | None,
+    epochs: int | None,
+    runs: int | None,
+    epsilons: Sequence[float] | None,
+) -> Scale:
+    base = task.full if full else task.quick
+    private = base.epsilons if epsilons is None else tuple(e for e in epsilons if math.isfinite(e))
+    return replace(
+        base,
+        rows=base.rows if rows is None else rows,
+        epochs=base.epochs if epochs is None else epochs,
+        runs=base.runs if runs is None else runs,
+        epsilons=private,
+    )
+
+
+def _epsilons(text: str) -> tuple[float, ...]:
+    from labeldp.budget import exact
+
+    parts = [part.strip() for part in text.split(",")]
+    return tuple(sorted({math.inf if part in ("inf", "∞", "infinity") else float(exact(part)) for part in parts}))
+
+
+def _show(work: Reproduction) -> None:
+    from labeldp.experiments import summary
+
+    out.print(work.data_in_words, soft_wrap=True)
+    for column, figures, what in (
+        ("mechanism", work.exact, "error of the private labels, exact"),
+        ("test", work.tested, "error of the networks on test rows"),
+    ):
+        if not figures:
+            continue
+        if work.task.published:
+            head, rows = summary.side_by_side(column, figures, work.task.published)
+            _print_table(f"{what}: published and ours", head, rows)
+        relative = column == "test" and work.task.loss == "poisson"
+        head, rows, best = summary.grid(figures, work.task.methods)
+        title = "relative Poisson loss (E − E₀)/E₀ of the networks" if relative else f"{what}: all methods"
+        _print_table(f"{title}, lowest in bold", head, rows, best)
+    for claim in work.claims():
+        mark = "[green]holds[/green]         " if claim.holds else "[red]does not hold[/red] "
+        out.print(f"{mark} {claim.text} ({claim.detail})", soft_wrap=True)
+
+
+def _print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], best: Sequence[int] = ()) -> None:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for column in head:
+        table.add_column(column, justify="right")
+    for number, row in enumerate(rows):
+        stressed = best[number] if best else -1
+        table.add_row(*(f"[bold]{cell}[/bold]" if place == stressed else cell for place, cell in enumerate(row)))
+    out.print(table)
+
+
+def _plain(work: Reproduction) -> dict[str, Any]:
+    figures = []
+    for line in work.lines():
+        record = asdict(line)
+        record["epsilon"] = line.epsilon if math.isfinite(line.epsilon) else "inf"
+        figures.append(record)
+    return {
+        "experiment": work.task.name,
+        "data": work.data_in_words,
+        "settings": work.settings,
+        "figures": figures,
+        "claims": [asdict(claim) for claim in work.claims()],
+    }
+
+
+def _command(experiment: str, data: Path | None, stand_in: str | None, scale: Scale, *, mechanism_only: bool) -> str:
+    parts = ["labeldp", "reproduce", experiment]
+    if data is not None:
+        parts += ["--data", data.name]
+    if stand_in is not None:
+        parts += ["--stand-in", stand_in]
+    if mechanism_only:
+        return shlex.join([*parts, "--mechanism-only"])
+    if scale.rows is not None:
+        parts += ["--rows", str(scale.rows)]
+    parts += ["--epochs", str(scale.epochs), "--runs", str(scale.runs)]
+    parts += ["--epsilon", ",".join([*(f"{e:g}" for e in scale.epsilons), "inf"])]
+    return shlex.join(parts)
+
+
+def _tell(text: str) -> None:
+    err.print(text, soft_wrap=True, markup=False)
+
+
+@contextmanager
+def _status(text: str) -> Iterator[None]:
+    if err.is_terminal:
+        with err.status(text):
+            yield
+    else:
+        yield
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """Trainings done and the time left: a bar for people, a line now and then for logs."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from labeldp.experiments.reproduction import duration
+
+    start = last = time.monotonic()
+
+    def left(done: int, total: int) -> str:
+        return duration((time.monotonic() - start) / done * (total - done))
+
+    if not err.is_terminal:
+
+        def log(done: int, total: int) -> None:
+            nonlocal last
+            if done == total or time.monotonic() - last > LOG_SECONDS:
+                last = time.monotonic()
+                _tell(f"{done} of {total} trainings" + ("" if done == total else f", about {left(done, total)} left"))
+
+        yield log
+        return
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=err) as shown:
+        task = shown.add_task("training", total=None, left="")
+
+        def update(done: int, total: int) -> None:
+            shown.update(task, completed=done, total=total, left="" if done == total else f"{left(done, total)} left")
+
+        yield update
+
+
+__all__ = ["reproduce"]

@@ -1,0 +1,78 @@
+"""The report of a reproduction: published and measured figures side by side on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from labeldp.experiments import summary
+from labeldp.experiments.methods import METHODS
+from labeldp.report import Report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from labeldp.experiments.reproduction import Reproduction
+
+CAPTIONS = {
+    "figure-mechanisms": "The paper's mechanisms against ε; hollow marks are published figures, bars standard deviations.",
+    "figure-joint": "Joint density of true and private labels at ε = 3, contours in log scale.",
+    "figure-clipping": "With clipping into the label range (solid) and without (dashed).",
+    "figure-ours": "The same budgets with training values that are less biased: what goes past the paper.",
+}
+
+
+def page(shown: Reproduction, drawn: Mapping[str, Figure], command: str) -> Report:
+    """Everything that was computed, top to bottom."""
+    task = shown.task
+    report = Report(f"Reproduction: {task.name}", task.title)
+    report.text(shown.data_in_words)
+    report.preformatted(command)
+    report.heading("What the paper says, checked")
+    report.table(
+        ("claim", "here", "figures"),
+        [(claim.text, "holds" if claim.holds else "does not hold", claim.detail) for claim in shown.claims()],
+    )
+    _mechanism(report, shown)
+    if shown.tested:
+        _generalization(report, shown)
+    report.heading("Figures")
+    for name, figure in drawn.items():
+        report.figure(figure, CAPTIONS[name])
+    return report
+
+
+def _mechanism(report: Report, shown: Reproduction) -> None:
+    report.heading("Mechanism: the error of the private training labels")
+    report.text(
+        f"Exact expectations for {shown.source.records:,} training labels, nothing sampled. Methods that are made for a "
+        "prior pay ε₁ = √(cells/records) of their budget for it."
+    )
+    if shown.task.published:
+        head, rows = summary.side_by_side("mechanism", shown.exact, shown.task.published)
+        report.table(head, rows, caption="Published and computed, and computed over published")
+    head, rows, best = summary.grid(shown.exact, shown.task.methods)
+    report.table(head, rows, caption="All methods; the lowest in each row is stressed", best=best)
+
+
+def _generalization(report: Report, shown: Reproduction) -> None:
+    settings, relative = shown.settings, shown.task.loss == "poisson"
+    report.heading("Generalization: the error of networks trained on private labels")
+    measure = (
+        "relative Poisson loss (E − E₀)/E₀ on the test rows, E₀ without privacy"
+        if relative
+        else "mean squared error on the test rows, against true labels"
+    )
+    report.text(
+        f"{settings['rows']:,} rows, split 80/20 anew for each of {settings['runs']} seeds, {settings['epochs']} epochs of "
+        f"batches of {settings['batch_size']:,}: {measure}, mean ± standard deviation over seeds."
+    )
+    if shown.task.published:
+        head, rows = summary.side_by_side("test", shown.tested, shown.task.published)
+        report.table(head, rows, caption="Published and measured, and measured over published")
+    head, rows, best = summary.grid(shown.tested, shown.task.methods)
+    report.table(head, rows, caption="All methods that were trained; the lowest in each row is stressed", best=best)
+    ours = [METHODS[name].title for name in shown.task.methods if METHODS[name].ours]
+    report.text(f"Past the paper: {', '.join(ours)}. Same guarantee, other training values.")
+    head, rows, _ = summary.grid(shown.sampled, shown.task.methods)
+    report.table(head, rows, caption="Mean squared error of the training labels as drawn in these runs")

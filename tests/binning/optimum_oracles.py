@@ -9,12 +9,13 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 
-from labeldp.binning.reference import algorithm_2, minimiser
+from labeldp.binning.reference import ReferenceBins, algorithm_2, minimiser
 from labeldp.budget import exact, exp_lower
-from labeldp.losses import Huber, Loss, get_loss
+from labeldp.losses import Huber, get_loss
 from labeldp.losses.base import FloatArray
 from labeldp.prior import Prior
 
+LOGARITHMIC = {"poisson", "gamma", "squared-log"}
 LOSSES = ["squared", "absolute", "pinball(0.3)", "huber(1.5)", "poisson", "gamma", "squared-log"]
 PRECISION = 2300  # bits: a mass of 1e-300 beside one of 1 moves a mean by 1e-300 of a distance, and that squared
 
@@ -28,21 +29,55 @@ class Case:
         return f"values={self.prior.values.tolist()}, masses={self.prior.masses.tolist()}, epsilon={self.epsilon!r}"
 
 
-def exact_optimum(prior: Prior, epsilon: float, loss: str | Loss) -> mpmath.mpf | Fraction:
-    """The least expected loss, by Algorithm 2 in fractions, or in 2,300-bit numbers where logarithms come in."""
+def exact_optimum(prior: Prior, epsilon: float, loss: str) -> ReferenceBins:
+    """Algorithm 2 in fractions, or in 2,300-bit numbers where logarithms come in."""
     rule = get_loss(loss)
     positive = prior.masses > 0
     values, masses = prior.values[positive].tolist(), prior.masses[positive].tolist()
     e = exp_lower(exact(epsilon))
-    if rule.name in {"poisson", "gamma", "squared-log"}:
-        with mpmath.workprec(PRECISION):
-            numbers = [mpmath.mpf(p) for p in masses]
-            points = [mpmath.mpf(y) for y in values]
-            high_e = mpmath.mpf(e.numerator) / e.denominator
-            answer = algorithm_2(points, numbers, high_e, _logarithmic(rule.name, points))
-            return answer.expected_loss
-    minimise = _huber(Fraction(repr(rule.delta))) if isinstance(rule, Huber) else minimiser(rule)
-    return algorithm_2([Fraction(y) for y in values], [Fraction(p) for p in masses], e, minimise).expected_loss
+    if rule.name in LOGARITHMIC:
+        points = [mpmath.mpf(y) for y in values]
+        high_e = mpmath.mpf(e.numerator) / e.denominator
+        return algorithm_2(points, [mpmath.mpf(p) for p in masses], high_e, _logarithmic(rule.name, points))
+    minimise = _huber(Fraction(rule.delta)) if isinstance(rule, Huber) else minimiser(rule)
+    return algorithm_2([Fraction(y) for y in values], [Fraction(p) for p in masses], e, minimise)
+
+
+def rounded_optimum(prior: Prior, epsilon: float, loss: str, best: ReferenceBins) -> mpmath.mpf:
+    """What the exact optimum costs once its outputs are rounded to doubles, in 2,300-bit numbers."""
+    value = FORMULAS[loss]
+    positive = prior.masses > 0
+    values = [mpmath.mpf(y) for y in prior.values[positive]]
+    masses = [mpmath.mpf(p) for p in prior.masses[positive]]
+    exact_outputs = [mpmath.expm1(o) for o in best.outputs] if loss == "squared-log" else best.outputs
+    outputs = [mpmath.mpf(float(o)) for o in exact_outputs]
+    e = number(exp_lower(exact(epsilon)))
+    total = mpmath.mpf(0)
+    for output, start, end in zip(outputs, best.starts, [*best.starts[1:], len(values)], strict=True):
+        for j, (y, p) in enumerate(zip(values, masses, strict=True)):
+            total += (e if start <= j < end else 1) * p * value(output, y)
+    return total / (e + len(outputs) - 1) / sum(masses)
+
+
+def number(value: Fraction | mpmath.mpf) -> mpmath.mpf:
+    return mpmath.mpf(value.numerator) / value.denominator if isinstance(value, Fraction) else +value
+
+
+def _huber_value(f, y):
+    distance = abs(f - y)
+    near = min(distance, mpmath.mpf(1.5))
+    return near * near / 2 + mpmath.mpf(1.5) * (distance - near)
+
+
+FORMULAS = {
+    "squared": lambda f, y: (f - y) ** 2,
+    "absolute": lambda f, y: abs(f - y),
+    "pinball(0.3)": lambda f, y: mpmath.mpf(0.3) * (y - f) if y >= f else mpmath.mpf(1 - 0.3) * (f - y),
+    "huber(1.5)": _huber_value,
+    "poisson": lambda f, y: 2 * ((y * mpmath.log(y / f) if y > 0 else 0) - (y - f)),
+    "gamma": lambda f, y: 2 * (y / f - 1 - mpmath.log(y / f)),
+    "squared-log": lambda f, y: (mpmath.log1p(f) - mpmath.log1p(y)) ** 2,
+}
 
 
 def _logarithmic(name, points):

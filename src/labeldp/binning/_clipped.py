@@ -22,7 +22,7 @@ _P, _S, _Q, _COLUMNS = 0, 2, 4, 6
 
 
 class ClippedTables(NamedTuple):
-    """Prefix sums, labels, knots with the number of labels within and beyond reach of each, δ and c = e^ε − 1."""
+    """Prefix sums, labels, knots, how many labels are too far below and how many are not too far above each, δ, c = e^ε − 1."""
 
     table: FloatArray
     points: FloatArray
@@ -81,15 +81,29 @@ def _output(t: ClippedTables, r: int, i: int) -> float:
             high = middle
         else:
             low = middle
-    output = t.knots[high]
-    if low >= 0:
-        before, after = _derivative(t, low, r, i), _derivative(t, high, r, i)
-        output = t.knots[low] + (t.knots[high] - t.knots[low]) * (before / (before - after))
+    output = t.knots[high] if low < 0 else _zero_between(t, low, high, r, i)
     if r > 0:
         output = max(output, t.points[r - 1])
     if i < t.points.size:
         output = min(output, t.points[i])
     return float(output)
+
+
+@internal
+def _zero_between(t: ClippedTables, low: int, high: int, r: int, i: int) -> float:
+    """The zero of the derivative between neighbouring knots, from its coefficients there.
+
+    Not by interpolation: its digits count from the anchor, where a heavy label may sit, not from the knots.
+    """
+    first, last, k = t.below[high], t.reach[low], t.points.size
+    bin_first, bin_last = min(max(first, r), i), min(max(last, r), i)
+    near = _share(t.table, _P, first, last) + t.c * _share(t.table, _P, bin_first, bin_last)
+    moment = _share(t.table, _S, first, last) + t.c * _share(t.table, _S, bin_first, bin_last)
+    pull = _share(t.table, _P, last, k) - _share(t.table, _P, 0, first)
+    pull += t.c * (_share(t.table, _P, bin_last, i) - _share(t.table, _P, r, bin_first))
+    if near <= 0.0:
+        return float(t.knots[high])
+    return float(min(max((moment + t.delta * pull) / near, t.knots[low]), t.knots[high]))
 
 
 @internal

@@ -24,17 +24,16 @@ def internal(function: _Function) -> _Function:
     return result
 
 
-def _forget_stale_code() -> None:
-    """Drop machine code older than any source of this room.
+def forget_stale_code(room: Path) -> None:
+    """Drop machine code older than any source of its room.
 
     numba compares a function with its own file only, and here they are inlined into each other across files.
     """
-    here = Path(__file__).parent
-    newest = max(source.stat().st_mtime for source in here.glob("_*.py"))
-    for index in (here / "__pycache__").glob("_*.nbi"):
+    newest = max(source.stat().st_mtime for source in room.glob("_*.py"))
+    for index in (room / "__pycache__").glob("_*.nbi"):
         with contextlib.suppress(OSError):  # another process was faster, or the folder is not ours to change
             if index.stat().st_mtime < newest:
                 index.unlink()
 
 
-_forget_stale_code()
+forget_stale_code(Path(__file__).parent)

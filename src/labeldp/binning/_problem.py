@@ -110,7 +110,8 @@ def _tilted(values: FloatArray, masses: FloatArray, c: float, structure: TiltedD
     scale = _unit(values)
     anchor = _quantile(masses, under / (under + over))
     table = tilted_table(values * scale, masses * MASS_UNIT, anchor, under, over)
-    tables = TiltedTables(table, c, float(table[-1, 0]), under, over)
+    below = np.ascontiguousarray(table[:, 0])
+    tables = TiltedTables(table, below, c, float(below[-1]), under, over)
 
     def to_outputs(labels: FloatArray) -> FloatArray:
         return values[labels.astype(np.int64) - 1]
@@ -123,9 +124,10 @@ def _clipped(values: FloatArray, masses: FloatArray, c: float, structure: Clippe
     delta = structure.delta * scale
     anchor = _quantile(masses, 0.5)
     table, points = clipped_table(values * scale, masses * MASS_UNIT, anchor)
-    knots = np.unique(np.concatenate([points - delta, points + delta]))
-    below = np.searchsorted(points, knots - delta, side="left").astype(np.int64)
-    reach = np.searchsorted(points, knots + delta, side="right").astype(np.int64)
+    enter, leave = points - delta, points + delta  # between these outputs a label loses its square
+    knots = np.unique(np.concatenate([enter, leave]))
+    below = np.searchsorted(leave, knots, side="left").astype(np.int64)
+    reach = np.searchsorted(enter, knots, side="right").astype(np.int64)
     tables = ClippedTables(table, points, knots, below, reach, delta, c)
 
     def to_outputs(steps: FloatArray) -> FloatArray:

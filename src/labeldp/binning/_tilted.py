@@ -58,16 +58,11 @@ def _above(table: FloatArray, r: int, i: int, j: int) -> float:
     return float(max(high, 0.0))
 
 
-@internal
-def _share(table: FloatArray, r: int, i: int) -> float:
-    """The mass of points r+1 … i."""
-    return float((table[i, _P] - table[r, _P]) + (table[i, _P + 1] - table[r, _P + 1]))
-
-
 class TiltedTables(NamedTuple):
-    """Prefix sums, c = e^ε − 1, the total mass W and the two slopes."""
+    """Prefix sums, those of the masses once more as plain doubles, c = e^ε − 1, the total mass W and the two slopes."""
 
     table: FloatArray
+    below: FloatArray
     c: float
     w: float
     under: float
@@ -77,20 +72,42 @@ class TiltedTables(NamedTuple):
 @internal
 def _best_point(t: TiltedTables, r: int, i: int) -> int:
     """The smallest point in r … i + 1 where "all labels plus c times the bin" reaches its quantile."""
-    table = t.table
-    target = t.under / (t.under + t.over) * (t.w + t.c * _share(table, r, i))
-    if r > 0 and table[r, _P] >= target:
+    share = t.c * _share(t.table, r, i)
+    target = t.under / (t.under + t.over) * (t.w + share)
+    if r > 0 and t.below[r] >= target:
         return r
-    if i + 1 < table.shape[0] and table[i, _P] + t.c * _share(table, r, i) < target:
+    if i + 1 < t.below.size and t.below[i] + share < target:
         return i + 1
+    # P_j + c·(P_j − P_r) ≥ target, solved for P_j: a search in plain doubles, which is nearly always right.
+    mark = (target + t.c * t.below[r]) / (1 + t.c)
     low, high = r, i
     while high - low > 1:
         middle = (low + high) >> 1
-        if table[middle, _P] + t.c * _share(table, r, middle) >= target:
+        if t.below[middle] >= mark:
+            high = middle
+        else:
+            low = middle
+    if (high == i or _reaches(t, r, high, target)) and (low == r or not _reaches(t, r, low, target)):
+        return high
+    low, high = r, i
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if _reaches(t, r, middle, target):
             high = middle
         else:
             low = middle
     return high
+
+
+@internal
+def _reaches(t: TiltedTables, r: int, j: int, target: float) -> bool:
+    return bool(t.below[j] + t.c * _share(t.table, r, j) >= target)
+
+
+@internal
+def _share(table: FloatArray, r: int, i: int) -> float:
+    """The mass of points r+1 … i."""
+    return float((table[i, _P] - table[r, _P]) + (table[i, _P + 1] - table[r, _P + 1]))
 
 
 @internal

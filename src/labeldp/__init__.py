@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from labeldp.learn.regressor import LabelDPRegressor
     from labeldp.ledger import Ledger
     from labeldp.mechanisms import (
+        BiasVariance,
         ContinuousExponential,
         DiscreteLaplace,
         DiscreteStaircase,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         RROnBins,
         RRWithPrior,
         Staircase,
+        Unbiased,
     )
     from labeldp.prior import Prior, private_prior
     from labeldp.randomizer import LabelRandomizer, PrivateLabels
@@ -41,6 +43,7 @@ _ROOMS = {
     "labeldp.learn.regressor": ("LabelDPRegressor",),
     "labeldp.ledger": ("Ledger",),
     "labeldp.mechanisms": (
+        "BiasVariance",
         "ContinuousExponential",
         "DiscreteLaplace",
         "DiscreteStaircase",
@@ -51,6 +54,7 @@ _ROOMS = {
         "RRWithPrior",
         "RandomizedResponse",
         "Staircase",
+        "Unbiased",
     ),
     "labeldp.prior": ("Prior", "private_prior"),
     "labeldp.randomizer": ("LabelRandomizer", "PrivateLabels"),
@@ -59,6 +63,7 @@ _ROOMS = {
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "BiasVariance",
     "Bins",
     "ContinuousExponential",
     "DiscreteLaplace",
@@ -78,6 +83,7 @@ __all__ = [
     "RRWithPrior",
     "RandomizedResponse",
     "Staircase",
+    "Unbiased",
     "optimal_bins",
     "private_prior",
 ]

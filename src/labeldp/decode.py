@@ -9,9 +9,11 @@ from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.sampling import ResponseTable
 
-DECODERS = ("bins", "debiased", "positive")
+DECODERS = ("auto", "bins", "debiased", "positive")
 SOLVABLE = 2_000
 """The most symbols for which the debiasing equations of a general table are solved."""
+MEAN_LOSSES = ("squared", "poisson", "gamma")
+"""Losses that a mean minimises: for them, and only for them, the right mean of a bin is what a model needs."""
 FLOOR_SHARE = 0.01
 """The smallest value of the `positive` decoder, as a share of the prior mean."""
 
@@ -19,6 +21,8 @@ FLOOR_SHARE = 0.01
 def code_values(mechanism: FiniteMechanism, decoder: str = "bins") -> Floats:
     """A value for each of the mechanism's codes.
 
+    - `auto`: what a model should train on. The outputs of mechanisms that are designed for training (`unbiased`,
+      `bias-variance`), `debiased` values of those that are optimal for a loss of the mean, else the outputs.
     - `bins`: the mechanism's own outputs, best for the error of the labels and biased towards the middle.
     - `debiased`: values t with E[t | y] = the prior mean of y's bin, so that a model trained on t is not pulled to the
       middle. They reach outside the label range and may be negative.
@@ -26,6 +30,8 @@ def code_values(mechanism: FiniteMechanism, decoder: str = "bins") -> Floats:
       m + s·(t − m) with one factor s ≤ 1. For losses with a logarithm (Poisson, gamma). The overall mean is kept, and
       the differences between labels shrink by s.
     """
+    if decoder == "auto":
+        decoder = training_decoder(mechanism)
     if decoder == "bins":
         return mechanism.outputs
     if decoder == "debiased":
@@ -33,6 +39,12 @@ def code_values(mechanism: FiniteMechanism, decoder: str = "bins") -> Floats:
     if decoder == "positive":
         return positive_values(mechanism)
     raise InvalidInput(f"unknown target values {decoder!r}; choose from {', '.join(DECODERS)}")
+
+
+def training_decoder(mechanism: FiniteMechanism) -> str:
+    """The decoder that `auto` stands for."""
+    designed_for_training = mechanism.kind in ("unbiased", "bias-variance")
+    return "debiased" if mechanism.loss in MEAN_LOSSES and not designed_for_training else "bins"
 
 
 def debiased_values(mechanism: FiniteMechanism) -> Floats:

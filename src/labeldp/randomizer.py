@@ -74,9 +74,9 @@ class LabelRandomizer:
         """The mechanism from exact counts on the planned grid: what `fit` does once the labels are counted."""
         grid, split = self.plan(records)
         if split is None:
-            return design(self.mechanism, grid, self.epsilon, prior=self.prior, loss=self.loss)
+            return design(self.mechanism, grid, self.epsilon, prior=self.prior, loss=self.loss, records=records)
         prior = prior_from_counts(counts, grid, split.scale)
-        return design(self.mechanism, grid, split.labels, prior=prior, loss=self.loss)
+        return design(self.mechanism, grid, split.labels, prior=prior, loss=self.loss, records=records)
 
     def _fit(self, values: Floats) -> FiniteMechanism:
         if values.size == 0:
@@ -109,7 +109,7 @@ class PrivateLabels:
         return float_up(self.epsilon_exact)
 
     def values(self, decoder: str = "bins") -> Floats:
-        """A number for each record to train on: `bins`, the mechanism's outputs, or `debiased` (see `labeldp.decode`)."""
+        """A number for each record: `bins`, the mechanism's outputs; `auto`, what suits training; see `labeldp.decode`."""
         from labeldp.decode import code_values
 
         return code_values(self.mechanism, decoder)[self.codes]

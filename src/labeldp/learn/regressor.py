@@ -44,8 +44,8 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     epsilon : the privacy budget of one fit.
     domain : `Domain` or (lower, upper), the public bounds of the labels. Must be given; never read off `y`.
     loss : the loss that the mechanism's bins are optimal for.
-    mechanism : the name of an exact mechanism.
-    target_values : "debiased" (default), "bins" (the paper's) or "positive" (for Poisson and gamma losses).
+    mechanism : "auto" (default, see `labeldp.choice`) or the name of an exact mechanism; "rr-on-bins" is the paper's.
+    target_values : "auto" (default), "bins" (the paper's), "debiased", or "positive" (for Poisson and gamma losses).
     prior : a public `Prior`; otherwise a private one is drawn, at a part of ε.
     ledger, dataset : charge every fit to this dataset of a `Ledger`, before anything is drawn.
     clip_predictions : clip predictions into the public bounds.
@@ -69,8 +69,8 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         epsilon: float = 1.0,
         domain: Domain | tuple[float, float] | None = None,
         loss: Any = "squared",
-        mechanism: str = "rr-on-bins",
-        target_values: str = "debiased",
+        mechanism: str = "auto",
+        target_values: str = "auto",
         prior: Prior | None = None,
         ledger: Ledger | None = None,
         dataset: str | None = None,

@@ -22,6 +22,7 @@ import pytest
 from labeldp import intake
 from labeldp import ledger as ledger_module
 from labeldp.cli import main
+from labeldp.engines import arrow
 from labeldp.ledger import Ledger
 from labeldp.message import Message
 
@@ -388,6 +389,22 @@ def test_a_repeated_command_finds_its_message_and_charges_nothing(run, folder):
     assert "nothing was charged again" in output
     assert {p.name: p.read_bytes() for p in Path("message").iterdir()} == before
     assert spent() == Fraction(3)
+
+
+@pytest.mark.parametrize(("key", "says"), [(("--key-file", "key"), "not charged again"), ((), "it stays so")])
+def test_ctrl_c_leaves_nothing_and_says_how_to_go_on(run, folder, monkeypatch, key, says):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arrow, "randomize", stop)
+        code, output, errors = privatize(run, "sales.parquet", *LEDGER, *key)
+    assert (code, output) == (130, "")
+    assert says in errors
+    assert [name for name in listing() if "message" in name] == []
+    assert spent() == 1
+    privatize(run, "sales.parquet", *LEDGER, *key)
+    assert spent() == (1 if key else 2)
 
 
 def test_the_script_itself_exits_with_the_code_of_the_error(folder):

@@ -131,7 +131,11 @@ class Victim:
             text=True,
         )
         self._folder, self._told = folder, 0
-        assert self._answer() == {"ready": True}
+        try:
+            assert self._answer() == {"ready": True}
+        except BaseException:
+            self.close()
+            raise
 
     def run(self, scene: Scene, job: str = "privatize", **how: float) -> tuple[int, float]:
         """(exit code, seconds): 0 done, 1 refused, -9 killed."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from labeldp.budget import decimal_text
-from labeldp.cli.console import note, out, print_json
+from labeldp.cli.console import complain, note, out, print_json
 from labeldp.cli.progress import phases
 from labeldp.errors import InvalidInput
 
@@ -162,7 +164,9 @@ def privatize(
     if keep_order:
         note("--keep-order: if the rows are sorted by anything that follows the labels, their order reveals them.")
     budget = None if ledger is None else Ledger(ledger)
-    with phases(quiet=quiet) as phase:
+    resumable = "Run the same command again to go on; what was charged is not charged again"
+    lost = "If it was charged already, it stays so: without --key-file a run cannot be resumed"
+    with _stoppable(resumable if key_file is not None else lost), phases(quiet=quiet) as phase:
         outcome = run(
             labels,
             randomizer,
@@ -216,7 +220,7 @@ def apply(
 
     _check_id_type(id_type)
     ids = id_column if id_column is not None else Message.open(message).header.id_column
-    with phases(quiet=quiet) as phase:
+    with _stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase:
         outcome = run(message, LabelSource(source, label, ids, id_type), key_file=key_file, phase=phase)
     _private_note(outcome)
     if as_json:
@@ -247,6 +251,16 @@ def _domain(lower: float | None, upper: float | None, cells: int | None, integer
             "publicly known; bounds read off the labels would reveal them"
         )
     return Domain(lower, upper, cells)
+
+
+@contextmanager
+def _stoppable(advice: str) -> Iterator[None]:
+    """Ctrl-C leaves no partial message either; say how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        complain(f"stopped. {advice}")
+        raise typer.Exit(130) from None
 
 
 def _check_id_type(id_type: str | None) -> None:

@@ -67,20 +67,21 @@ class EarlyDuplicates:
     The engine finds duplicates in inputs of any size, but only while it randomizes, which has been paid for by then.
     """
 
-    def __init__(self, source: LabelSource) -> None:
+    def __init__(self, source: LabelSource, rows: int | None = None) -> None:
+        """`rows` is how many there will be, if known."""
         self._source, self._key = source, os.urandom(32)
         self._words: list[NDArray[np.uint64]] = []
-        self._rows = 0
+        self._rows, self._known = 0, rows or 0
 
     def see(self, batch: LabelBatch) -> None:
         self._rows += len(batch.ids)
-        if self._rows > EARLY_ROWS:
+        if max(self._rows, self._known) > EARLY_ROWS:
             self._words.clear()
         elif self._source.id_column is not None:
             self._words.append(digest_ids(batch.ids, self._key).low)
 
     def end(self) -> None:
-        if self._rows > EARLY_ROWS or not self._words:
+        if not self._words:
             return
         words = np.sort(np.concatenate(self._words))
         self._words.clear()

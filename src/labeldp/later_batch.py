@@ -16,7 +16,7 @@ from labeldp.engines.arrow import Scan
 from labeldp.engines.source import LabelSource
 from labeldp.engines.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError
-from labeldp.intake import EarlyDuplicates, ObservedSource, SameInput, check_places
+from labeldp.intake import EarlyDuplicates, ObservedSource, SameInput, check_places, quick_row_count
 from labeldp.journal import stored_mechanism
 from labeldp.keyfile import KeptRelease, KeyFile
 from labeldp.message import Message, stamp
@@ -47,8 +47,12 @@ def apply(
         kept = _kept_release(message, keys, key_file)
         domain = _check_source(message, source)
         typed = ObservedSource.of(source, integers=_integer_type(message))
+        rows = quick_row_count(source)
         scanned = arrow.scan(
-            ObservedSource.of(typed, EarlyDuplicates(typed)), domain, key=keys.key, progress=phase("checking", None)
+            ObservedSource.of(typed, EarlyDuplicates(typed, rows)),
+            domain,
+            key=keys.key,
+            progress=phase("checking", rows),
         )
         assert scanned.input_hmac is not None
         if scanned.id_kind != message.header.id_type:

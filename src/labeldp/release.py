@@ -88,7 +88,7 @@ def privatize(
             raise _in_the_way(out)
         rows = quick_row_count(source)
         scanned = arrow.scan(
-            ObservedSource.of(source, EarlyDuplicates(source)),
+            ObservedSource.of(source, EarlyDuplicates(source, rows)),
             domain,
             out_of_range=randomizer.out_of_range,
             key=None if keys is None else journal.key,

@@ -63,7 +63,8 @@ def optimal_bins(
     path, cost = _least_ratio(problem, math.exp(budget))
     chosen = _distinct(problem.outputs(path), values, outputs)
     thresholds = rule.threshold(chosen[:-1], chosen[1:])
-    if chosen.size * values.size <= _DIRECT:
+    merged = chosen.size < problem.bins(path)
+    if merged or chosen.size * values.size <= _DIRECT:
         owned = chosen[np.searchsorted(thresholds, values, side="left")]
         expected = _expected_loss((values, masses), chosen, owned, budget, rule)
     else:

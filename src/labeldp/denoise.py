@@ -5,8 +5,8 @@
 - `refined_means`: the same for each record, with a model's own prediction as what is known about it.
 
 What each is good for, with figures, is in docs/beyond-the-paper.md. In short: the first helps every mechanism; posterior
-means estimate single labels best and train models worst, because they carry the prior's bias; refined means need a model
-and do not improve it.
+means estimate single labels best and train models worst, because they carry the prior's bias; refined means repair much
+of that for a message of RR-on-Bins, and add nothing to what `auto` sends.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ Unique ids in random order and labels with two decimals are generated on disk. T
 - copy:       pyarrow reads the two columns in record batches and writes them to a new Parquet file, all at its defaults;
 - privatize:  the command itself: validation, private prior, keyed randomness, order by id digest, duplicate check, message.
 
-Shown are the wall and processor time of the whole process, start-up included, its peak resident memory, and the ratio of
-the fastest runs.
+Shown are the wall and processor time of the whole process, start-up included, its peak resident memory, and the ratios of
+the fastest runs: of both times, because other programs on the machine blur the one and parallel reading the other.
 The promise is at most 4 times the copy's time for integer ids, 8 times for text, and less than 1 GiB at 100 million rows.
 """
 
@@ -60,7 +60,7 @@ def compare(kind: str, options: argparse.Namespace) -> bool:
         itself = [sys.executable, __file__]
         measured([*itself, "--step", "generate", "--rows", str(options.rows), "--ids", kind, str(data)])
         print(f"  input      {data.stat().st_size / GIB:6.2f} GiB", flush=True)
-        times: dict[str, list[float]] = {"copy": [], "privatize": []}
+        times: dict[str, list[tuple[float, float]]] = {"copy": [], "privatize": []}
         memory: dict[str, int] = {"copy": 0, "privatize": 0}
         for _ in range(options.rounds):
             copied, message, key = folder / "copy.parquet", folder / "message", folder / "key"
@@ -72,7 +72,7 @@ def compare(kind: str, options: argparse.Namespace) -> bool:
                 commands["privatize"] += ["--key-file", str(key)]
             for name, command in commands.items():
                 seconds, busy, resident = measured(command)
-                times[name].append(seconds)
+                times[name].append((seconds, busy))
                 memory[name] = max(memory[name], resident)
                 print(
                     f"  {name:10} {seconds:6.1f} s  {busy:6.1f} s CPU  {resident / GIB:5.2f} GiB resident", flush=True
@@ -80,9 +80,12 @@ def compare(kind: str, options: argparse.Namespace) -> bool:
             copied.unlink()
             shutil.rmtree(message)
             key.unlink(missing_ok=True)
-        ratio = min(times["privatize"]) / min(times["copy"])
-        kept = ratio <= LIMITS[kind] and memory["privatize"] < GIB
-        print(f"  ratio      {ratio:6.2f}     at most {LIMITS[kind]:g}: {'kept' if kept else 'NOT KEPT'}", flush=True)
+        wall, processor = (
+            min(run[which] for run in times["privatize"]) / min(run[which] for run in times["copy"]) for which in (0, 1)
+        )
+        kept = max(wall, processor) <= LIMITS[kind] and memory["privatize"] < GIB
+        verdict = f"at most {LIMITS[kind]:g} and 1 GiB: {'kept' if kept else 'NOT KEPT'}"
+        print(f"  ratio      {wall:6.2f}    {processor:6.2f} CPU    {verdict}", flush=True)
         return kept
     finally:
         shutil.rmtree(folder)

@@ -53,9 +53,17 @@ class ErrorEstimate:
 
 
 def estimate_error(
-    mechanism: FiniteMechanism, codes: NDArray[np.uint32], predictions: Any, *, confidence: float = 0.95
+    mechanism: FiniteMechanism,
+    codes: NDArray[np.uint32],
+    predictions: Any,
+    *,
+    confidence: float = 0.95,
+    visible: float = VISIBLE,
 ) -> ErrorEstimate:
     """The mean squared error of `predictions` against the true labels behind `codes`.
+
+    `visible` is the share of the label that features may explain, which decides the allowance for bias; 1 assumes
+    nothing and makes the interval valid whatever the features are. Unbiased mechanisms need no allowance.
 
     The predictions must not depend on these records' own codes: hold them out, or see `cross_validated_error`.
     """
@@ -64,7 +72,7 @@ def estimate_error(
         raise InvalidInput(f"one prediction per code and two or more are needed: {predicted.shape}, {codes.shape}")
     if not 0 < confidence < 1:
         raise InvalidInput(f"confidence must lie between 0 and 1, got {confidence!r}")
-    moments = moment_values(mechanism, codes.size)
+    moments = moment_values(mechanism, codes.size, visible)
     center = predicted.mean()
     errors = predicted**2 - 2 * predicted * moments.label[codes] + moments.square[codes]
     estimate = float(errors.mean())
@@ -129,7 +137,7 @@ class MomentValues:
     visible_bias: float
 
 
-def moment_values(mechanism: FiniteMechanism, records: int) -> MomentValues:
+def moment_values(mechanism: FiniteMechanism, records: int, visible: float = VISIBLE) -> MomentValues:
     """Values whose means are y and y²; where the mechanism has none, the best ones to average over `records` codes."""
     prior = mechanism.prior
     if prior is None:
@@ -143,7 +151,7 @@ def moment_values(mechanism: FiniteMechanism, records: int) -> MomentValues:
         return MomentValues(
             mechanism.outputs, _decoded(channel, (labels / unit) ** 2, masses, factor, 0) * unit**2, 0.0
         )
-    factor = visible_factor(masses, VISIBLE)
+    factor = visible_factor(masses, visible)
     label = _decoded(channel, labels / unit, masses, factor, 1 / records) * unit
     square = _decoded(channel, (labels / unit) ** 2, masses, factor, 1 / records) * unit**2
     return MomentValues(label, square, float(np.linalg.norm(factor @ (channel @ label - labels))))

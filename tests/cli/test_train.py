@@ -74,7 +74,7 @@ def test_the_whole_way_from_message_to_predictions(labeldp, world, tmp_path):
     code, out, _ = train(labeldp, world, tmp_path, "--json")
     facts = json.loads(out)
     assert code == 0
-    assert facts["target_values"] == "debiased"
+    assert facts["target_values"] == "auto"
     assert facts["records"] + facts["features_without_label"] == 28_500
     assert facts["records"] + facts["labels_without_features"] == 28_500
     assert facts["features_without_label"] > 0
@@ -89,7 +89,9 @@ def test_the_whole_way_from_message_to_predictions(labeldp, world, tmp_path):
 
     code, out, _ = labeldp("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
     assert code == 0
-    assert json.loads(out)["R squared"] > 0.6
+    figures = json.loads(out)
+    assert figures["R squared"] > 0.6
+    assert facts["estimates"]["lower"] <= figures["mean squared error"] <= facts["estimates"]["upper"]
 
 
 def test_reports_in_words(labeldp, world, tmp_path):

@@ -31,7 +31,8 @@ def train(
     target_values: Annotated[
         str | None,
         typer.Option(
-            metavar="bins|debiased|positive", help="What stands for a code: debiased, or positive with --loss poisson."
+            metavar="auto|bins|debiased|positive",
+            help="What stands for a code: auto, or positive with --loss poisson.",
         ),
     ] = None,
     kind: Annotated[
@@ -43,6 +44,9 @@ def train(
     exclude: Annotated[str | None, typer.Option(metavar="COL,…", help="Columns to leave out.")] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Of the network.")] = 50,
     seed: Annotated[int | None, typer.Option(help="Of the model's own randomness.")] = None,
+    folds: Annotated[
+        int, typer.Option(min=0, max=50, help="Estimate the test error by so many folds; 0 to leave that out.")
+    ] = 5,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -64,7 +68,7 @@ def train(
 
     if model_path.exists():
         raise InvalidInput(f"{model_path} exists: choose another --out, nothing is overwritten")
-    decoder = target_values or ("positive" if loss == "poisson" else "debiased")
+    decoder = target_values or ("positive" if loss == "poisson" else "auto")
     message = Message.open(message_path)
     values = code_values(message.mechanism, decoder)
     if loss == "poisson" and values.min() < 0:
@@ -81,6 +85,11 @@ def train(
         raise InvalidInput(f"{features} has no column left to learn from besides {id_column!r}")
     model = _model(kind, loss, _names(categorical), _names(numeric), epochs=epochs, seed=seed, quiet=quiet or as_json)
     targets = values[joined.codes]
+    estimates = _estimates(message.mechanism, joined.codes)
+    if folds >= 2 and loss == "squared":
+        from labeldp.learn.folds import out_of_fold_error
+
+        estimates |= out_of_fold_error(model, used, targets, message.mechanism, joined.codes, folds)
     model.fit(used, targets)
     domain = message.mechanism.domain
     facts = {
@@ -96,7 +105,7 @@ def train(
         "mechanism_digest": message.mechanism.digest,
         "release": message.header.release,
         "bounds": None if domain is None else [domain.lower, domain.upper],
-        "estimates": _estimates(decoder, targets),
+        "estimates": estimates,
     }
     SavedModel(model, facts).save(model_path)
     if as_json:
@@ -196,11 +205,14 @@ def _model(kind: str, loss: str, categorical: Any, numeric: Any, *, epochs: int,
     raise InvalidInput(f"--model must be one of {', '.join(KINDS)}, got {kind!r}")
 
 
-def _estimates(decoder: str, targets: Any) -> dict[str, float]:
-    """What the private labels alone can say: the mean label, where they are unbiased. Their loss is mostly noise."""
-    if decoder != "debiased" or targets.size < 2:
+def _estimates(mechanism: Any, codes: Any) -> dict[str, float]:
+    """What private labels alone can say without a model: the mean label. Their own loss is mostly noise."""
+    from labeldp.evaluation import moment_values
+
+    if mechanism.prior is None or codes.size < 2:
         return {}
-    return {"mean_label": float(targets.mean()), "standard_error": float(targets.std(ddof=1) / targets.size**0.5)}
+    labels = moment_values(mechanism, codes.size).label[codes]
+    return {"mean_label": float(labels.mean()), "standard_error": float(labels.std(ddof=1) / codes.size**0.5)}
 
 
 def _report(facts: dict[str, Any], path: Path) -> None:
@@ -213,10 +225,15 @@ def _report(facts: dict[str, Any], path: Path) -> None:
     ):
         if facts[name]:
             out.print(f"unpaired {facts[name]:,} {text}")
-    if facts["estimates"]:
-        estimate = facts["estimates"]
+    estimate = facts["estimates"]
+    if "mean_label" in estimate:
         out.print(
             f"mean     the labels' mean is about {estimate['mean_label']:,.4g} ± {1.96 * estimate['standard_error']:,.3g} (95 %)"
+        )
+    if "mean_squared_error" in estimate:
+        out.print(
+            f"error    mean squared test error about {estimate['mean_squared_error']:,.4g}, with 95 % confidence from "
+            f"{estimate['lower']:,.4g} to {estimate['upper']:,.4g}: from private labels, their noise taken out"
         )
     out.print("next     labeldp predict " + f"{path} FILE --out predictions.parquet")
 

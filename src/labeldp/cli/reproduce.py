@@ -9,16 +9,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from labeldp.cli.console import err, note, out, print_json
+from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from labeldp.experiments import Reproduction, Scale, Task
+    from labeldp.experiments.training import Model
 
 LOG_SECONDS = 30.0
+WIDE = 240
+"""Tables in files and pipes are as wide as they need: a figure is never cut."""
 
 
 def reproduce(
@@ -46,6 +50,9 @@ def reproduce(
     rows: Annotated[int | None, typer.Option(min=1000, help="Rows to use, split 80/20 into training and test.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the training rows.")] = None,
     runs: Annotated[int | None, typer.Option(min=1, help="Seeds; each partitions the data anew.")] = None,
+    model: Annotated[
+        str, typer.Option(metavar="network|boosting", help="The paper's network, or gradient boosting.")
+    ] = "network",
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that train side by side; one per core if left out.")
     ] = None,
@@ -71,6 +78,8 @@ def reproduce(
     from labeldp.experiments.methods import check_methods
     from labeldp.experiments.reproduction import available
 
+    if model not in ("network", "boosting"):
+        raise InvalidInput(f"unknown model {model!r}; choose network or boosting")
     task = get_task(experiment)
     budgets = None if epsilon is None else _epsilons(epsilon)
     scale = _scale(task, full=full, rows=rows, epochs=epochs, runs=runs, epsilons=budgets)
@@ -89,14 +98,15 @@ def reproduce(
         if not work.genuine:
             note(f"no genuine data was given: training on {work.dataset.description if work.dataset else 'a stand-in'}")
         with _bar() as progress:
-            work.train(place, scale, chosen, workers=workers, tell=_tell, progress=progress)
-    written = work.write(place, _command(experiment, data, stand_in, scale, mechanism_only=mechanism_only))
+            work.train(place, scale, chosen, model=cast("Model", model), workers=workers, tell=_tell, progress=progress)
+    written = work.write(place, _command(experiment, data, stand_in, scale, None if mechanism_only else model))
     if as_json:
         print_json(_plain(work))
         return
     _show(work)
-    out.print(f"report   {written[-1]}")
-    out.print(f"figures  {place}: " + ", ".join(path.name for path in written[:-1] if path.suffix in (".csv", ".png")))
+    out.print(f"report   {written[-1]}", soft_wrap=True)
+    names = ", ".join(path.name for path in written if path.suffix in (".csv", ".png"))
+    out.print(f"figures  {place}: {names}", soft_wrap=True)
 
 
 def _scale(
@@ -132,7 +142,7 @@ def _show(work: Reproduction) -> None:
     out.print(work.data_in_words, soft_wrap=True)
     for column, figures, what in (
         ("mechanism", work.exact, "error of the private labels, exact"),
-        ("test", work.tested, "error of the networks on test rows"),
+        ("test", work.tested, "error of the models on test rows"),
     ):
         if not figures:
             continue
@@ -141,7 +151,7 @@ def _show(work: Reproduction) -> None:
             _print_table(f"{what}: published and ours", head, rows)
         relative = column == "test" and work.task.loss == "poisson"
         head, rows, best = summary.grid(figures, work.task.methods)
-        title = "relative Poisson loss (E − E₀)/E₀ of the networks" if relative else f"{what}: all methods"
+        title = "relative Poisson loss (E − E₀)/E₀ of the models" if relative else f"{what}: all methods"
         _print_table(f"{title}, lowest in bold", head, rows, best)
     for claim in work.claims():
         mark = "[green]holds[/green]         " if claim.holds else "[red]does not hold[/red] "
@@ -149,15 +159,16 @@ def _show(work: Reproduction) -> None:
 
 
 def _print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], best: Sequence[int] = ()) -> None:
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in head:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", overflow="fold")
     for number, row in enumerate(rows):
         stressed = best[number] if best else -1
         table.add_row(*(f"[bold]{cell}[/bold]" if place == stressed else cell for place, cell in enumerate(row)))
-    out.print(table)
+    out.print(table, width=None if out.is_terminal else WIDE, crop=False)
 
 
 def _plain(work: Reproduction) -> dict[str, Any]:
@@ -175,14 +186,16 @@ def _plain(work: Reproduction) -> dict[str, Any]:
     }
 
 
-def _command(experiment: str, data: Path | None, stand_in: str | None, scale: Scale, *, mechanism_only: bool) -> str:
+def _command(experiment: str, data: Path | None, stand_in: str | None, scale: Scale, model: str | None) -> str:
     parts = ["labeldp", "reproduce", experiment]
     if data is not None:
         parts += ["--data", data.name]
     if stand_in is not None:
         parts += ["--stand-in", stand_in]
-    if mechanism_only:
+    if model is None:
         return shlex.join([*parts, "--mechanism-only"])
+    if model != "network":
+        parts += ["--model", model]
     if scale.rows is not None:
         parts += ["--rows", str(scale.rows)]
     parts += ["--epochs", str(scale.epochs), "--runs", str(scale.runs)]

@@ -32,8 +32,8 @@ def mechanism_claims(task: Task, exact: Figures, *, calibrated: bool) -> Iterato
 
 
 def trained_claims(task: Task, tested: Figures, *, stand_in_near: bool) -> Iterator[Claim]:
-    """About the trained networks. `stand_in_near` data is built to give errors near the published ones."""
-    yield _lowest(tested, task.baselines, "networks", most=4.0 if task.name == "census" else INFINITY)
+    """About the trained models. `stand_in_near` data is built to give errors near the published ones."""
+    yield _lowest(tested, task.baselines, "models", most=4.0 if task.name == "census" else INFINITY)
     if stand_in_near:
         yield _agrees(tested, task.published, "test", (NOT_PRIVATE,), 0.10)
         yield _agrees(tested, task.published, "test", (BINS,), 0.15)

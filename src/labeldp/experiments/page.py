@@ -57,15 +57,18 @@ def _mechanism(report: Report, shown: Reproduction) -> None:
 
 def _generalization(report: Report, shown: Reproduction) -> None:
     settings, relative = shown.settings, shown.task.loss == "poisson"
-    report.heading("Generalization: the error of networks trained on private labels")
+    report.heading("Generalization: the error of models trained on private labels")
     measure = (
         "relative Poisson loss (E − E₀)/E₀ on the test rows, E₀ without privacy"
         if relative
         else "mean squared error on the test rows, against true labels"
     )
+    model = "gradient boosting"
+    if settings["model"] == "network":
+        model = f"the paper's network, {settings['epochs']} epochs of batches of {settings['batch_size']:,}"
     report.text(
-        f"{settings['rows']:,} rows, split 80/20 anew for each of {settings['runs']} seeds, {settings['epochs']} epochs of "
-        f"batches of {settings['batch_size']:,}: {measure}, mean ± standard deviation over seeds."
+        f"{settings['rows']:,} rows, split 80/20 anew for each of {settings['runs']} seeds; {model}. Figures: {measure}, "
+        "mean ± standard deviation over seeds. All are in `figures.csv`."
     )
     if shown.task.published:
         head, rows = summary.side_by_side("test", shown.tested, shown.task.published)

@@ -17,10 +17,10 @@ from labeldp.experiments.claims import Claim
 from labeldp.experiments.exact import exact_losses
 from labeldp.experiments.journal import Journal, Outcome
 from labeldp.experiments.methods import METHODS
-from labeldp.experiments.pool import default_workers, execute_all, plan
+from labeldp.experiments.pool import available_cores, default_workers, execute_all, plan
 from labeldp.experiments.summary import Figures, Line
 from labeldp.experiments.tasks import PAPER_EPSILONS, LabelSource, Scale, Task, labels_of
-from labeldp.experiments.training import Bench
+from labeldp.experiments.training import Bench, Model
 
 Tell = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -82,6 +82,7 @@ class Reproduction:
         scale: Scale,
         methods: Sequence[str],
         *,
+        model: Model = "network",
         workers: int | None = None,
         tell: Tell = print,
         progress: Progress | None = None,
@@ -92,7 +93,7 @@ class Reproduction:
         for epsilon in scale.epsilons:  # what cannot be paid for is said before anything is trained
             for method in methods:
                 METHODS[method].split(self.domain, epsilon, records)
-        bench = Bench.of(self.task, self.dataset, scale.epochs)
+        bench = Bench.of(self.task, self.dataset, scale.epochs, model)
         processes = default_workers(len(self.dataset)) if workers is None else workers
         journal = Journal(folder / "runs.jsonl", bench.settings())
         self.settings = {**bench.settings(), "runs": scale.runs, "processes": processes}
@@ -103,14 +104,7 @@ class Reproduction:
             if len(missing) < len(runs):
                 tell(f"{len(runs) - len(missing)} of {len(runs)} trainings are in {journal.path} already")
             if missing:
-                speed = bench.rows_per_second()
-                share = speed if processes == 1 else speed * min(1.0, processes / default_workers(1))
-                seconds = len(missing) * records * scale.epochs / share
-                tell(
-                    f"{len(missing)} trainings of {records:,} rows × {scale.epochs} epochs in "
-                    f"{processes} process{'es' if processes > 1 else ''}: about {duration(seconds)} "
-                    f"at the {speed:,.0f} rows/s measured just now. They can be interrupted and resumed."
-                )
+                tell(_forecast(bench, len(missing), records, processes))
             for done, outcome in enumerate(execute_all(bench, missing, processes), start=1):
                 journal.append(outcome)
                 known[outcome.run] = outcome
@@ -153,6 +147,17 @@ class Reproduction:
         written.append(folder / "report.html")
         page(self, drawn, command).write(written[-1])
         return written
+
+
+def _forecast(bench: Bench, trainings: int, records: int, processes: int) -> str:
+    """How long it will take, as measured by a short training that has all cores to itself."""
+    idle = 1.0 if processes == 1 else max(1.0, available_cores() / processes)  # one process has a thread for each core
+    seconds = trainings * bench.seconds_per_run() * idle
+    passes = f" × {bench.epochs} epochs" if bench.model == "network" else ""
+    return (
+        f"{trainings} trainings of {records:,} rows{passes} in {processes} process{'es' if processes > 1 else ''}: "
+        f"about {duration(seconds)} at the speed measured just now. They can be interrupted and resumed."
+    )
 
 
 def available(methods: Sequence[str]) -> list[str]:

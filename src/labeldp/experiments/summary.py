@@ -33,6 +33,11 @@ class Measured:
         places = 2 if abs(self.mean) >= 10 else 4  # two as in the paper's tables
         return f"{self.mean:,.{places}f}" + ("" if self.sd is None else f" ± {self.sd:,.{places}f}")
 
+    @property
+    def short(self) -> str:
+        """Five figures are enough where many stand side by side."""
+        return f"{self.mean:,.0f}" if abs(self.mean) >= 1e4 else f"{self.mean:#,.5g}"
+
 
 Figures = Mapping[tuple[str, float], Measured]
 """By method and ε. Where nothing is private the method is `NOT_PRIVATE` and ε infinite."""
@@ -119,11 +124,11 @@ def grid(figures: Figures, methods: Sequence[str]) -> tuple[list[str], list[list
     rows, best = [], []
     for epsilon in sorted({epsilon for _, epsilon in figures if epsilon != INFINITY}):
         found = [figures.get((method, epsilon)) for method in shown]
-        rows.append([epsilon_text(epsilon), *("" if f is None else str(f) for f in found)])
+        rows.append([epsilon_text(epsilon), *("" if f is None else f.short for f in found)])
         best.append(1 + min(range(len(shown)), key=lambda i: math.inf if (f := found[i]) is None else f.mean))
     base = figures.get((NOT_PRIVATE, INFINITY))
     if base is not None:
-        rows.append([epsilon_text(INFINITY), *(str(base) for _ in shown)])
+        rows.append([epsilon_text(INFINITY), *(base.short for _ in shown)])
         best.append(-1)
     return ["ε", *(METHODS[method].title for method in shown)], rows, best
 

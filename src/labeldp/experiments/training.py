@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 import numpy as np
@@ -18,9 +18,11 @@ from labeldp.domain import Domain
 from labeldp.experiments.journal import Outcome, Run
 from labeldp.experiments.methods import METHODS, NOT_PRIVATE
 from labeldp.experiments.tasks import Task
+from labeldp.learn.boosting import BoostingRegressor
 from labeldp.learn.network import NetworkRegressor
 from labeldp.learn.weights import TrainingLoss, mean_loss
 
+Model = Literal["network", "boosting"]
 PROTOCOL = 1
 """Raised when the same settings would give other results, so that old records are not mixed with new ones."""
 PAPER_BATCH = 8192
@@ -28,19 +30,20 @@ PAPER_BATCH = 8192
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """An experiment set up: the data, the label range, the loss and how long to train. It can be sent to a process."""
+    """An experiment set up: the data, the label range, the loss, the model. It can be sent to another process."""
 
     name: str
     dataset: Dataset
     domain: Domain
     loss: TrainingLoss
     epochs: int
+    model: Model = "network"
     threads: int | None = None
 
     @classmethod
-    def of(cls, task: Task, dataset: Dataset, epochs: int) -> Bench:
+    def of(cls, task: Task, dataset: Dataset, epochs: int, model: Model = "network") -> Bench:
         """For one of the paper's experiments."""
-        return cls(task.name, dataset, task.domain_of(dataset), task.loss, epochs)
+        return cls(task.name, dataset, task.domain_of(dataset), task.loss, epochs, model)
 
     @property
     def batch_size(self) -> int:
@@ -55,20 +58,21 @@ class Bench:
             "data": self.dataset.description,
             "data_digest": _digest(self.dataset),
             "rows": len(self.dataset),
-            "epochs": self.epochs,
-            "batch_size": self.batch_size,
+            "model": self.model,
+            **({"epochs": self.epochs, "batch_size": self.batch_size} if self.model == "network" else {}),
         }
 
-    def network(self, seed: int, epochs: int | None = None) -> NetworkRegressor:
-        """The paper's network and training for this task."""
+    def regressor(self, seed: int) -> Any:
+        """The paper's network and training for this task, or gradient boosting with our defaults for private labels."""
+        columns: dict[str, Any] = {
+            "categorical": self.dataset.categorical,
+            "numeric": self.dataset.numeric,
+            "random_state": seed,
+        }
+        if self.model == "boosting":
+            return BoostingRegressor(**columns, loss="poisson" if self.loss == "poisson" else "squared_error")
         return NetworkRegressor(
-            categorical=self.dataset.categorical,
-            numeric=self.dataset.numeric,
-            loss=self.loss,
-            epochs=epochs or self.epochs,
-            batch_size=self.batch_size,
-            threads=self.threads,
-            random_state=seed,
+            **columns, loss=self.loss, epochs=self.epochs, batch_size=self.batch_size, threads=self.threads
         )
 
     def execute(self, run: Run) -> Outcome:
@@ -76,7 +80,7 @@ class Bench:
         start, cpu = time.perf_counter(), time.process_time()
         train, test = _parts(self.dataset, run.seed)
         values = self.private_values(run, train.labels)
-        predictions = self.network(run.seed).fit(train.features, values).predict(test.features)
+        predictions = self.regressor(run.seed).fit(train.features, values).predict(test.features)
         return Outcome(
             run=run,
             mechanism_loss=float(np.mean((values - train.labels) ** 2)),
@@ -93,13 +97,16 @@ class Bench:
         generator = np.random.default_rng([run.seed, crc32(f"{run.method} {run.epsilon!r}".encode())])
         return METHODS[run.method].private_values(labels, self.domain, run.epsilon, generator)
 
-    def rows_per_second(self) -> float:
-        """Measured on a short training, without what the first one costs."""
-        sample = self.dataset.take(np.arange(min(len(self.dataset), 40_000)))
-        self.network(0, epochs=1).fit(sample.features, sample.labels)
+    def seconds_per_run(self) -> float:
+        """A guess from a short training on some of the rows, without what the first one costs."""
+        rows = min(len(self.dataset), 40_000)
+        sample = self.dataset.take(np.arange(rows))
+        short = replace(self, dataset=sample, epochs=2)
+        short.regressor(0).fit(sample.features, sample.labels)
         start = time.perf_counter()
-        self.network(0, epochs=4).fit(sample.features, sample.labels)
-        return 4 * len(sample) / (time.perf_counter() - start)
+        short.regressor(0).fit(sample.features, sample.labels)
+        passes = self.epochs / short.epochs if self.model == "network" else 1.0
+        return (time.perf_counter() - start) * passes * 0.8 * len(self.dataset) / rows
 
 
 @lru_cache(maxsize=1)

@@ -17,6 +17,9 @@ from labeldp.errors import InvalidInput
 MAX_EPSILON = 40
 """Above this e^ε leaves too few of the 64 random bits for the other outputs, and protects nobody."""
 
+MIN_EPSILON = Fraction(1, 10**12)
+"""Below this 64 random bits cannot tell a kept label from any other."""
+
 Epsilon = float | int | str | Decimal | Fraction
 
 
@@ -30,6 +33,8 @@ def exact(epsilon: Epsilon) -> Fraction:
         raise InvalidInput(f"epsilon must be a positive number, got {epsilon!r}")
     if value <= 0:
         raise InvalidInput(f"epsilon must be greater than 0, got {epsilon}: at 0 a release may say nothing at all")
+    if value < MIN_EPSILON:
+        raise InvalidInput(f"epsilon must be at least {float(MIN_EPSILON):g}, got {float(value):g}: no label survives that")
     if value > MAX_EPSILON:
         raise InvalidInput(
             f"epsilon must be at most {MAX_EPSILON}, got {epsilon}: beyond that there is no protection worth the name"

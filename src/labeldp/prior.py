@@ -223,8 +223,11 @@ def prior_from_counts(counts: NDArray[np.int64], domain: Domain, scale: float) -
 
 
 def _add_integer_laplace(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain  # the prelude would load scikit-learn as well
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l1_distance(T=dp.i64)
-    return np.asarray(dp.m.make_laplace(*space, scale=scale)(counts.tolist()), np.int64)
+    enable_features("contrib")
+    noisy = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
+    return np.asarray(noisy(counts.tolist()), np.int64)

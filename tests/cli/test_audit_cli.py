@@ -97,6 +97,27 @@ def test_compare_finds_rr_on_bins_lowest_everywhere(monkeypatch, capsys, tmp_pat
     assert (tmp_path / "c" / "comparison.svg").exists()
 
 
+def test_compare_predicts_training_errors(monkeypatch, capsys):
+    arguments = (
+        "compare",
+        "--dataset",
+        "criteo",
+        "--epsilon",
+        "0.5",
+        "--mechanisms",
+        "rr-on-bins",
+        "--records",
+        50_000,
+    )
+    code, out, _ = run(monkeypatch, capsys, *arguments, "--json")
+    assert code == 0
+    predicted = {row["choice"]: row["predicted_test_error"] for row in json.loads(out)["training"]}
+    assert predicted["auto"] == pytest.approx(min(predicted.values()), rel=0.02)
+    assert predicted["auto"] < 0.6 * predicted["rr-on-bins"]
+    code, out, _ = run(monkeypatch, capsys, *arguments)
+    assert "predicted test MSE" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

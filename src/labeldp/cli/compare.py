@@ -28,6 +28,12 @@ def compare(
     mechanisms: Annotated[
         str | None, typer.Option(metavar="NAME,…", help="Only these mechanisms, separated by commas.")
     ] = None,
+    records: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Also compare for training on N records: bias, variance, predicted error."
+        ),
+    ] = None,
     folder: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Also write comparison.csv, .png and .svg here.")
     ] = None,
@@ -41,24 +47,32 @@ def compare(
 
       labeldp compare --dataset criteo --epsilon 0.5,1,2
 
+      labeldp compare --dataset criteo --epsilon 0.5,2 --mechanisms rr-on-bins,laplace --records 50000
+
       labeldp compare --prior prior.csv --loss absolute --out comparison
     """
     from labeldp import comparison
 
+    distribution = _prior(prior, dataset)
+    epsilons = [part.strip() for part in epsilon.split(",")]
     rows = list(
         comparison.compare(
-            _prior(prior, dataset),
-            [part.strip() for part in epsilon.split(",")],
+            distribution,
+            epsilons,
             loss,
             mechanisms=comparison.MAKERS if mechanisms is None else [m.strip() for m in mechanisms.split(",")],
         )
     )
     if folder is not None:
         _write(rows, folder, loss)
+    training = [] if records is None else _training(distribution, epsilons, records)
     if as_json:
-        print_json([asdict(row) for row in rows])
-    else:
-        _show(rows, loss)
+        figures: Any = [asdict(row) for row in rows]
+        print_json(figures if records is None else {"mechanisms": figures, "training": training})
+        return
+    _show(rows, loss)
+    if records is not None:
+        _show_training(training, records)
 
 
 def _prior(path: Path | None, dataset: str | None) -> Any:
@@ -72,6 +86,49 @@ def _prior(path: Path | None, dataset: str | None) -> Any:
     if dataset != "criteo":
         raise InvalidInput(f"unknown dataset {dataset!r}: labeldp carries the distribution of criteo")
     return criteo_prior()
+
+
+def _training(prior: Any, epsilons: list[str], records: int) -> list[dict[str, Any]]:
+    from labeldp.choice import alternatives
+
+    return [
+        {
+            "epsilon": choice.mechanism.epsilon,
+            "choice": choice.name,
+            "visible_bias": choice.excess.squared_bias**0.5,
+            "variance": choice.excess.variance,
+            "predicted_test_error": choice.predicted_error,
+            "why": choice.why,
+        }
+        for epsilon in epsilons
+        for choice in alternatives(prior, epsilon, records)
+    ]
+
+
+def _show_training(rows: list[dict[str, Any]], records: int) -> None:
+    from rich.table import Table
+
+    from labeldp.choice import VISIBLE
+
+    table = Table(title=f"for training on {records:,} records, least predicted error in bold", title_justify="left")
+    for column in ("ε", "choice", "bias seen (rms)", "variance", "predicted test MSE"):
+        table.add_column(column, justify="left" if column == "choice" else "right")
+    before = None
+    for row in rows:
+        if before is not None and row["epsilon"] != before:
+            table.add_section()
+        least = min(other["predicted_test_error"] for other in rows if other["epsilon"] == row["epsilon"])
+        figure = f"{row['predicted_test_error']:,.5g}"
+        table.add_row(
+            f"{row['epsilon']:g}" if row["epsilon"] != before else "",
+            row["choice"],
+            f"{row['visible_bias']:,.3g}",
+            f"{row['variance']:,.5g}",
+            f"[bold]{figure}[/bold]" if row["predicted_test_error"] <= least * 1.0001 else figure,
+        )
+        before = row["epsilon"]
+    out.print(table)
+    out.print(f"predicted for features that explain {VISIBLE:g} of the label; a model keeps bias and averages variance")
 
 
 def _show(rows: list[Any], loss: str) -> None:

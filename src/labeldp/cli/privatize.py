@@ -1,16 +1,27 @@
-"""`labeldp privatize` and `labeldp apply`: the labels party's commands."""
+"""`labeldp privatize`: a file of labels into one message."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from labeldp.budget import decimal_text
-from labeldp.cli.console import complain, note, out, print_json
+from labeldp.cli.console import note, print_json
+from labeldp.cli.outcome import (
+    OUTPUT,
+    Id,
+    IdType,
+    Json,
+    Label,
+    Quiet,
+    check_id_type,
+    line,
+    outcome_record,
+    private_note,
+    stoppable,
+)
 from labeldp.cli.progress import phases
 from labeldp.errors import InvalidInput
 
@@ -18,23 +29,12 @@ if TYPE_CHECKING:
     from labeldp.domain import Domain
     from labeldp.randomizer import LabelRandomizer
 
-BOUNDS, BUDGET, MECHANISM, OUTPUT = "Public bounds", "Privacy budget", "Mechanism", "Output"
+BOUNDS, BUDGET, MECHANISM = "Public bounds", "Privacy budget", "Mechanism"
 
 Input = Annotated[
     Path,
     typer.Argument(metavar="INPUT", help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC."),
 ]
-Label = Annotated[str, typer.Option("--label", metavar="COL", help="The column of sensitive numbers.")]
-Id = Annotated[
-    str | None,
-    typer.Option("--id", metavar="COL", help="The column of record ids, integers or text. Left out: the row number."),
-]
-IdType = Annotated[
-    str | None,
-    typer.Option("--id-type", metavar="int|str", help="Read the ids as this, where a text file leaves it open."),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.", rich_help_panel=OUTPUT)]
-Json = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.", rich_help_panel=OUTPUT)]
 
 
 def privatize(
@@ -80,9 +80,22 @@ def privatize(
         ),
     ] = "squared",
     mechanism: Annotated[
+        str | None,
+        typer.Option(
+            help="rr-on-bins (the default), auto, unbiased, discrete-laplace, discrete-staircase, exponential …",
+            rich_help_panel=MECHANISM,
+        ),
+    ] = None,
+    purpose: Annotated[
         str,
-        typer.Option(help="rr-on-bins, discrete-laplace, discrete-staircase, exponential …", rich_help_panel=MECHANISM),
-    ] = "rr-on-bins",
+        typer.Option(
+            "--for",
+            metavar="labels|training",
+            help="training chooses the mechanism whose labels train the best model (auto); labels, the one whose labels "
+            "are nearest to the truth (rr-on-bins).",
+            rich_help_panel=MECHANISM,
+        ),
+    ] = "labels",
     prior: Annotated[
         Path | None,
         typer.Option(
@@ -145,14 +158,14 @@ def privatize(
         epsilon,
         _domain(lower, upper, cells, integers),
         loss,
-        mechanism,
+        _mechanism(mechanism, purpose),
         None if prior is None else Prior.from_csv(prior),
         out_of_range,  # type: ignore[arg-type]
     )
     get_loss(loss)  # an unknown one shows now, not after the labels were read
     if out_of_range not in ("clip", "error"):
         raise InvalidInput(f"--out-of-range must be clip or error, got {out_of_range!r}")
-    _check_id_type(id_type)
+    check_id_type(id_type)
     labels = LabelSource(source, label, id_column, id_type)
     if dry_run:
         _show_plan(labels, randomizer, as_json=as_json)
@@ -166,7 +179,7 @@ def privatize(
     budget = None if ledger is None else Ledger(ledger)
     resumable = "Run the same command again to go on; what was charged is not charged again"
     lost = "If it was charged already, it stays so: without --key-file a run cannot be resumed"
-    with _stoppable(resumable if key_file is not None else lost), phases(quiet=quiet) as phase:
+    with stoppable(resumable if key_file is not None else lost), phases(quiet=quiet) as phase:
         outcome = run(
             labels,
             randomizer,
@@ -177,60 +190,23 @@ def privatize(
             keep_order=keep_order,
             phase=phase,
         )
-    _private_note(outcome)
+    private_note(outcome)
     if as_json:
-        print_json(_outcome_record(outcome))
+        print_json(outcome_record(outcome))
     elif not quiet:
         _report(outcome)
         if budget is not None and dataset is not None:
-            _line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
+            line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
         if key_file is not None:
-            _line("key", f"{key_file} can undo the noise: guard it like the labels, and keep one copy only")
-        _line("next", "send the folder. The other side trains with:")
-        _line("", f"labeldp train {message} --features FILE --id {labels.id_name} --out MODEL")
+            line("key", f"{key_file} can undo the noise: guard it like the labels, and keep one copy only")
+        line("next", "send the folder. The other side trains with:")
+        line("", f"labeldp train {message} --features FILE --id {labels.id_name} --out MODEL")
 
 
-def apply(
-    message: Annotated[Path, typer.Argument(metavar="MESSAGE", help="The message to add to.")],
-    source: Annotated[
-        Path, typer.Argument(metavar="NEW_FILE", help="The new records, in any format that privatize reads.")
-    ],
-    label: Label,
-    key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
-    id_column: Annotated[
-        str | None, typer.Option("--id", metavar="COL", help="The column of record ids. Left out: as in the message.")
-    ] = None,
-    id_type: IdType = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Add new records to a message, with the same mechanism and at no further cost.
-
-    Records that the message holds already keep their private label, even if their label has changed since.
-
-    Only a new release, charged anew, can show a changed label.
-
-    \b
-    Example:
-      labeldp apply message tuesday.parquet --label amount --key-file sales.key
-    """  # noqa: D301 - the escape keeps the line of the example
-    from labeldp.engines.source import LabelSource
-    from labeldp.later_batch import apply as run
-    from labeldp.message import Message
-
-    _check_id_type(id_type)
-    ids = id_column if id_column is not None else Message.open(message).header.id_column
-    with _stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase:
-        outcome = run(message, LabelSource(source, label, ids, id_type), key_file=key_file, phase=phase)
-    _private_note(outcome)
-    if as_json:
-        print_json(_outcome_record(outcome))
-    elif not quiet:
-        _line("added", f"{outcome.records:,} new records to {outcome.message}")
-        if outcome.already_held:
-            _line("kept", f"{outcome.already_held:,} records that were there already, with the private label they had")
-        if outcome.records:
-            _line("next", "send the folder again")
+def _mechanism(name: str | None, purpose: str) -> str:
+    if purpose not in ("labels", "training"):
+        raise InvalidInput(f"--for must be labels or training, got {purpose!r}")
+    return name or ("auto" if purpose == "training" else "rr-on-bins")
 
 
 def _domain(lower: float | None, upper: float | None, cells: int | None, integers: str | None) -> Domain:
@@ -253,21 +229,6 @@ def _domain(lower: float | None, upper: float | None, cells: int | None, integer
     return Domain(lower, upper, cells)
 
 
-@contextmanager
-def _stoppable(advice: str) -> Iterator[None]:
-    """Ctrl-C leaves no partial message either; say how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        complain(f"stopped. {advice}")
-        raise typer.Exit(130) from None
-
-
-def _check_id_type(id_type: str | None) -> None:
-    if id_type not in (None, "int", "str"):
-        raise InvalidInput(f"--id-type must be int or str, got {id_type!r}")
-
-
 def _show_plan(source: Any, randomizer: LabelRandomizer, *, as_json: bool) -> None:
     """What would happen, from the number of rows and the settings alone."""
     from labeldp.domain import Domain
@@ -279,7 +240,7 @@ def _show_plan(source: Any, randomizer: LabelRandomizer, *, as_json: bool) -> No
     grid, split = randomizer.plan(rows)
     assumed = randomizer.prior if randomizer.prior is not None else Prior.uniform(grid)
     left = randomizer.epsilon if split is None else split.labels
-    expected = design(randomizer.mechanism, grid, left, prior=assumed, loss=randomizer.loss)
+    expected = design(randomizer.mechanism, grid, left, prior=assumed, loss=randomizer.loss, records=rows)
     loss = randomizer.loss
     plan = {
         "rows": rows,
@@ -297,60 +258,32 @@ def _show_plan(source: Any, randomizer: LabelRandomizer, *, as_json: bool) -> No
     if as_json:
         print_json(plan)
         return
-    _line("plan", f"for {rows:,} rows; no label was read, nothing is written or charged")
-    _line("cells", f"{plan['cells']:,} from {plan['lower']:g} to {plan['upper']:g}")
-    _line(
+    line("plan", f"for {rows:,} rows; no label was read, nothing is written or charged")
+    line("cells", f"{plan['cells']:,} from {plan['lower']:g} to {plan['upper']:g}")
+    line(
         "ε₁",
         f"{plan['epsilon_prior']:.4g} for {'a private prior' if split else 'the prior: it is public, or not needed'}",
     )
-    _line("ε₂", f"{plan['epsilon_labels']:.4g} for the labels")
+    line("ε₂", f"{plan['epsilon_labels']:.4g} for the labels")
     flat = "the prior given" if randomizer.prior is not None else "a flat prior; the real one will be drawn privately"
-    _line("error", f"expected {loss} loss {plan['expected_loss']:,.6g} under {flat}")
-    _line("outputs", _values(expected.outputs))
+    line("error", f"expected {loss} loss {plan['expected_loss']:,.6g} under {flat}")
+    line("outputs", _values(expected.outputs))
 
 
 def _report(outcome: Any) -> None:
     mechanism = outcome.mechanism
     spent = mechanism.prior.epsilon_exact if mechanism.prior is not None else 0
-    _line(
+    line(
         "message",
         f"{outcome.message}{' (the same release as before: nothing was charged again)' if outcome.resumed else ''}",
     )
-    _line("records", f"{outcome.records:,}")
-    _line(
+    line("records", f"{outcome.records:,}")
+    line(
         "epsilon",
         f"{float(mechanism.epsilon_exact + spent):g} = {float(spent):.4g} prior + {float(mechanism.epsilon_exact):.4g} labels",
     )
-    _line("outputs", _values(mechanism.outputs))
+    line("outputs", _values(mechanism.outputs))
 
 
 def _values(outputs: Any) -> str:
     return ", ".join(f"{value:.4g}" for value in outputs) if outputs.size <= 20 else f"{outputs.size:,} values"
-
-
-def _line(name: str, text: str) -> None:
-    """Paths and names as they are, lines as long as they are: both can be copied."""
-    out.print(f"{name:<8} {text}", markup=False, soft_wrap=True)
-
-
-def _private_note(outcome: Any) -> None:
-    if outcome.clipped:
-        note(
-            f"{outcome.clipped:,} labels lay outside the bounds and were moved to them. Keep this number to yourself: it is "
-            "not part of what ε covers"
-        )
-
-
-def _outcome_record(outcome: Any) -> dict[str, Any]:
-    prior = outcome.mechanism.prior
-    return {
-        "message": str(outcome.message),
-        "records": outcome.records,
-        "already_held": outcome.already_held,
-        "resumed": outcome.resumed,
-        "epsilon": decimal_text(outcome.mechanism.epsilon_exact + (prior.epsilon_exact if prior is not None else 0)),
-        "epsilon_prior": float(prior.epsilon_exact) if prior is not None else 0.0,
-        "epsilon_labels": float(outcome.mechanism.epsilon_exact),
-        "outputs": int(outcome.mechanism.outputs.size),
-        "digest": outcome.mechanism.digest,
-    }

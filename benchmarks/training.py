@@ -1,7 +1,7 @@
 """What a model trained on private labels is worth: test error of each mechanism, paired by seed, and `auto` among them.
 
 Run: python benchmarks/training.py [--data criteo] [--records 10000,50000,400000] [--epsilon 0.5,1,2,4,8] [--seeds 20]
-                                   [--learner boosting|stock|network] [--out results.json] [--plots docs/plots]
+                                   [--learner boosting|stock|network] [--without laplace] [--out results.json] [--plots docs/plots]
 
 Each seed draws its own rows, private histogram (ε₁ = √(k/n), at most ε/2) and private labels; all mechanisms of a seed
 share rows and histogram, except `auto`, which splits ε by its own rule and draws its own. RR-on-Bins (and its debiased
@@ -59,6 +59,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--records", default="10000,50000,400000")
     parser.add_argument("--epsilon", default="0.5,1,2,4,8")
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--without", default="", help="mechanisms to leave out, to save time")
     parser.add_argument("--learner", choices=("boosting", "stock", "network"), default="boosting")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--plots", type=Path)
@@ -75,7 +76,7 @@ def run(data: str, records: int, arguments: argparse.Namespace, results: list[di
         split = rows_of(data, records, seed)
         clean = error(split, split["labels"], float(split["labels"].size), arguments.learner)
         for epsilon in epsilons:
-            found = {"not private": clean} | trial(split, epsilon, arguments.learner)
+            found = {"not private": clean} | trial(split, epsilon, arguments.learner, arguments.without.split(","))
             for name, value in found.items():
                 errors[epsilon].setdefault(name, []).append(value)
         size = split["labels"].size
@@ -93,14 +94,14 @@ def run(data: str, records: int, arguments: argparse.Namespace, results: list[di
         f"{'ε':>5}" + "".join(f"{name:>15}" for name in ("not private", *PRIVATE)) + f"{'auto/best':>18}{'auto/rr':>9}"
     )
     for row in results[before:]:
-        means = "".join(f"{np.mean(row['errors'][name]):>15,.2f}" for name in ("not private", *PRIVATE))
+        means = "".join(f"{np.mean(row['errors'].get(name, np.nan)):>15,.2f}" for name in ("not private", *PRIVATE))
         print(f"{row['epsilon']:>5g}{means}{row['to_best']:>10.3f} ± {2 * row['to_best_se']:.3f}{row['to_rr']:>9.3f}")
 
 
 def summary(data: str, size: int, epsilon: float, learner: str, errors: dict[str, list[float]]) -> dict:
     """`auto` against the mechanism with the best mean, and against RR-on-Bins: means of paired ratios."""
     table = {name: np.asarray(values) for name, values in errors.items()}
-    best = min(PRIVATE, key=lambda name: table[name].mean())
+    best = min((name for name in PRIVATE if name in table), key=lambda name: table[name].mean())
     ratios = table["auto"] / table[best]
     return {
         "data": data,
@@ -138,7 +139,7 @@ def rows_of(data: str, records: int, seed: int) -> dict:
     }
 
 
-def trial(split: dict, epsilon: float, learner: str) -> dict[str, float]:
+def trial(split: dict, epsilon: float, learner: str, without: list[str]) -> dict[str, float]:
     """Every mechanism once, on one seed's rows."""
     labels, records = split["labels"], split["labels"].size
     grid = split["domain"].resolve(records, epsilon)
@@ -163,6 +164,8 @@ def trial(split: dict, epsilon: float, learner: str) -> dict[str, float]:
     }
     found, codes = {}, bins.codes(labels)
     for name, (mechanism, values) in entries.items():
+        if name in without:
+            continue
         drawn = codes if mechanism is bins else mechanism.codes(labels)
         effective = effective_records(mechanism, values, prior, records)
         found[name] = error(split, values[drawn], effective, learner)

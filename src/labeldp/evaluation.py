@@ -25,6 +25,8 @@ from labeldp.decode import code_values
 from labeldp.errors import InvalidInput
 from labeldp.tradeoff.visibility import visible_factor
 
+_UNSURE = 0.01
+
 if TYPE_CHECKING:
     from labeldp.mechanisms.finite import FiniteMechanism
     from labeldp.randomizer import PrivateLabels
@@ -142,8 +144,9 @@ def moment_values(mechanism: FiniteMechanism, records: int, visible: float = VIS
     prior = mechanism.prior
     if prior is None:
         raise InvalidInput("a noise-corrected error needs the mechanism's prior, and this mechanism carries none")
-    held = prior.masses > 0
-    labels, masses = prior.values[held], prior.masses[held]
+    labels = prior.values
+    # A private prior may miss labels that are there: every one counts a little.
+    masses = (1 - _UNSURE) * prior.masses + _UNSURE / labels.size
     channel = mechanism.matrix(labels)
     unit = max(float(np.abs(labels).max()), 1e-300)
     if mechanism.kind == "unbiased":

@@ -21,8 +21,6 @@ from labeldp.data import criteo_prior
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms.unbiased import Unbiased
 
-pytest.importorskip("clarabel")
-
 PRIOR = criteo_prior()
 DOMAIN = Domain.integers(0, 400)
 

@@ -13,8 +13,6 @@ from labeldp.evaluation import cross_validated_error, estimate_error, moment_val
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.randomizer import PrivateLabels
 
-pytest.importorskip("clarabel")
-
 VALUES = np.arange(21.0)
 PRIOR = Prior(VALUES, np.exp(-VALUES / 5) + 0.03 * (VALUES == 20))
 DOMAIN = Domain.integers(0, 20)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labeldp import Domain, Prior, RROnBins
+from labeldp import Domain, Mechanism, Prior, RROnBins
 from labeldp.data import criteo_prior
+from labeldp.decode import code_values
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms.bias_variance import BiasVariance
 from labeldp.mechanisms.unbiased import Unbiased
-
-pytest.importorskip("clarabel")
+from labeldp.tradeoff.excess import expected_excess
 
 WEEKS = Prior(np.arange(53.0), np.r_[60, 1 + np.arange(51) % 4, 90])
 
@@ -57,6 +57,40 @@ def test_labels_far_from_zero_are_the_same_problem():
     near = BiasVariance.optimal(WEEKS, 1, 0.05)
     far = BiasVariance.optimal(Prior(WEEKS.values + 1e6, WEEKS.masses), 1, 0.05)
     assert far.outputs - 1e6 == pytest.approx(near.outputs, abs=1e-3)
+
+
+def test_the_description_is_complete():
+    mechanism = BiasVariance.optimal(WEEKS, 2, 0.01, visible=0.6)
+    again = Mechanism.from_json(mechanism.to_json())
+    assert again == mechanism
+    assert (again.tau, again.visible) == (0.01, 0.6)
+
+
+@pytest.mark.parametrize("visible", [0.3, 0.7, 0.95])
+@pytest.mark.parametrize("epsilon", [0.5, 3, 8])
+def test_bias_that_features_cannot_see_is_free(epsilon, visible):
+    tau = 1e-3
+    seeing_less = BiasVariance.optimal(WEEKS, epsilon, tau, visible=visible)
+    pointwise = BiasVariance.optimal(WEEKS, epsilon, tau)
+    unbiased = Unbiased.optimal(WEEKS, epsilon)
+    bins = RROnBins.optimal(WEEKS, epsilon)
+    assert seeing_less.proof().holds
+    assert seeing_less.outputs.size <= 2 * 53
+    best = seeing_less.objective(WEEKS)
+    for other, values in (
+        (pointwise, pointwise.outputs),
+        (unbiased, unbiased.outputs),
+        (bins, bins.outputs),
+        (bins, code_values(bins, "debiased")),
+    ):
+        excess = expected_excess(other, values, WEEKS, visible=visible)
+        assert best <= (excess.squared_bias + tau * excess.variance) * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("visible", [0, 1.2, float("nan")])
+def test_visible_outside_its_range_is_refused(visible):
+    with pytest.raises(InvalidInput, match="visible"):
+        BiasVariance.optimal(WEEKS, 1, 0.1, visible=visible)
 
 
 @pytest.mark.parametrize("tau", [0, -1, 1.5, float("nan")])

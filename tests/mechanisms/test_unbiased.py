@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp import Domain, Laplace, OsEntropy, Prior
+from labeldp import Domain, Laplace, Mechanism, OsEntropy, Prior
 from labeldp.data import criteo_prior
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.sampling import ResponseTable
-
-pytest.importorskip("clarabel")
 
 CRITEO = Domain.integers(0, 400)
 
@@ -112,6 +110,16 @@ def test_sampled_means_are_the_labels():
         private = mechanism.randomize(np.full(200_000, label), randomness=OsEntropy())
         error = private.std() / np.sqrt(private.size)
         assert abs(private.mean() - label) < 6 * error
+
+
+@pytest.mark.parametrize("anchors", [5, 53])
+def test_the_description_is_complete(anchors):
+    prior = Prior(np.arange(53.0), np.r_[40, np.ones(51), 90])
+    mechanism = Unbiased.optimal(prior, 2, domain=Domain.integers(0, 52), anchors=anchors)
+    again = Mechanism.from_json(mechanism.to_json())
+    assert again == mechanism
+    assert type(again) is Unbiased
+    assert again.outputs.tolist() == mechanism.outputs.tolist()
 
 
 def test_one_label_is_released_as_it_is():

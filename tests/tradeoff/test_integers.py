@@ -9,8 +9,6 @@ from labeldp.budget import exact
 from labeldp.errors import InvalidInput
 from labeldp.tradeoff import Columns, least_variance, release_exactly
 
-pytest.importorskip("clarabel")
-
 VALUES = np.array([0.0, 1.0, 5.0, 20.0])
 MASSES = np.array([0.4, 0.3, 0.2, 0.1])
 

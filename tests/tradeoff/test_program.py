@@ -8,8 +8,6 @@ import pytest
 from labeldp.losses import get_loss
 from labeldp.tradeoff import direct_unbiased, least_variance
 
-pytest.importorskip("clarabel")
-
 
 def a_problem(seed, size):
     random = np.random.default_rng(seed)

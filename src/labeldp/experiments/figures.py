@@ -108,6 +108,7 @@ def _panel(axes: Axes, figures: Figures, methods: Sequence[str], published: Mapp
         axes.axhline(base.mean, color=plots.QUIET, lw=1, ls="--", label="not private")
     axes.set(xlabel="ε", xscale="log", yscale="log")
     axes.set_xticks(sorted(budgets), [f"{epsilon:g}" for epsilon in sorted(budgets)])
+    plots.plain_log_ticks(axes)
     axes.minorticks_off()
     plots.tidy(axes)
     axes.legend(frameon=False, fontsize=8, handlelength=3.2)  # long enough to tell dashed from solid

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import replace
 
 from labeldp.errors import LabelDPError
@@ -57,7 +58,9 @@ def execute_all(bench: Bench, runs: Sequence[Run], workers: int) -> Iterator[Out
         initargs=(replace(bench, threads=1),),
     )
     try:
-        for future in as_completed([pool.submit(_execute, run) for run in runs]):
+        with _one_thread_each():  # submitting starts the processes
+            futures = [pool.submit(_execute, run) for run in runs]
+        for future in as_completed(futures):
             yield future.result()
     except BrokenProcessPool as error:
         raise LabelDPError(
@@ -68,6 +71,20 @@ def execute_all(bench: Bench, runs: Sequence[Run], workers: int) -> Iterator[Out
         pool.shutdown(wait=False, cancel_futures=True)
         for child in set(multiprocessing.active_children()) - before:
             child.terminate()
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes started here get one OpenMP thread: as many as cores in each of them would wait for one another."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
 
 
 _bench: Bench | None = None

@@ -128,7 +128,7 @@ def test_private_prior_never_costs_more_than_asked():
 
 
 def test_all_counts_drowned_gives_a_uniform_prior(monkeypatch):
-    monkeypatch.setattr("labeldp.prior._add_integer_laplace", lambda counts, scale: counts - 5)
+    monkeypatch.setattr("labeldp.prior.noisy_counts", lambda counts, scale: counts - 5)
     prior = prior_from_counts(np.zeros(4, np.int64), Domain(0, 3, 4), 2.0)
     assert prior.masses.tolist() == [0.25] * 4
 

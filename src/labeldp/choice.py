@@ -32,12 +32,11 @@ from labeldp.denoise import project_counts
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import get_loss
-from labeldp.mechanisms.bias_variance import BiasVariance
+from labeldp.mechanisms.bias_variance import MOST_LABELS, BiasVariance
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.prior import BudgetSplit, Prior
-from labeldp.prior import _add_integer_laplace as noisy_counts
+from labeldp.prior import MAX_PRIOR_CELLS, BudgetSplit, Prior, noisy_counts
 from labeldp.tradeoff.excess import Excess, expected_excess
 from labeldp.tradeoff.visibility import visible_part
 
@@ -83,6 +82,7 @@ def choose(
     measure = get_loss(loss)
     tau = weight_of_variance(records)
     if measure.name == "squared":
+        prior, domain = _coarse(prior, domain)
         mechanism: FiniteMechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, domain=domain)
         why = (
             f"least expected error of a model on {records:,} records: visible bias² + {tau:.3g} × variance, "
@@ -90,6 +90,7 @@ def choose(
         )
         return _judged("auto", mechanism, "bins", prior, tau, why)
     mechanism = RROnBins.optimal(prior, epsilon, measure, domain=None if domain is None else Domain.of(domain))
+    prior, _ = _coarse(prior, domain)
     why = f"RR-on-Bins, optimal for the {measure.name} loss of the labels, whose values cannot be corrected afterwards"
     return _judged("auto", mechanism, "bins", prior, tau, why)
 
@@ -113,6 +114,8 @@ def split_for_training(epsilon: Epsilon, cells: int, records: int) -> BudgetSpli
     total = exact(epsilon)
     if records < 1:
         raise InvalidInput("there are no labels: a private prior needs at least one record")
+    if cells > MAX_PRIOR_CELLS:
+        raise InvalidInput(f"a private prior on {cells:,} cells is too large: give at most {MAX_PRIOR_CELLS:,} cells")
     wanted, most = Fraction(math.sqrt(cells / records)), total / 25
     scale = float_up(2 / min(wanted, most))
     spent = 2 / Fraction(scale)
@@ -124,6 +127,7 @@ def alternatives(
 ) -> list[Choice]:
     """What `choose` decided against, and its own choice last: for showing bias, variance and predicted error side by side."""
     budget, tau = exact(epsilon), weight_of_variance(records)
+    prior, domain = _coarse(prior, domain)
     bins = RROnBins.optimal(prior, budget)
     return [
         _judged("rr-on-bins", bins, "bins", prior, tau, "the paper: least error of the labels"),
@@ -180,6 +184,21 @@ def network_settings(records: int, effective: float, batch_size: int = 8192) -> 
     return {"epochs": int(min(50, max(math.ceil(35 / steps), 2, round(50 * effective / max(records, 1)))))}
 
 
+def _coarse(prior: Prior, domain: Domain | tuple[float, float] | None) -> tuple[Prior, Domain | None]:
+    """Prior and domain as they are, or on 1,001 cells where they have more labels than a design can tell apart.
+
+    Rounding to a thousandth of the range is far below the noise of any ε that protects.
+    """
+    frame = Domain.of(domain) if domain is not None else None
+    cells = 0 if frame is None or frame.cells is None else frame.cells
+    if max(prior.values.size, cells) <= MOST_LABELS:
+        return prior, frame
+    ends = (frame.lower, frame.upper) if frame is not None else (float(prior.values[0]), float(prior.values[-1]))
+    coarse = Domain(*ends, 1001)
+    masses = np.bincount(coarse.cell(prior.values), prior.masses, minlength=1001)
+    return Prior(coarse.grid, masses, prior.epsilon_exact), coarse
+
+
 def weight_of_variance(records: int) -> float:
     """τ = CAPACITY / n, at most 1."""
     if records < 1:
@@ -190,7 +209,7 @@ def weight_of_variance(records: int) -> float:
 def _judged(name: str, mechanism: FiniteMechanism, decoder: str, prior: Prior, tau: float, why: str) -> Choice:
     excess = expected_excess(mechanism, code_values(mechanism, decoder), prior, visible=VISIBLE)
     held = prior.masses > 0
-    labels, masses = prior.values[held], prior.masses[held]
+    labels, masses = prior.values[held] - prior.mean, prior.masses[held]
     joint = visible_part(masses, VISIBLE)
     floor = float(masses @ np.square(labels) - labels @ joint @ labels)
     return Choice(name, mechanism, decoder, excess, excess.test_error(tau, floor), why)

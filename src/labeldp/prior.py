@@ -217,12 +217,13 @@ def histogram(labels: Floats, domain: Domain) -> NDArray[np.int64]:
 
 def prior_from_counts(counts: NDArray[np.int64], domain: Domain, scale: float) -> Prior:
     """The private prior from exact counts and a noise scale: 2/scale-DP. Nothing left after clipping: uniform."""
-    noisy = np.maximum(_add_integer_laplace(counts, scale), 0)
+    noisy = np.maximum(noisy_counts(counts, scale), 0)
     masses = noisy.astype(np.float64) if noisy.any() else np.ones(noisy.size)
     return Prior(domain.grid, masses, 2 / Fraction(scale))
 
 
-def _add_integer_laplace(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+def noisy_counts(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+    """Counts with integer Laplace noise from OpenDP's exact sampler: 2/scale-DP for replacing one label."""
     from opendp.domains import atom_domain, vector_domain  # the prelude would load scikit-learn as well
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance

@@ -13,7 +13,7 @@ from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact, float_up
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms import NEEDS_PRIOR, FiniteMechanism, check_kind, design
+from labeldp.mechanisms import AUTO, NEEDS_PRIOR, FiniteMechanism, check_kind, design
 from labeldp.prior import BudgetSplit, Prior, histogram, prior_from_counts, split_budget
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ class LabelRandomizer:
         grid = self._domain.resolve(records, float(exact(self.epsilon)))
         if self.prior is not None or self.mechanism not in NEEDS_PRIOR:
             return grid, None
+        if self.mechanism == AUTO:
+            from labeldp.choice import split_for_training
+
+            return grid, split_for_training(self.epsilon, len(grid.grid), records)
         return grid, split_budget(self.epsilon, len(grid.grid), records)
 
     def design(self, counts: NDArray[np.int64], records: int) -> FiniteMechanism:
@@ -75,6 +79,10 @@ class LabelRandomizer:
         grid, split = self.plan(records)
         if split is None:
             return design(self.mechanism, grid, self.epsilon, prior=self.prior, loss=self.loss, records=records)
+        if self.mechanism == AUTO:
+            from labeldp.choice import choose_privately
+
+            return choose_privately(counts, grid, self.epsilon, records, self.loss).mechanism
         prior = prior_from_counts(counts, grid, split.scale)
         return design(self.mechanism, grid, split.labels, prior=prior, loss=self.loss, records=records)
 

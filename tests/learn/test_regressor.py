@@ -22,7 +22,12 @@ from labeldp.errors import InsufficientBudget, InvalidInput
 
 FINE = Domain(-1000, 1000, cells=20_001)
 NEARLY_EXACT = LabelDPRegressor(
-    LinearRegression(), epsilon=40, domain=FINE, prior=Prior.uniform(FINE), clip_predictions=False
+    LinearRegression(),
+    epsilon=40,
+    domain=FINE,
+    mechanism="rr-on-bins",
+    prior=Prior.uniform(FINE),
+    clip_predictions=False,
 )
 DEFAULT = LabelDPRegressor(epsilon=1, domain=(-1000, 1000))
 
@@ -65,10 +70,23 @@ X, Y = linear_data()
 def test_debiased_targets_train_a_better_model_than_the_papers_bins():
     errors = {}
     for values in ("bins", "debiased"):
-        model = LabelDPRegressor(LinearRegression(), epsilon=1, domain=(0, 400), target_values=values).fit(X, Y)
+        model = LabelDPRegressor(
+            LinearRegression(), epsilon=1, domain=(0, 400), mechanism="rr-on-bins", target_values=values
+        ).fit(X, Y)
         test_X, test_y = linear_data(seed=1)
         errors[values] = np.mean((model.predict(test_X) - test_y) ** 2)
     assert errors["debiased"] < 0.6 * errors["bins"]
+
+
+def test_the_default_choice_trains_a_better_model_than_the_papers():
+    test_X, test_y = linear_data(seed=1)
+    errors = {
+        kind: np.mean(
+            (LabelDPRegressor(epsilon=1, domain=(0, 400), **settings).fit(X, Y).predict(test_X) - test_y) ** 2
+        )
+        for kind, settings in {"auto": {}, "paper": {"mechanism": "rr-on-bins", "target_values": "bins"}}.items()
+    }
+    assert errors["auto"] < 0.7 * errors["paper"]
 
 
 def test_fit_reports_its_mechanism_and_cost():
@@ -156,7 +174,9 @@ def test_every_fit_is_charged(tmp_path):
 def test_a_refused_budget_is_not_charged_for_a_bad_input(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.add_dataset("sales", 3)
-    model = LabelDPRegressor(Ridge(), epsilon=1, domain=Domain(0, 400, 401), ledger=ledger, dataset="sales")
+    model = LabelDPRegressor(
+        Ridge(), epsilon=1, domain=Domain(0, 400, 401), mechanism="rr-on-bins", ledger=ledger, dataset="sales"
+    )
     with pytest.raises(InvalidInput, match="cells"):
         model.fit(X[:100], Y[:100])
     assert ledger.remaining("sales") == 3

@@ -47,14 +47,14 @@ def run(
         step("writing the report")
         demo.report(story).write(folder / "report.html")
     table = Table(title="mean squared test error of the model", title_justify="left")
-    for column in ("ε", "paper's bins", "debiased", "ratio", "not private", "paper, published"):
+    for column in demo.COLUMNS:
         table.add_column(column, justify="right")
     for cells in demo.table_rows(story):
         table.add_row(*cells)
     out.print(table)
     out.print(
-        "Both models of a row were trained on the same message; the last column is the paper's network on the genuine data."
+        "bins and debiased: the same message; auto: another one at the same ε; the last column: the paper's network on the genuine data."
     )
     out.print(f"report   {folder / 'report.html'}")
-    out.print(f"message  {folder / 'message-1'}  (mechanism.json, labels.parquet, PRIVACY.md)")
+    out.print(f"message  {folder / 'message-auto-1'}  (mechanism.json, labels.parquet, PRIVACY.md)")
     out.print(f"ledger   labeldp ledger show {folder / 'ledger.db'}")

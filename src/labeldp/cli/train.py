@@ -42,7 +42,9 @@ def train(
     categorical: Names = None,
     numeric: Names = None,
     exclude: Annotated[str | None, typer.Option(metavar="COL,…", help="Columns to leave out.")] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Of the network.")] = 50,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Of the network; left out, as many as its noisy labels deserve.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Of the model's own randomness.")] = None,
     folds: Annotated[
         int, typer.Option(min=0, max=50, help="Estimate the test error by so many folds; 0 to leave that out.")
@@ -60,6 +62,7 @@ def train(
 
       labeldp train message --features clicks.csv --id order --model network --categorical shop,country --out model
     """
+    from labeldp.choice import effective_records, network_settings
     from labeldp.decode import code_values
     from labeldp.learn.files import column, read_table
     from labeldp.learn.joining import join
@@ -83,7 +86,14 @@ def train(
     used = table.select([name for name in table.schema.names if name not in left_out]).take(joined.rows)
     if not used.num_columns:
         raise InvalidInput(f"{features} has no column left to learn from besides {id_column!r}")
-    model = _model(kind, loss, _names(categorical), _names(numeric), epochs=epochs, seed=seed, quiet=quiet or as_json)
+    worth = None
+    if message.mechanism.prior is not None:
+        worth = effective_records(message.mechanism, values, message.mechanism.prior, joined.rows.size)
+    columns = {"categorical": _names(categorical), "numeric": _names(numeric), "random_state": seed}
+    if kind == "network" and epochs is None:
+        rows = int(joined.rows.size)
+        epochs = network_settings(rows, rows if worth is None else worth)["epochs"]
+    model = _model(kind, loss, columns, worth=worth, epochs=epochs, quiet=quiet or as_json)
     targets = values[joined.codes]
     estimates = _estimates(message.mechanism, joined.codes)
     if folds >= 2 and loss == "squared":
@@ -183,25 +193,19 @@ def evaluate(
     err.print("[yellow]note:[/yellow] these figures are computed from true labels and are not private")
 
 
-def _model(kind: str, loss: str, categorical: Any, numeric: Any, *, epochs: int, seed: int | None, quiet: bool) -> Any:
+def _model(
+    kind: str, loss: str, columns: dict[str, Any], *, worth: float | None, epochs: int | None, quiet: bool
+) -> Any:
     if loss not in ("squared", "poisson"):
         raise InvalidInput(f"--loss must be squared or poisson, got {loss!r}")
     if kind == "boosting":
         from labeldp.learn.boosting import BoostingRegressor
 
-        name = "squared_error" if loss == "squared" else "poisson"
-        return BoostingRegressor(categorical=categorical, numeric=numeric, loss=name, random_state=seed)
+        return BoostingRegressor(**columns, loss="squared_error" if loss == "squared" else "poisson", worth=worth)
     if kind == "network":
         from labeldp.learn.network import NetworkRegressor
 
-        return NetworkRegressor(
-            categorical=categorical,
-            numeric=numeric,
-            loss=loss,  # type: ignore[arg-type] # checked above
-            epochs=epochs,
-            random_state=seed,
-            progress=not quiet,
-        )
+        return NetworkRegressor(**columns, loss=loss, epochs=epochs or 50, progress=not quiet)  # type: ignore[arg-type]
     raise InvalidInput(f"--model must be one of {', '.join(KINDS)}, got {kind!r}")
 
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from labeldp.arrays import Floats
 from labeldp.budget import exact, float_up
+from labeldp.decode import code_values
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.randomizer import LabelRandomizer, PrivateLabels
@@ -40,7 +41,8 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
 
     Parameters
     ----------
-    estimator : regressor, default: histogram gradient boosting.
+    estimator : regressor. Default: histogram gradient boosting, sized by what the private labels are worth
+        (`labeldp.choice.boosting_settings`). Size your own for noisy labels too: large leaves, few steps.
     epsilon : the privacy budget of one fit.
     domain : `Domain` or (lower, upper), the public bounds of the labels. Must be given; never read off `y`.
     loss : the loss that the mechanism's bins are optimal for.
@@ -104,7 +106,9 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         private = self._release(randomizer, labels)
         self.mechanism_ = private.mechanism
         self.epsilon_spent_ = float_up(exact(self.epsilon) if self.ledger is not None else private.epsilon_exact)
-        self.estimator_ = clone(self._estimator()).fit(X, private.values(self.target_values), **inner)
+        values = code_values(private.mechanism, self.target_values)
+        self.estimator_ = clone(self._estimator()) if self.estimator is not None else _sized_trees(private, values)
+        self.estimator_.fit(X, values[private.codes], **inner)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -177,3 +181,14 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             return exact(self.epsilon) < 30
         except InvalidInput:
             return True
+
+
+def _sized_trees(private: PrivateLabels, values: Floats) -> Any:
+    """Gradient boosting for labels as noisy as these."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    from labeldp.choice import boosting_settings, effective_records
+
+    rows, prior = len(private), private.mechanism.prior
+    worth = float(rows) if prior is None else effective_records(private.mechanism, values, prior, rows)
+    return HistGradientBoostingRegressor(**boosting_settings(rows, worth))

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from labeldp.prior import Prior
 
 
+MOST_LABELS = 2_001
+"""The criterion is a matrix over all pairs of labels: beyond this it takes minutes and gigabytes, and gains nothing."""
+
+
 class BiasVariance(FiniteMechanism):
     """Minimises E[bias²] + τ·E[variance] over all ε-DP mechanisms, 0 < τ ≤ 1.
 
@@ -64,6 +68,11 @@ class BiasVariance(FiniteMechanism):
             raise InvalidInput(f"visible must be greater than 0 and at most 1, got {visible!r}")
         budget = exact(epsilon)
         cells = Cells.of(prior, domain)
+        if cells.labels.size > MOST_LABELS:
+            raise InvalidInput(
+                f"a bias-variance design tells at most {MOST_LABELS:,} labels apart, this one has {cells.labels.size:,}: "
+                "use a domain with fewer cells"
+            )
         details = {"tau": float(tau), "visible": float(visible)}
         if tau == visible == 1 or cells.labels.size == 1:
             bins = RROnBins.optimal(prior, budget, domain=cells.domain)
@@ -75,14 +84,16 @@ class BiasVariance(FiniteMechanism):
         mixing = chosen.mixing
         masses = chosen.masses(weights)
         joint = visible_part(weights, float(visible))
+        # Nothing depends on where zero is; from the first label on, large numbers do not cancel.
+        zero = cells.labels[0]
         # With label means y + b: b'Jb + τ·(E[ŷ²] − (y + b)'J(y + b)); what does not depend on b is left out.
         columns = least_penalty(
-            chosen.values,
+            chosen.values - zero,
             masses,
             min(float(budget), MOST_EPSILON_DESIGNED),
             weight=1.0,
             curvature=2 * (1 / tau - 1) * mixing.T @ joint @ mixing,
-            slope=-2 * mixing.T @ (joint @ cells.labels),
+            slope=-2 * mixing.T @ (joint @ (cells.labels - zero)),
         )
         release = release_exactly(columns, budget, masses)
         return cls._of(

@@ -54,9 +54,11 @@ def test_between_the_ends_nothing_known_is_better(epsilon, tau):
 
 
 def test_labels_far_from_zero_are_the_same_problem():
-    near = BiasVariance.optimal(WEEKS, 1, 0.05)
-    far = BiasVariance.optimal(Prior(WEEKS.values + 1e6, WEEKS.masses), 1, 0.05)
+    far_away = Prior(WEEKS.values + 1e6, WEEKS.masses)
+    near = BiasVariance.optimal(WEEKS, 1, 0.05, visible=0.8)
+    far = BiasVariance.optimal(far_away, 1, 0.05, visible=0.8)
     assert far.outputs - 1e6 == pytest.approx(near.outputs, abs=1e-3)
+    assert far.objective(far_away) == pytest.approx(near.objective(WEEKS), rel=1e-6)
 
 
 def test_the_description_is_complete():

@@ -97,7 +97,7 @@ class BiasVariance(FiniteMechanism):
         )
         release = release_exactly(columns, budget, masses)
         return cls._of(
-            cells.encoder, chosen.table(release.table), release.outputs, budget, cells.domain, prior, details
+            cells.encoder, chosen.table(release.table), release.outputs + zero, budget, cells.domain, prior, details
         )
 
     @property

@@ -35,8 +35,9 @@ def expected_excess(mechanism: FiniteMechanism, values: Floats, prior: Prior, *,
     held = prior.masses > 0
     labels, masses = prior.values[held], prior.masses[held]
     channel = mechanism.matrix(labels)
-    means = channel @ values
+    center = float(masses @ labels)  # nothing depends on where zero is, but large numbers would cancel
+    means = channel @ (values - center)
     joint = visible_part(masses, visible)
-    bias = means - labels
-    second = float(masses @ (channel @ np.square(values)))
+    bias = means - (labels - center)
+    second = float(masses @ (channel @ np.square(values - center)))
     return Excess(float(bias @ joint @ bias), second - float(means @ joint @ means))

@@ -23,7 +23,7 @@ def test_the_python_examples_run_as_printed():
         [sys.executable, "-c", "\n".join(BLOCKS["python"])], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
-    assert "RROnBins(epsilon=0.9" in run.stdout
+    assert "BiasVariance(epsilon=0.9" in run.stdout
     assert "proven" in run.stdout
     assert run.stdout.rstrip().endswith("1.0")
 

@@ -34,7 +34,9 @@ def exact(epsilon: Epsilon) -> Fraction:
     if value <= 0:
         raise InvalidInput(f"epsilon must be greater than 0, got {epsilon}: at 0 a release may say nothing at all")
     if value < MIN_EPSILON:
-        raise InvalidInput(f"epsilon must be at least {float(MIN_EPSILON):g}, got {float(value):g}: no label survives that")
+        raise InvalidInput(
+            f"epsilon must be at least {float(MIN_EPSILON):g}, got {float(value):g}: no label survives that"
+        )
     if value > MAX_EPSILON:
         raise InvalidInput(
             f"epsilon must be at most {MAX_EPSILON}, got {epsilon}: beyond that there is no protection worth the name"

@@ -22,8 +22,7 @@ from labeldp.data import criteo_like
 from labeldp.denoise import project_counts
 from labeldp.evaluation import cross_validated_error
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.prior import BudgetWarning, histogram
-from labeldp.prior import _add_integer_laplace as add_integer_laplace
+from labeldp.prior import BudgetWarning, histogram, noisy_counts
 from labeldp.randomizer import PrivateLabels
 
 TEST_ROWS = 100_000
@@ -74,7 +73,7 @@ def trial(data: tuple, kind: str, epsilon: float, records: int, random: np.rando
     mine = labels[chosen]
     grid = Domain(0, 400).resolve(records, epsilon)
     split = split_for_training(epsilon, len(grid.grid), records)
-    noisy = add_integer_laplace(histogram(mine, grid), split.scale)
+    noisy = noisy_counts(histogram(mine, grid), split.scale)
     prior = Prior(grid.grid, project_counts(noisy, records), split.prior)
     if kind == "auto":
         mechanism = choose(prior, split.labels, records, domain=grid).mechanism

@@ -33,8 +33,7 @@ from labeldp.denoise import project_counts
 from labeldp.mechanisms.bias_variance import BiasVariance
 from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.prior import BudgetWarning, histogram, split_budget
-from labeldp.prior import _add_integer_laplace as add_integer_laplace
+from labeldp.prior import BudgetWarning, histogram, noisy_counts, split_budget
 
 TEST_ROWS = 30_000
 REAL = {"fertility": fertility, "rand-hie": rand_hie}
@@ -146,7 +145,7 @@ def trial(split: dict, epsilon: float, learner: str, without: list[str]) -> dict
     labels, records = split["labels"], split["labels"].size
     grid = split["domain"].resolve(records, epsilon)
     budget = split_budget(epsilon, len(grid.grid), records)
-    noisy = add_integer_laplace(histogram(labels, grid), budget.scale)
+    noisy = noisy_counts(histogram(labels, grid), budget.scale)
     spent = 2 / Fraction(budget.scale)
     prior = Prior(grid.grid, project_counts(noisy, records), spent)
     # The paper's recipe, prior and all: negative counts clipped.

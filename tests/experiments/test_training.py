@@ -51,7 +51,7 @@ def test_float_noise_and_network_repeat_with_the_seed(dataset):
 def test_the_mechanism_column_is_the_error_of_the_training_labels(dataset):
     bench = Bench.of(CRITEO, dataset, 1)
     labels = dataset.split(0)[0].labels
-    values = bench.private_values(Run("laplace", 2.0, 0), labels)
+    values = bench.targets(Run("laplace", 2.0, 0), labels).values
     outcome = bench.execute(Run("laplace", 2.0, 0))
     assert outcome.mechanism_loss == pytest.approx(np.mean((values - labels) ** 2))
     assert bench.execute(Run(NOT_PRIVATE, math.inf, 0)).mechanism_loss == 0
@@ -107,6 +107,16 @@ def test_the_report_shows_trained_figures_beside_the_published(work, tmp_path):
     assert "7,294.93 ± 34.03" in report  # published, RR-on-Bins at ε = 2
     assert "generated Criteo-like purchases" in report
     assert (tmp_path / "table-test.csv").read_text(encoding="utf-8").count("\n") == 4
+
+
+def test_networks_on_our_values_train_as_long_as_these_deserve(dataset):
+    bench = Bench.of(CRITEO, dataset, 50)
+    labels = dataset.split(0)[0].labels
+    worth = {e: bench.targets(Run("debiased", e, 0), labels).worth for e in (1.0, 8.0)}
+    assert 0 < worth[1.0] < worth[8.0] <= labels.size
+    assert bench.regressor(0, worth[1.0]).epochs < bench.regressor(0, worth[8.0]).epochs
+    assert bench.targets(Run("rr-on-bins", 1.0, 0), labels).worth is None
+    assert bench.regressor(0).epochs == 50
 
 
 def test_boosting_can_take_the_networks_place(dataset):

@@ -77,7 +77,6 @@ def reproduce(
     """
     from labeldp.experiments import Reproduction, get_task
     from labeldp.experiments.methods import check_methods
-    from labeldp.experiments.reproduction import available
 
     if model not in ("network", "boosting"):
         raise InvalidInput(f"unknown model {model!r}; choose network or boosting")
@@ -86,9 +85,6 @@ def reproduce(
     scale = _scale(task, full=full, rows=rows, epochs=epochs, runs=runs, epsilons=budgets)
     chosen = list(task.methods) if mechanisms is None else [part.strip() for part in mechanisms.split(",")]
     check_methods(chosen, task.methods)
-    if lacking := [name for name in chosen if name not in available(chosen)]:
-        note(f"left out for want of the package clarabel: {', '.join(lacking)}")
-        chosen = available(chosen)
     place = Path(f"labeldp-{task.name}") if folder is None else folder
     with _status("loading"):
         work = Reproduction.of(task, data=data, rows=scale.rows, stand_in=stand_in, trained=not mechanism_only)

@@ -21,51 +21,58 @@ from labeldp.mechanisms import (
     FiniteMechanism,
     Laplace,
     Mechanism,
-    RROnBins,
-    RRWithPrior,
     Staircase,
+    design,
 )
-from labeldp.prior import BudgetSplit, BudgetWarning, Prior, histogram, prior_from_counts, split_budget
+from labeldp.prior import BudgetSplit, BudgetWarning, Prior
+from labeldp.randomizer import LabelRandomizer
 
 if TYPE_CHECKING:
     from labeldp.arrays import Floats
     from labeldp.budget import Epsilon
 
 Plain = Callable[[Domain, "Epsilon"], Mechanism]
-Designed = Callable[[Prior, Domain, "Epsilon", int], FiniteMechanism]
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What a model trains on, and how many true labels these values are worth to it (None: not asked, all of them)."""
+
+    values: Floats
+    worth: float | None = None
 
 
 @dataclass(frozen=True)
 class Method:
     """A mechanism and what its outputs stand for in training.
 
-    Either `plain`, a mechanism that knows only the domain and gets all of ε, or `designed`, one made for a prior, whose
-    private histogram costs ε₁ = √(cells/records) of it.
+    Either `plain`, a mechanism that knows only the domain and gets all of ε, or `designed`, the name of one that
+    `LabelRandomizer` makes for a private prior, which costs a part of ε. Models on the values of `ours` are sized by what
+    these are worth (`labeldp.choice`); the others are trained as in the paper.
     """
 
     name: str
     title: str
     plain: Plain | None = None
-    designed: Designed | None = None
+    designed: str = ""
     decoder: str = "bins"
     ours: bool = False
 
     def split(self, domain: Domain, epsilon: Epsilon, records: int) -> BudgetSplit | None:
         """How ε is divided; None where no prior is bought. Refuses a grid too fine for the records."""
-        if self.designed is None:
+        if self.plain is not None:
             return None
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BudgetWarning)  # the command says it once for all runs
-            return split_budget(epsilon, len(domain.grid), records)
+            warnings.simplefilter("ignore", BudgetWarning)
+            return LabelRandomizer(epsilon, domain, mechanism=self.designed).plan(records)[1]
 
     def mechanism(self, prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> Mechanism:
         """The mechanism for this very prior, after paying for it. For exact figures: no noise is added to the prior."""
         split = self.split(domain, epsilon, records)
-        if split is None:
-            assert self.plain is not None
+        if self.plain is not None:
             return self.plain(domain, epsilon)
-        assert self.designed is not None
-        return self.designed(prior, domain, split.labels, records)
+        assert split is not None
+        return design(self.designed, domain, split.labels, prior=prior, records=records)
 
     def expected_loss(self, prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> float:
         """E[(value − y)²] under the prior, computed and not sampled."""
@@ -82,46 +89,27 @@ class Method:
         squares = (values[None, :] - points[:, None]) ** 2
         return float(masses @ (mechanism.matrix(points) * squares).sum(axis=1))
 
-    def private_values(
-        self, labels: Floats, domain: Domain, epsilon: Epsilon, generator: np.random.Generator
-    ) -> Floats:
-        """What a model trains on: the paper's two steps where a prior is bought, one draw otherwise.
+    def targets(self, labels: Floats, domain: Domain, epsilon: Epsilon, generator: np.random.Generator) -> Targets:
+        """Private values for labels: the paper's two steps where a prior is bought, one draw otherwise.
 
         Exact mechanisms and the histogram draw from the operating system, as in a release; float mechanisms draw from
         `generator`.
         """
-        split = self.split(domain, epsilon, labels.size)
-        if split is None:
-            assert self.plain is not None
+        if self.plain is not None:
             plain = self.plain(domain, epsilon)
-            return plain.randomize(labels, randomness=None if plain.exact else generator)  # type: ignore[arg-type]
-        assert self.designed is not None
-        prior = prior_from_counts(histogram(labels, domain), domain, split.scale)
-        mechanism = self.designed(prior, domain, split.labels, labels.size)
-        return code_values(mechanism, self.decoder)[mechanism.codes(labels)]
+            return Targets(plain.randomize(labels, randomness=None if plain.exact else generator))  # type: ignore[arg-type]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BudgetWarning)  # many runs would say the same
+            private = LabelRandomizer(epsilon, domain, mechanism=self.designed).randomize(labels)
+        return Targets(private.values(self.decoder), self._worth(private.mechanism, len(private)))
 
+    def _worth(self, mechanism: FiniteMechanism, records: int) -> float | None:
+        from labeldp.choice import effective_records
 
-def _auto(prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> FiniteMechanism:
-    from labeldp.choice import choose
-
-    return choose(prior, epsilon, records, domain=domain).mechanism
-
-
-def _unbiased(prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> FiniteMechanism:
-    from labeldp.mechanisms.unbiased import Unbiased
-
-    del records
-    return Unbiased.optimal(prior, epsilon, domain=domain)
-
-
-def _rr_on_bins(prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> FiniteMechanism:
-    del records
-    return RROnBins.optimal(prior, epsilon, domain=domain)
-
-
-def _rr_with_prior(prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> FiniteMechanism:
-    del records
-    return RRWithPrior(prior, epsilon, domain=domain)
+        if not self.ours:
+            return None
+        assert mechanism.prior is not None
+        return effective_records(mechanism, code_values(mechanism, self.decoder), mechanism.prior, records)
 
 
 NOT_PRIVATE = "not-private"
@@ -129,7 +117,7 @@ NOT_PRIVATE = "not-private"
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("rr-on-bins", "RR-on-Bins", designed=_rr_on_bins),
+        Method("rr-on-bins", "RR-on-Bins", designed="rr-on-bins"),
         Method("laplace", "Laplace", plain=Laplace),
         Method("staircase", "staircase", plain=Staircase),
         Method("exponential", "exponential", plain=ContinuousExponential),
@@ -138,11 +126,11 @@ METHODS: dict[str, Method] = {
         Method("discrete-laplace", "discrete Laplace", plain=DiscreteLaplace),
         Method("discrete-staircase", "discrete staircase", plain=DiscreteStaircase),
         Method("discrete-exponential", "exponential", plain=Exponential),
-        Method("rr-with-prior", "RRWithPrior", designed=_rr_with_prior),
-        Method("debiased", "RR-on-Bins, debiased", designed=_rr_on_bins, decoder="debiased", ours=True),
-        Method("positive", "RR-on-Bins, debiased, positive", designed=_rr_on_bins, decoder="positive", ours=True),
-        Method("unbiased", "unbiased", designed=_unbiased, ours=True),
-        Method("auto", "auto", designed=_auto, ours=True),
+        Method("rr-with-prior", "RRWithPrior", designed="rr-with-prior"),
+        Method("debiased", "RR-on-Bins, debiased", designed="rr-on-bins", decoder="debiased", ours=True),
+        Method("positive", "RR-on-Bins, debiased, positive", designed="rr-on-bins", decoder="positive", ours=True),
+        Method("unbiased", "unbiased", designed="unbiased", ours=True),
+        Method("auto", "auto", designed="auto", ours=True),
     )
 }
 """By name. `ours` go past the paper; the staircase has the step that minimises the variance of its noise."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +72,7 @@ class Reproduction:
         wanted = PAPER_EPSILONS if epsilons is None else epsilons
         private = [epsilon for epsilon in wanted if math.isfinite(epsilon)]
         feasible = [e for e in private if len(self.domain.grid) <= self.source.records * e**2]
-        methods = available(self.task.methods)
-        self.exact = summary.exact_figures(exact_losses(self.source, self.domain, methods, feasible))
+        self.exact = summary.exact_figures(exact_losses(self.source, self.domain, self.task.methods, feasible))
 
     def train(
         self,
@@ -158,12 +156,6 @@ def _forecast(bench: Bench, trainings: int, records: int, processes: int) -> str
         f"{trainings} trainings of {records:,} rows{passes} in {processes} process{'es' if processes > 1 else ''}: "
         f"about {duration(seconds)} at the speed measured just now. They can be interrupted and resumed."
     )
-
-
-def available(methods: Sequence[str]) -> list[str]:
-    """Those that can be designed here: the unbiased ones need the solver clarabel."""
-    solver = find_spec("clarabel") is not None
-    return [name for name in methods if solver or name not in ("unbiased", "auto")]
 
 
 def duration(seconds: float) -> str:

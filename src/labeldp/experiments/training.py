@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.arrays import Floats
+from labeldp.choice import network_settings
 from labeldp.data import Dataset
 from labeldp.domain import Domain
 from labeldp.experiments.journal import Outcome, Run
-from labeldp.experiments.methods import METHODS, NOT_PRIVATE
+from labeldp.experiments.methods import METHODS, NOT_PRIVATE, Targets
 from labeldp.experiments.tasks import Task
 from labeldp.learn.boosting import BoostingRegressor
 from labeldp.learn.network import NetworkRegressor
@@ -62,40 +63,45 @@ class Bench:
             **({"epochs": self.epochs, "batch_size": self.batch_size} if self.model == "network" else {}),
         }
 
-    def regressor(self, seed: int) -> Any:
-        """The paper's network and training for this task, or gradient boosting with our defaults for private labels."""
+    def regressor(self, seed: int, worth: float | None = None) -> Any:
+        """The paper's network and training for this task, or gradient boosting; given `worth`, sized by it."""
         columns: dict[str, Any] = {
             "categorical": self.dataset.categorical,
             "numeric": self.dataset.numeric,
             "random_state": seed,
         }
         if self.model == "boosting":
-            return BoostingRegressor(**columns, loss="poisson" if self.loss == "poisson" else "squared_error")
+            loss = "poisson" if self.loss == "poisson" else "squared_error"
+            return BoostingRegressor(**columns, loss=loss, worth=worth)
+        epochs = self.epochs
+        if worth is not None:
+            rows = len(self.dataset) * 4 // 5
+            epochs = min(epochs, network_settings(rows, worth, self.batch_size)["epochs"])
         return NetworkRegressor(
-            **columns, loss=self.loss, epochs=self.epochs, batch_size=self.batch_size, threads=self.threads
+            **columns, loss=self.loss, epochs=epochs, batch_size=self.batch_size, threads=self.threads
         )
 
     def execute(self, run: Run) -> Outcome:
         """Train and test. As in the paper, every seed partitions the data anew."""
         start, cpu = time.perf_counter(), time.process_time()
         train, test = _parts(self.dataset, run.seed)
-        values = self.private_values(run, train.labels)
-        predictions = self.regressor(run.seed).fit(train.features, values).predict(test.features)
+        targets = self.targets(run, train.labels)
+        predictions = self.regressor(run.seed, targets.worth).fit(train.features, targets.values).predict(test.features)
         return Outcome(
             run=run,
-            mechanism_loss=float(np.mean((values - train.labels) ** 2)),
+            mechanism_loss=float(np.mean((targets.values - train.labels) ** 2)),
             test_loss=mean_loss(self.loss, predictions, test.labels),
             test_squared_error=float(np.mean((predictions - test.labels) ** 2)),
             seconds=round(time.perf_counter() - start, 3),
             cpu_seconds=round(time.process_time() - cpu, 3),
         )
 
-    def private_values(self, run: Run, labels: Floats) -> Floats:
-        """The training labels of a run."""
+    def targets(self, run: Run, labels: Floats) -> Targets:
+        """What a run trains on."""
         if run.method == NOT_PRIVATE:
-            return labels
+            return Targets(labels)
         generator = np.random.default_rng([run.seed, crc32(f"{run.method} {run.epsilon!r}".encode())])
-        return METHODS[run.method].private_values(labels, self.domain, run.epsilon, generator)
+        return METHODS[run.method].targets(labels, self.domain, run.epsilon, generator)
 
     def seconds_per_run(self) -> float:
         """A guess from a short training on some of the rows, without what the first one costs."""

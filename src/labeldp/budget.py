@@ -17,8 +17,8 @@ from labeldp.errors import InvalidInput
 MAX_EPSILON = 40
 """Above this e^ε leaves too few of the 64 random bits for the other outputs, and protects nobody."""
 
-MIN_EPSILON = Fraction(1, 10**12)
-"""Below this 64 random bits cannot tell a kept label from any other."""
+MIN_EPSILON = Fraction(1, 10**50)
+"""Nobody means less than this; a longer string of zeros is a slip."""
 
 Epsilon = float | int | str | Decimal | Fraction
 
@@ -34,9 +34,7 @@ def exact(epsilon: Epsilon) -> Fraction:
     if value <= 0:
         raise InvalidInput(f"epsilon must be greater than 0, got {epsilon}: at 0 a release may say nothing at all")
     if value < MIN_EPSILON:
-        raise InvalidInput(
-            f"epsilon must be at least {float(MIN_EPSILON):g}, got {float(value):g}: no label survives that"
-        )
+        raise InvalidInput(f"epsilon must be at least {float(MIN_EPSILON):g}, got {float(value):g}")
     if value > MAX_EPSILON:
         raise InvalidInput(
             f"epsilon must be at most {MAX_EPSILON}, got {epsilon}: beyond that there is no protection worth the name"

@@ -59,7 +59,8 @@ def panels(exact: Figures, tested: Figures, methods: Sequence[str], task: Task) 
         axes.set(title=titles[name], ylabel="relative Poisson loss" if relative else "mean squared error")
         if relative:
             axes.axhline(0, color=plots.QUIET, lw=0.8)
-            axes.set_yscale("symlog", linthresh=0.01)
+            axes.set_yscale("symlog", linthresh=0.01)  # losses below the base are possible
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     return drawn
 
 

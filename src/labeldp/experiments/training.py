@@ -27,6 +27,7 @@ Model = Literal["network", "boosting"]
 PROTOCOL = 1
 """Raised when the same settings would give other results, so that old records are not mixed with new ones."""
 PAPER_BATCH = 8192
+PAPER_EPOCHS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +74,19 @@ class Bench:
         if self.model == "boosting":
             loss = "poisson" if self.loss == "poisson" else "squared_error"
             return BoostingRegressor(**columns, loss=loss, worth=worth)
-        epochs = self.epochs
-        if worth is not None:
-            rows = len(self.dataset) * 4 // 5
-            epochs = min(epochs, network_settings(rows, worth, self.batch_size)["epochs"])
         return NetworkRegressor(
-            **columns, loss=self.loss, epochs=epochs, batch_size=self.batch_size, threads=self.threads
+            **columns,
+            loss=self.loss,
+            epochs=self.epochs if worth is None else self._deserved(worth),
+            batch_size=self.batch_size,
+            threads=self.threads,
         )
+
+    def _deserved(self, worth: float) -> int:
+        """Epochs for values worth so many labels: the share of 50 that `network_settings` gives, of the epochs here."""
+        rows = len(self.dataset) * 4 // 5
+        least, sized = (int(network_settings(rows, w, self.batch_size)["epochs"]) for w in (0.0, worth))
+        return min(self.epochs, max(least, round(sized * self.epochs / PAPER_EPOCHS)))
 
     def execute(self, run: Run) -> Outcome:
         """Train and test. As in the paper, every seed partitions the data anew."""

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import later_batch
-from labeldp.cli import main
 from labeldp.engines import arrow
 from labeldp.journal import stored_mechanism
 from labeldp.keyfile import KeyFile
@@ -20,23 +19,6 @@ from labeldp.message import Message
 from labeldp.sampling import KeyedRandomness
 
 ROWS = 1500
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Runs the `labeldp` script in this process: (exit code, standard output, standard error)."""
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["labeldp", *map(str, arguments)])
-        try:
-            code = main() or 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def write(name, ids, labels, kind=None):

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from fractions import Fraction
 
 import pytest
 
 from labeldp import Domain, Laplace, RROnBins
-from labeldp.cli import main
 from labeldp.data import criteo_prior
-
-
-def run(monkeypatch, capsys, *arguments):
-    """The exit code, standard output and standard error of `labeldp …`."""
-    monkeypatch.setattr(sys, "argv", ["labeldp", *map(str, arguments)])
-    code = 0
-    try:
-        main()
-    except SystemExit as stop:
-        code = stop.code or 0
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 @pytest.fixture
@@ -33,56 +19,54 @@ def mechanism_file(tmp_path):
     return path
 
 
-def test_audit_prints_the_exact_ratio(monkeypatch, capsys, mechanism_file):
-    code, out, _ = run(monkeypatch, capsys, "audit", mechanism_file, "--json")
+def test_audit_prints_the_exact_ratio(run, mechanism_file):
+    code, out, _ = run("audit", mechanism_file, "--json")
     record = json.loads(out)
     assert code == 0
     assert record["holds"]
     assert Fraction(record["worst_ratio"]) <= Fraction("2.71828182845904523536028747135266249775724709369995958")
 
 
-def test_audit_with_samples_bounds_epsilon_from_below(monkeypatch, capsys, mechanism_file):
-    code, out, _ = run(monkeypatch, capsys, "audit", mechanism_file, "--samples", 200_000, "--json")
+def test_audit_with_samples_bounds_epsilon_from_below(run, mechanism_file):
+    code, out, _ = run("audit", mechanism_file, "--samples", 200_000, "--json")
     sampled = json.loads(out)["sampled"]
     assert code == 0
     assert 0.8 < sampled["epsilon_at_least"] <= 1
     assert not sampled["refuted"]
 
 
-def test_audit_in_words(monkeypatch, capsys, mechanism_file):
-    code, out, _ = run(monkeypatch, capsys, "audit", mechanism_file, "--samples", 50_000)
+def test_audit_in_words(run, mechanism_file):
+    code, out, _ = run("audit", mechanism_file, "--samples", 50_000)
     assert code == 0
     assert "proven" in out
     assert "not refuted" in out
 
 
-def test_an_edited_mechanism_is_refused(monkeypatch, capsys, mechanism_file):
+def test_an_edited_mechanism_is_refused(run, mechanism_file):
     mechanism_file.write_text(mechanism_file.read_text().replace('"epsilon": "1"', '"epsilon": "0.9"', 1))
-    code, _, err = run(monkeypatch, capsys, "audit", mechanism_file)
+    code, _, err = run("audit", mechanism_file)
     assert code == 2
     assert "not 0.9-DP" in err
 
 
 @pytest.mark.parametrize("text", ["", "{}", "not json", '{"format": "labeldp-mechanism"}'])
-def test_what_is_not_a_mechanism_is_refused(monkeypatch, capsys, tmp_path, text):
+def test_what_is_not_a_mechanism_is_refused(run, tmp_path, text):
     path = tmp_path / "mechanism.json"
     path.write_text(text)
-    assert run(monkeypatch, capsys, "audit", path)[0] == 2
-    assert run(monkeypatch, capsys, "audit", tmp_path / "absent")[0] == 2
+    assert run("audit", path)[0] == 2
+    assert run("audit", tmp_path / "absent")[0] == 2
 
 
-def test_float_mechanisms_cannot_be_proven(monkeypatch, capsys, tmp_path):
+def test_float_mechanisms_cannot_be_proven(run, tmp_path):
     path = tmp_path / "mechanism.json"
     path.write_text(Laplace(Domain(0, 1), 1).to_json())
-    code, _, err = run(monkeypatch, capsys, "audit", path)
+    code, _, err = run("audit", path)
     assert code == 2
     assert "float" in err
 
 
-def test_compare_finds_rr_on_bins_lowest_everywhere(monkeypatch, capsys, tmp_path):
-    code, out, _ = run(
-        monkeypatch, capsys, "compare", "--dataset", "criteo", "--epsilon", "0.5,2", "--json", "--out", tmp_path / "c"
-    )
+def test_compare_finds_rr_on_bins_lowest_everywhere(run, tmp_path):
+    code, out, _ = run("compare", "--dataset", "criteo", "--epsilon", "0.5,2", "--json", "--out", tmp_path / "c")
     assert code == 0
     rows = json.loads(out)
     for epsilon in (0.5, 2):
@@ -97,7 +81,7 @@ def test_compare_finds_rr_on_bins_lowest_everywhere(monkeypatch, capsys, tmp_pat
     assert (tmp_path / "c" / "comparison.svg").exists()
 
 
-def test_compare_predicts_training_errors(monkeypatch, capsys):
+def test_compare_predicts_training_errors(run):
     arguments = (
         "compare",
         "--dataset",
@@ -109,12 +93,12 @@ def test_compare_predicts_training_errors(monkeypatch, capsys):
         "--records",
         50_000,
     )
-    code, out, _ = run(monkeypatch, capsys, *arguments, "--json")
+    code, out, _ = run(*arguments, "--json")
     assert code == 0
     predicted = {row["choice"]: row["predicted_test_error"] for row in json.loads(out)["training"]}
     assert predicted["auto"] == pytest.approx(min(predicted.values()), rel=0.02)
     assert predicted["auto"] < 0.6 * predicted["rr-on-bins"]
-    code, out, _ = run(monkeypatch, capsys, *arguments)
+    code, out, _ = run(*arguments)
     assert "predicted test MSE" in out
 
 
@@ -130,8 +114,8 @@ def test_compare_predicts_training_errors(monkeypatch, capsys):
         (["--prior", "nowhere.csv"], "nowhere.csv"),
     ],
 )
-def test_compare_says_what_is_wrong(monkeypatch, capsys, arguments, words):
-    code, out, err = run(monkeypatch, capsys, "compare", *arguments)
+def test_compare_says_what_is_wrong(run, arguments, words):
+    code, out, err = run("compare", *arguments)
     assert code == 2
     assert words in err.replace("\n", " ")
     assert out == ""

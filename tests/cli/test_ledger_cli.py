@@ -10,25 +10,13 @@ from fractions import Fraction
 import pytest
 
 from labeldp import ledger as ledger_module
-from labeldp.cli import main
 from labeldp.ledger import Ledger
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    """Runs the `labeldp` script in this process: (exit code, standard output, standard error)."""
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["labeldp", "ledger", *map(str, arguments)])
-        try:
-            code = main() or 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+def run(run):
+    """Runs `labeldp ledger …`."""
+    return lambda *arguments: run("ledger", *arguments)
 
 
 @pytest.fixture

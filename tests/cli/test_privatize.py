@@ -21,7 +21,6 @@ import pytest
 
 from labeldp import intake
 from labeldp import ledger as ledger_module
-from labeldp.cli import main
 from labeldp.engines import arrow
 from labeldp.ledger import Ledger
 from labeldp.message import Message
@@ -29,23 +28,6 @@ from labeldp.message import Message
 ROWS = 2000
 BOUNDS = ("--lower", "0", "--upper", "400")
 FULL_DISK = "No space left on device"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Runs the `labeldp` script in this process: (exit code, standard output, standard error)."""
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["labeldp", *map(str, arguments)])
-        try:
-            code = main() or 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import Domain, LabelRandomizer
-from labeldp.cli import main
 from labeldp.engines.source import LabelSource
 from labeldp.release import privatize
 
@@ -41,23 +39,8 @@ def world(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def labeldp(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["labeldp", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-def train(labeldp, world, tmp_path, *more):
-    return labeldp(
+def train(run, world, tmp_path, *more):
+    return run(
         "train",
         world / "message",
         "--features",
@@ -70,8 +53,8 @@ def train(labeldp, world, tmp_path, *more):
     )
 
 
-def test_the_whole_way_from_message_to_predictions(labeldp, world, tmp_path):
-    code, out, _ = train(labeldp, world, tmp_path, "--json")
+def test_the_whole_way_from_message_to_predictions(run, world, tmp_path):
+    code, out, _ = train(run, world, tmp_path, "--json")
     facts = json.loads(out)
     assert code == 0
     assert facts["target_values"] == "auto"
@@ -81,46 +64,46 @@ def test_the_whole_way_from_message_to_predictions(labeldp, world, tmp_path):
     mean, error = facts["estimates"]["mean_label"], facts["estimates"]["standard_error"]
     assert abs(mean - 88.9) < 6 * error + 3
 
-    code, _, _ = labeldp(
+    code, _, _ = run(
         "predict", tmp_path / "model", world / "features.parquet", "--id", "order", "--out", tmp_path / "p.csv"
     )
     assert code == 0
     assert pa_csv.read_csv(tmp_path / "p.csv").num_rows == 28_500
 
-    code, out, _ = labeldp("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
+    code, out, _ = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
     assert code == 0
     figures = json.loads(out)
     assert figures["R squared"] > 0.6
     assert facts["estimates"]["lower"] <= figures["mean squared error"] <= facts["estimates"]["upper"]
 
 
-def test_reports_in_words(labeldp, world, tmp_path):
-    _, out, _ = train(labeldp, world, tmp_path)
+def test_reports_in_words(run, world, tmp_path):
+    _, out, _ = train(run, world, tmp_path)
     assert "had no private label" in out
     assert "labels' mean" in out
-    _, out, err = labeldp("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth")
+    _, out, err = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth")
     assert "mean squared error" in out
     assert "not private" in err
 
 
-def test_the_network_trains_from_the_command_line(labeldp, world, tmp_path):
+def test_the_network_trains_from_the_command_line(run, world, tmp_path):
     pytest.importorskip("torch")
-    code, _, _ = train(labeldp, world, tmp_path, "--model", "network", "--epochs", 20, "--seed", 1, "--quiet")
+    code, _, _ = train(run, world, tmp_path, "--model", "network", "--epochs", 20, "--seed", 1, "--quiet")
     assert code == 0
-    _, out, _ = labeldp("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
+    _, out, _ = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
     assert json.loads(out)["R squared"] > 0.4
 
 
-def test_poisson_takes_positive_targets(labeldp, world, tmp_path):
-    code, out, _ = train(labeldp, world, tmp_path, "--loss", "poisson", "--json")
+def test_poisson_takes_positive_targets(run, world, tmp_path):
+    code, out, _ = train(run, world, tmp_path, "--loss", "poisson", "--json")
     assert code == 0
     assert json.loads(out)["target_values"] == "positive"
 
 
-def test_poisson_refuses_negative_targets(labeldp, world, tmp_path):
+def test_poisson_refuses_negative_targets(run, world, tmp_path):
     source = LabelSource(world / "labels.parquet", "amount", "order")
     privatize(source, LabelRandomizer(0.5, Domain(0, 400, 21)), tmp_path / "noisy")
-    code, _, err = labeldp(
+    code, _, err = run(
         *("train", tmp_path / "noisy", "--features", world / "features.parquet", "--id", "order"),
         *("--out", tmp_path / "model", "--loss", "poisson", "--target-values", "debiased"),
     )
@@ -128,8 +111,8 @@ def test_poisson_refuses_negative_targets(labeldp, world, tmp_path):
     assert "--target-values positive" in err
 
 
-def test_columns_can_be_left_out_and_overridden(labeldp, world, tmp_path):
-    code, out, _ = train(labeldp, world, tmp_path, "--exclude", "hint", "--categorical", "size", "--json")
+def test_columns_can_be_left_out_and_overridden(run, world, tmp_path):
+    code, out, _ = train(run, world, tmp_path, "--exclude", "hint", "--categorical", "size", "--json")
     assert code == 0
     assert json.loads(out)["columns"] == ["size"]
 
@@ -146,8 +129,8 @@ def test_columns_can_be_left_out_and_overridden(labeldp, world, tmp_path):
         (["--exclude", "hint,size"], "no column left"),
     ],
 )
-def test_bad_settings_leave_no_model(labeldp, world, tmp_path, arguments, words):
-    code, out, err = train(labeldp, world, tmp_path, *arguments)
+def test_bad_settings_leave_no_model(run, world, tmp_path, arguments, words):
+    code, out, err = train(run, world, tmp_path, *arguments)
     assert code == 2
     assert words in err
     assert out == ""
@@ -199,11 +182,11 @@ def _other_codes(folder):
         (lambda folder: (folder / "mechanism.json").write_text("{"), "JSON"),
     ],
 )
-def test_bad_messages_are_refused(labeldp, world, tmp_path, change, words):
+def test_bad_messages_are_refused(run, world, tmp_path, change, words):
     import re
 
     message = edited(world, tmp_path, change)
-    code, _, err = labeldp(
+    code, _, err = run(
         "train", message, "--features", world / "features.parquet", "--id", "order", "--out", tmp_path / "model"
     )
     assert code == 2
@@ -211,27 +194,27 @@ def test_bad_messages_are_refused(labeldp, world, tmp_path, change, words):
     assert not (tmp_path / "model").exists()
 
 
-def test_ids_that_do_not_match_are_refused(labeldp, world, tmp_path):
+def test_ids_that_do_not_match_are_refused(run, world, tmp_path):
     table = pq.read_table(world / "features.parquet")
     shifted = pa.array(np.asarray(table["order"]) + 10**6)
     pq.write_table(table.set_column(0, "order", shifted), tmp_path / "other.parquet")
-    code, _, err = train(labeldp, world, tmp_path, "--features", tmp_path / "other.parquet")
+    code, _, err = train(run, world, tmp_path, "--features", tmp_path / "other.parquet")
     assert code == 2
     assert "no id of the features" in err
 
 
-def test_models_that_are_not_are_refused(labeldp, world, tmp_path):
-    code, _, err = labeldp("predict", world / "message", world / "test.csv", "--out", tmp_path / "p.csv")
+def test_models_that_are_not_are_refused(run, world, tmp_path):
+    code, _, err = run("predict", world / "message", world / "test.csv", "--out", tmp_path / "p.csv")
     assert code == 2
     assert "not a model" in err
 
 
-def test_predicting_with_wrong_columns_names_them(labeldp, world, tmp_path):
-    train(labeldp, world, tmp_path, "--quiet")
+def test_predicting_with_wrong_columns_names_them(run, world, tmp_path):
+    train(run, world, tmp_path, "--quiet")
     pq.write_table(
         pq.read_table(world / "features.parquet").rename_columns(["order", "hints", "size"]), tmp_path / "f.parquet"
     )
-    code, _, err = labeldp("predict", tmp_path / "model", tmp_path / "f.parquet", "--out", tmp_path / "p.parquet")
+    code, _, err = run("predict", tmp_path / "model", tmp_path / "f.parquet", "--out", tmp_path / "p.parquet")
     assert code == 2
     assert "did you mean 'hints'" in err
     assert not (tmp_path / "p.parquet").exists()

@@ -27,7 +27,7 @@ def test_the_card_states_epsilon_and_how_it_splits(private):
     assert "ε = 2**" in card
     assert f"{float(private.prior.epsilon_exact):.6g} paid for a noisy histogram" in card
     assert f"{float(private.epsilon_exact):.6g} paid for each randomized label" in card
-    assert "e^ε = 7.389" in card
+    assert "e^ε = 7.39" in card
 
 
 def test_a_public_prior_costs_nothing():

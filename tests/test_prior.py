@@ -137,3 +137,11 @@ def test_noise_is_fresh_on_every_call():
     counts = np.full(50, 1000)
     domain = Domain(0, 49, 50)
     assert prior_from_counts(counts, domain, 10.0) != prior_from_counts(counts, domain, 10.0)
+
+
+def test_a_private_prior_keeps_its_cost_in_a_file(tmp_path):
+    prior = Prior([0, 1], [1, 2], Fraction(1, 3))
+    prior.to_csv(tmp_path / "prior.csv")
+    assert Prior.from_csv(tmp_path / "prior.csv") == prior
+    with pytest.raises(InvalidInput, match="less than nothing"):
+        Prior([0, 1], [1, 2], Fraction(-1, 3))

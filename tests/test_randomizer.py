@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from labeldp import Domain, KeyedRandomness, LabelRandomizer, Prior
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.mechanisms import EXACT
+from labeldp.prior import BudgetWarning
 
 LABELS = np.minimum(np.random.default_rng(0).exponential(90, 20_000), 400)
 
@@ -108,3 +109,18 @@ def test_private_labels_hold_no_raw_label():
     private = LabelRandomizer(1, (0, 400)).randomize(np.full(5000, secret))
     stored = pickle.dumps(private)
     assert np.float64(secret).tobytes() not in stored
+
+
+def test_a_prior_that_was_paid_for_is_not_taken_for_public():
+    paid = Prior([0, 400], [1, 1], Fraction(1, 2))
+    with pytest.raises(InvalidInput, match="not public"):
+        LabelRandomizer(1, (0, 400), prior=paid)
+
+
+@pytest.mark.parametrize("records", [1, 2, 10, 100])
+def test_auto_with_few_records_warns_and_still_tells_labels_apart(records):
+    with pytest.warns(BudgetWarning, match="too few"):
+        private = LabelRandomizer(1, (0, 400), mechanism="auto").randomize(np.linspace(0, 400, records))
+    low, high = private.mechanism.conditional_moments(np.array([0.0, 400.0]))[0]
+    assert high - low > 20
+    assert private.epsilon_exact == 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
+from labeldp.budget import exp_upper
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message import Header
 
@@ -43,7 +45,7 @@ Neighbouring data sets differ by replacing one label ("replace-one").
 
 {split}
 
-The second step was proven for the very integers that were sampled: no output is more than {float(proof.ratio):.6g} times as likely
+The second step was proven for the very integers that were sampled: no output is more than {_number(proof.ratio)} times as likely
 under one label as under another (`labeldp audit` repeats the proof).
 
 ## What is not protected
@@ -88,11 +90,12 @@ def _batches(header: Header) -> str:
     )
 
 
-def _number(value: Fraction) -> str:
-    return f"{float(value):.6g}"
+def _number(value: Fraction, digits: int = 6) -> str:
+    """Rounded up: a bound that is printed must still be one."""
+    return (
+        f"{Context(prec=digits, rounding=ROUND_CEILING).divide(Decimal(value.numerator), Decimal(value.denominator)):g}"
+    )
 
 
 def _factor(epsilon: Fraction) -> str:
-    import math
-
-    return f"{math.exp(float(epsilon)):.4g}"
+    return _number(exp_upper(epsilon), 4)

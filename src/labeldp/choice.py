@@ -18,6 +18,7 @@ labels, for the prior, and says what that costs.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -30,13 +31,13 @@ from labeldp.budget import Epsilon, exact, float_up
 from labeldp.decode import code_values
 from labeldp.denoise import project_counts
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.losses import get_loss
 from labeldp.mechanisms.bias_variance import MOST_LABELS, BiasVariance
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.prior import MAX_PRIOR_CELLS, BudgetSplit, Prior, noisy_counts
+from labeldp.prior import MAX_PRIOR_CELLS, BudgetSplit, BudgetWarning, Prior, noisy_counts
 from labeldp.tradeoff.excess import Excess, expected_excess
 from labeldp.tradeoff.visibility import visible_part
 
@@ -83,7 +84,18 @@ def choose(
     tau = weight_of_variance(records)
     if measure.name == "squared":
         prior, domain = _coarse(prior, domain)
-        mechanism: FiniteMechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, domain=domain)
+        mechanism: FiniteMechanism
+        try:
+            mechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, domain=domain)
+        except InvalidInput:
+            raise
+        except (
+            LabelDPError
+        ):  # the solver gave up on this noisy prior: a second draw would be a second look at the labels
+            mechanism = RROnBins.optimal(prior, epsilon, domain=domain)
+            return _judged(
+                "auto", mechanism, "debiased", prior, tau, "RR-on-Bins, debiased: the program had no solution"
+            )
         why = (
             f"least expected error of a model on {records:,} records: visible bias² + {tau:.3g} × variance, "
             f"features taken to explain {VISIBLE:g} of the label"
@@ -105,7 +117,17 @@ def choose_privately(
     """
     split = split_for_training(epsilon, len(domain.grid), records)
     noisy = noisy_counts(counts, split.scale)
-    prior = Prior(domain.grid, project_counts(noisy, records), split.prior)
+    # Noise as large as the number of records says nothing: what it cannot tell is taken to be flat.
+    unknown = min(1.0, split.scale / records)
+    if unknown > 0.25:
+        warnings.warn(
+            f"{records:,} records are too few to learn how the labels are distributed at epsilon = {float(split.total):g}: "
+            "the mechanism is designed for nearly flat labels. A public prior helps.",
+            BudgetWarning,
+            stacklevel=2,
+        )
+    masses = (1 - unknown) * project_counts(noisy, records) + unknown / domain.count
+    prior = Prior(domain.grid, masses, split.prior)
     return choose(prior, split.labels, records, loss, domain=domain)
 
 

@@ -83,12 +83,12 @@ class Domain:
     @property
     def step(self) -> float:
         """The distance between neighbouring grid points."""
-        return (self.upper - self.lower) / (self._count() - 1)
+        return (self.upper - self.lower) / (self.count - 1)
 
     @property
     def grid(self) -> Floats:
         """The grid points, in increasing order."""
-        return np.linspace(self.lower, self.upper, self._count())
+        return np.linspace(self.lower, self.upper, self.count)
 
     def resolve(self, records: int, epsilon: float) -> Domain:
         """This domain with a grid: the one given, or as many cells as n·ε²/100 allows, at least 2 and at most 1,001.
@@ -118,7 +118,7 @@ class Domain:
         """The number of the nearest grid point of each label; labels outside the bounds go to the nearest end."""
         values = np.asarray(labels, np.float64)
         position = np.rint((np.clip(values, self.lower, self.upper) - self.lower) / self.step)
-        return np.minimum(position, self._count() - 1).astype(np.uint32)
+        return np.minimum(position, self.count - 1).astype(np.uint32)
 
     def rounding_error(self, loss: str | Loss = "squared") -> float:
         """The most that rounding a label to the grid can add to a loss: Lipschitz constant times half a cell.
@@ -129,7 +129,9 @@ class Domain:
 
         return float(get_loss(loss).lipschitz(self.lower, self.upper) * self.step / 2)
 
-    def _count(self) -> int:
+    @property
+    def count(self) -> int:
+        """The number of cells; an error where they are not chosen yet."""
         if self.cells is None:
             raise InvalidInput("this domain has no grid yet: give cells, or call resolve(records, epsilon)")
         return self.cells

@@ -45,6 +45,7 @@ def apply(
     with KeyFile.use(key_file) as keys, staging(place) as hidden:
         message = Message.open(place)
         kept = _kept_release(message, keys, key_file)
+        message = replace(message, mechanism=stored_mechanism(kept.mechanism))  # bounds and all as the owner fixed them
         domain = _check_source(message, source)
         typed = ObservedSource.of(source, integers=_integer_type(message))
         rows = quick_row_count(source)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,7 +73,8 @@ class Message:
         try:
             text = described.read_text(encoding="utf-8")
             mechanism = Mechanism.from_json(text)
-            header = Header.of(json.loads(text).get("message"))
+            record = json.loads(text)
+            header = Header.of(record.get("message"))
         except InvalidInput as error:
             raise InvalidInput(f"{described}: {error}") from error
         except (OSError, UnicodeDecodeError) as error:
@@ -82,6 +82,10 @@ class Message:
         if not isinstance(mechanism, FiniteMechanism):
             raise InvalidInput(f"{folder} names a mechanism for comparison only: it cannot be a release")
         message = cls(folder, mechanism, header)
+        if record.get("epsilon_total") != decimal_text(message.epsilon_exact, places=400):
+            raise InvalidInput(
+                f"{described}: the parts of epsilon do not add up to epsilon_total; the message was edited"
+            )
         for file in message.files():
             _check_file(file, message)
         return message
@@ -171,10 +175,6 @@ def describe(mechanism: FiniteMechanism, header: Header) -> str:
 
 
 def stamp(file: Path) -> str:
-    """A fingerprint of a batch: its size and its Parquet footer, which names every page. Tells copies from other files."""
+    """SHA-256 of a whole batch: a copy in which any byte differs is another file, and nothing may be added to it."""
     with file.open("rb") as opened:
-        size = opened.seek(0, os.SEEK_END)
-        opened.seek(max(0, size - 8))
-        footer = int.from_bytes(opened.read(4), "little") + 8
-        opened.seek(max(0, size - footer))
-        return hashlib.sha256(size.to_bytes(8, "little") + opened.read()).hexdigest()
+        return hashlib.file_digest(opened, "sha256").hexdigest()

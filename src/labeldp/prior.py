@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import Epsilon, exact, float_up
+from labeldp.budget import Epsilon, decimal_text, exact, float_up
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput
 
@@ -44,6 +44,8 @@ class Prior:
     epsilon_exact: Fraction = Fraction(0)
 
     def __init__(self, values: Any, masses: Any, epsilon_exact: Fraction = Fraction(0)) -> None:
+        if epsilon_exact < 0:
+            raise InvalidInput(f"a prior cannot have cost less than nothing, got {epsilon_exact}")
         points = label_array(values, "prior values").copy()
         weights = label_array(masses, "prior masses").copy()
         if points.size == 0:
@@ -86,7 +88,7 @@ class Prior:
 
     @classmethod
     def from_csv(cls, path: str | Path) -> Prior:
-        """A CSV file with the columns `value` and `mass`."""
+        """A CSV file with the columns `value` and `mass`, and `epsilon` if it cost something to estimate."""
         if not Path(path).is_file():
             raise InvalidInput(f"there is no file {path}; a prior is a CSV with the columns value and mass")
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
@@ -95,22 +97,25 @@ class Prior:
                 raise InvalidInput(
                     f"{path}: a prior needs the columns value and mass, found {rows.fieldnames or 'nothing'}"
                 )
-            values, masses = [], []
+            values, masses, cost = [], [], Fraction(0)
             for number, row in enumerate(rows, start=2):
                 try:
                     values.append(float(row["value"]))
                     masses.append(float(row["mass"]))
+                    cost = max(cost, Fraction((row.get("epsilon") or "0")[:400]))
                 except (TypeError, ValueError) as error:
                     raise InvalidInput(f"{path}, line {number}: value and mass must be numbers, got {row}") from error
         try:
-            return cls(values, masses)
+            return cls(values, masses, cost)
         except InvalidInput as error:
             raise InvalidInput(f"{path}: {error}") from error
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the columns `value` and `mass`, losslessly."""
-        lines = [f"{value!r},{mass!r}" for value, mass in zip(self.values.tolist(), self.masses.tolist(), strict=True)]
-        Path(path).write_text("\n".join(["value,mass", *lines, ""]), encoding="utf-8")
+        """Write the columns `value` and `mass`, losslessly, and `epsilon` for a private prior: its cost stays with it."""
+        cost = f",{decimal_text(self.epsilon_exact, places=300)}" if self.epsilon_exact else ""
+        pairs = zip(self.values.tolist(), self.masses.tolist(), strict=True)
+        lines = [f"{value!r},{mass!r}{cost}" for value, mass in pairs]
+        Path(path).write_text("\n".join(["value,mass" + (",epsilon" if cost else ""), *lines, ""]), encoding="utf-8")
 
     @property
     def mean(self) -> float:

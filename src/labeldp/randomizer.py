@@ -44,6 +44,11 @@ class LabelRandomizer:
     def __post_init__(self) -> None:
         exact(self.epsilon)
         check_kind(self.mechanism)
+        if self.prior is not None and self.prior.epsilon_exact > 0:
+            raise InvalidInput(
+                f"this prior was estimated from labels and cost ε = {self.prior.epsilon:.4g}: it is not public. Leave it out and "
+                "one is drawn within the budget, or design the mechanism from it yourself (RROnBins.optimal) and add the costs"
+            )
         object.__setattr__(self, "domain", Domain.of(self.domain))
 
     def fit(self, labels: Any) -> FiniteMechanism:

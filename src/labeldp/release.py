@@ -109,7 +109,7 @@ def privatize(
         release = begun if begun is not None else journal.reserve(scanned, request)
         try:
             if release.mechanism is None:
-                release = journal.fix(release, _design(source, randomizer, scanned, phase))
+                release = journal.fix(release, _design(source, randomizer, scanned, journal.key, phase))
             mechanism = journal.remember(release, scanned, request)
             header = Header(release.id, source.id_name, scanned.id_kind, keep_order, keyed=keys is not None)
             message, work = place / "message", place / "work"
@@ -154,7 +154,9 @@ def _histogram_grid(randomizer: LabelRandomizer, rows: int | None) -> Domain | N
     return None if split is None else grid
 
 
-def _design(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan, phase: Phase) -> FiniteMechanism:
+def _design(
+    source: LabelSource, randomizer: LabelRandomizer, scanned: Scan, key: bytes, phase: Phase
+) -> FiniteMechanism:
     """The mechanism for these labels, its private prior drawn if it needs one: ε₁ is spent here."""
     with _plan_known():
         grid, split = randomizer.plan(scanned.records)
@@ -162,7 +164,8 @@ def _design(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan, pha
             return randomizer.design(np.empty(0, np.int64), scanned.records)
         counts = scanned.counts if scanned.grid == grid else None
         if counts is None:
-            counts = arrow.count(source, grid, progress=phase("counting", scanned.records))
+            same = ObservedSource.of(source, SameInput(source.path, scanned.records, key, scanned.input_hmac))
+            counts = arrow.count(same, grid, progress=phase("counting", scanned.records))
         return randomizer.design(counts, scanned.records)
 
 

@@ -248,3 +248,13 @@ def test_a_full_disk_leaves_the_message_as_it_was(run, message, monkeypatch):
     assert (code, "No space left on device" in errors, "as it was" in errors) == (1, True, True)
     assert {name: data for name, data in content(message).items() if data} == before
     assert apply(run)[0] == 0
+
+
+def test_a_message_with_a_single_byte_changed_is_refused(run, message):
+    """A lost id would be drawn a second time, and the two draws could prove that its label changed."""
+    labels = message / "labels.parquet"
+    content = bytearray(labels.read_bytes())
+    content[len(content) // 3] ^= 1  # inside a page: the file's length and its footer stay as they were
+    labels.write_bytes(content)
+    code, _, errors = apply(run)
+    assert code == 2, errors

@@ -398,3 +398,12 @@ def test_the_script_itself_exits_with_the_code_of_the_error(folder):
     assert "ε = 3 left" in ended.stderr
     ended = subprocess.run([*program, "--label"], check=False, capture_output=True, text=True)
     assert ended.returncode == 2
+
+
+def test_for_training_chooses_the_mechanism_and_tolerates_no_other(run, folder):
+    arguments = ("privatize", "sales.parquet", "--label", "amount", "--epsilon", "2", *BOUNDS, "--for", "training")
+    code, _, errors = run(*arguments, "--mechanism", "rr-on-bins", "--out", "message")
+    assert code == 2
+    assert "--for training chooses" in errors
+    assert run(*arguments, "--out", "message")[0] == 0
+    assert Message.open("message").mechanism.kind == "bias-variance"

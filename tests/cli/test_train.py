@@ -173,6 +173,7 @@ def _other_codes(folder):
         (_edit_json("epsilon", "0.1"), "not 0.1-DP"),
         (_edit_json("outputs", [1.0, 2.0]), "damaged|do not fit|digest"),
         (_edit_json("digest", "00"), "digest"),
+        (_edit_json("epsilon_total", "0.1"), "add up"),
         (_edit_json("message_version", 99), "version"),
         (_edit_json("format_version", 99), "version"),
         (_truncate, "damaged"),

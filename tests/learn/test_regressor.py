@@ -200,3 +200,21 @@ def test_positive_targets_train_a_poisson_model():
         target_values="positive",
     ).fit(X, counts)
     assert np.corrcoef(model.predict(X), np.exp(0.5 + 0.8 * X[:, 0]))[0, 1] > 0.7
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"target_values": "nonsense"},
+        {"loss": "nonsense"},
+        {"mechanism": "unbiased", "loss": "poisson"},
+        {"mechanism": "bias-variance", "target_values": "debiased"},
+    ],
+)
+def test_settings_that_cannot_work_are_refused_before_the_charge(tmp_path, settings):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 3)
+    model = LabelDPRegressor(Ridge(), epsilon=1, domain=(0, 400), ledger=ledger, dataset="sales", **settings)
+    with pytest.raises(InvalidInput):
+        model.fit(X, Y)
+    assert ledger.remaining("sales") == 3

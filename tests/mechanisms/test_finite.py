@@ -120,6 +120,12 @@ def test_an_edited_description_is_refused(kind):
         {"encoder": {"type": "x"}},
         {"outputs": None},
         {"outputs": ["a"]},
+        {"outputs": [[value] for value in record["outputs"]]},
+        {"epsilon": "1e30000000"},
+        {"epsilon": 1},
+        {"loss": ["squared"]},
+        {"details": []},
+        {"prior": {"epsilon": "-0.5", "values": [0.0, 1.0], "masses": [0.5, 0.5]}},
     ):
         with pytest.raises(InvalidInput):
             Mechanism.from_json(json.dumps(record | change))

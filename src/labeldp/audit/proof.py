@@ -44,7 +44,7 @@ class Proof:
         verdict = "proven" if self.holds else "NOT private"
         return (
             f"{verdict}: claimed epsilon = {decimal_text(self.epsilon_claimed)}, "
-            f"worst ratio = {self.ratio} = e^{self.epsilon_proven!r} "
+            f"worst ratio = {self.ratio} = e^{self.epsilon_proven:.12g} "
             f"(output {self.output}, symbol {self.high_symbol} against {self.low_symbol})"
         )
 

@@ -83,7 +83,7 @@ def _show(mechanism: Any, proof: Any, measured: Any) -> None:
     out.print(f"mechanism  {mechanism.kind}, {mechanism.outputs.size:,} outputs, digest {mechanism.digest[:16]}…")
     out.print(f"claimed    ε = {float(proof.epsilon_claimed):.12g}")
     out.print(f"worst      {proof.ratio}", soft_wrap=True)
-    out.print(f"           = e^{proof.epsilon_proven!r}: output {proof.output}, symbol {high} against symbol {low}")
+    out.print(f"           = e^{proof.epsilon_proven:.12g}: output {proof.output}, symbol {high} against symbol {low}")
     verdict = "[green]proven[/green]: the exact ratio is at most e^ε" if proof.holds else "[red]NOT private[/red]"
     out.print(f"verdict    {verdict}")
     prior = mechanism.prior

@@ -206,6 +206,10 @@ def privatize(
 def _mechanism(name: str | None, purpose: str) -> str:
     if purpose not in ("labels", "training"):
         raise InvalidInput(f"--for must be labels or training, got {purpose!r}")
+    if purpose == "training" and name not in (None, "auto"):
+        raise InvalidInput(
+            f"--for training chooses the mechanism itself: leave out --mechanism {name}, or leave out --for"
+        )
     return name or ("auto" if purpose == "training" else "rr-on-bins")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +22,7 @@ from labeldp.budget import exact, float_up
 from labeldp.decode import code_values
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.prior import BudgetWarning
 from labeldp.randomizer import LabelRandomizer, PrivateLabels
 
 if TYPE_CHECKING:
@@ -128,13 +130,20 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             return randomizer.randomize(labels)
         if self.dataset is None:
             raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
-        randomizer.plan(labels.size)  # what the budget cannot carry is refused before it is charged
+        self._rehearse(randomizer, labels.size)
         release = self.ledger.reserve(self.dataset, Fraction(exact(self.epsilon)))
         mechanism = randomizer.fit(labels)
         self.ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
         private = PrivateLabels(mechanism.codes(randomizer.checked(labels)), mechanism)
         self.ledger.commit(release.id)
         return private
+
+    def _rehearse(self, randomizer: LabelRandomizer, records: int) -> None:
+        """The whole way without a label: settings that cannot work are refused before anything is charged."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BudgetWarning)
+            grid, _ = randomizer.plan(records)
+            code_values(randomizer.design(np.zeros(len(grid.grid), np.int64), records), self.target_values)
 
     def _checked(self, X: Any, y: Any) -> Floats:
         if y is None:

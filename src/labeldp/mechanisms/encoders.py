@@ -31,7 +31,7 @@ class Thresholds:
     symbol_of: Symbols | None = None
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.thresholds).all() or (np.diff(self.thresholds) < 0).any():
+        if self.thresholds.ndim != 1 or not np.isfinite(self.thresholds).all() or (np.diff(self.thresholds) < 0).any():
             raise InvalidInput("thresholds must be finite and must not decrease")
         if self.symbol_of is not None and self.symbol_of.size != self.thresholds.size + 1:
             raise InvalidInput("an encoder needs one symbol for each interval between its thresholds")
@@ -68,7 +68,7 @@ class Grid:
 
     @property
     def symbols(self) -> int:
-        return len(self.domain.grid)
+        return self.domain.count
 
     def encode(self, labels: Floats) -> Symbols:
         return self.domain.cell(labels)
@@ -79,7 +79,7 @@ class Grid:
 
     def canonical(self) -> bytes:
         frame = np.asarray([self.domain.lower, self.domain.upper], "<f8").tobytes()
-        return b"grid" + frame + len(self.domain.grid).to_bytes(8, "little")
+        return b"grid" + frame + self.domain.count.to_bytes(8, "little")
 
     def to_json(self) -> dict[str, Any]:
         return {"type": "grid", "domain": [self.domain.lower, self.domain.upper, self.domain.cells]}

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from functools import cached_property
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -60,8 +61,10 @@ class FiniteMechanism(Mechanism):
     ) -> None:
         values = np.array(outputs, np.float64)
         values.flags.writeable = False
-        if not np.isfinite(values).all():
-            raise InvalidInput("outputs must be finite numbers")
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise InvalidInput("outputs must be a flat list of finite numbers")
+        if not isinstance(loss, (str, NoneType)) or not isinstance(details, (dict, NoneType)):
+            raise InvalidInput("the loss must be a name and the details a record")
         if encoder.symbols > table.inputs or values.size != table.outputs:
             raise InvalidInput(
                 f"the parts do not fit: {encoder.symbols} symbols for {table.inputs} rows, "

@@ -66,10 +66,17 @@ def _assemble(cls: type[FiniteMechanism], record: dict[str, Any]) -> FiniteMecha
         encoder=encoder_from_json(record["encoder"]),
         table=table_from_json(record["table"]),
         outputs=np.asarray(record["outputs"], np.float64),
-        epsilon=Fraction(record["epsilon"]),
+        epsilon=_fraction(record["epsilon"]),
         domain=None if record["domain"] is None else Domain(*record["domain"]),
-        prior=None if prior is None else Prior(prior["values"], prior["masses"], Fraction(prior["epsilon"])),
+        prior=None if prior is None else Prior(prior["values"], prior["masses"], _fraction(prior["epsilon"])),
         loss=record["loss"],
         details=record["details"],
     )
     return mechanism
+
+
+def _fraction(text: object) -> Fraction:
+    """A decimal or p/q as `to_json` writes it; "1e999999999" would be an endless integer."""
+    if not isinstance(text, str) or len(text) > 1000 or not set(text) <= set("0123456789./"):
+        raise InvalidInput(f"epsilon must be written as a plain decimal or a fraction, got {text!r:.40}")
+    return Fraction(text)

@@ -108,3 +108,12 @@ def test_a_claim_about_published_figures_can_fail():
     first, *_ = claims.mechanism_claims(CRITEO, exact, calibrated=True)
     assert not first.holds
     assert "0.200% at ε = 3" in first.detail
+
+
+def test_a_difference_within_the_deviation_is_called_undecided():
+    def found(sd: float):
+        figures = {("rr-on-bins", 4.0): Measured(100.0, sd, 3), ("staircase", 4.0): Measured(101.0, 0.5, 3)}
+        return next(claims.trained_claims(CRITEO, figures, stand_in_near=False))
+
+    assert "undecided: staircase at ε = 4" in found(2.0).detail
+    assert "undecided" not in found(0.5).detail

@@ -67,11 +67,16 @@ def _lowest(figures: Figures, rivals: Sequence[str], what: str, most: float = IN
     if not margins:
         return Claim(text, holds=False, detail="nothing to compare with")
     (method, epsilon), least = min(margins.items(), key=lambda item: item[1])
-    return Claim(
-        text,
-        least > 1,
-        f"nearest: {METHODS[method].title}, {least:.3f} times as much at ε = {epsilon_text(epsilon)}",
-    )
+    detail = f"nearest: {METHODS[method].title}, {least:.3f} times as much at ε = {epsilon_text(epsilon)}"
+    ties = sorted(f"{METHODS[m].title} at ε = {epsilon_text(e)}" for m, e in margins if _tied(figures, m, e))
+    if ties:
+        detail += f"; less than a standard deviation away, so undecided: {', '.join(ties)}"
+    return Claim(text, least > 1, detail)
+
+
+def _tied(figures: Figures, method: str, epsilon: float) -> bool:
+    rival, own = figures[method, epsilon], figures[BINS, epsilon]
+    return abs(rival.mean - own.mean) < max(rival.sd or 0.0, own.sd or 0.0)
 
 
 def _clipping(exact: Figures) -> Iterator[Claim]:

@@ -95,6 +95,7 @@ def test_bad_input_is_refused_with_what_to_do(arguments, words, tmp_path):
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_tiny_trained_reproduction_and_its_resumption(tmp_path):
+    pytest.importorskip("torch")
     arguments = ("criteo", "--rows", 3000, "--epochs", 1, "--runs", 2, "--epsilon", "8,inf", "--workers", 1)
     first = reproduce(*arguments, "--mechanisms", "laplace", "--out", tmp_path, "--json")
     figures = json.loads(first.stdout)["figures"]

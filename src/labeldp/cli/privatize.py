@@ -140,7 +140,7 @@ def privatize(
     \b
     Examples:
       labeldp privatize sales.parquet --label amount --id order
-          --epsilon 1 --lower 0 --upper 400 --out message
+          --epsilon 1 --lower 0 --upper 400 --for training --out message
       labeldp privatize weeks.csv --label weeks --id person
           --epsilon 0.5 --integers 0:52 --out message --dry-run
       labeldp privatize sales.parquet --label amount --id order

@@ -7,6 +7,7 @@ order says nothing about labels or about the order of the input.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -50,7 +51,7 @@ def spill_rows(rows: int, id_bytes: int, held: int = 0) -> int:
     return wide * (rows + held) // rows
 
 
-class Spill:
+class Spill(ABC):
     """Add rows, then read them back by partition. Spills that are compared must have as many partitions."""
 
     def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
@@ -59,8 +60,8 @@ class Spill:
         self._columns: list[PartitionedColumn] = []
         self._codes = self._column(code_type)
 
-    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None: ...
 
     def partitions(self, held: Spill | None = None) -> Iterator[Partition]:
         """Every partition, its rows sorted by key and those left out whose id is in `held`. Refuses duplicate ids.
@@ -93,13 +94,13 @@ class Spill:
         self._columns.append(PartitionedColumn(self._folder, kind))
         return self._columns[-1]
 
+    @abstractmethod
     def _digests(self, number: int) -> tuple[Keys, NDArray[np.uint32]]:
         """The keys of a partition's rows, 64 leading and 32 further bits, as they were written."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:
         """The ids of some rows: `chosen` are places in the sorted partition, `rows` the places they were written to."""
-        raise NotImplementedError
 
     def _sorted(self, number: int) -> tuple[Order, Keys, NDArray[np.uint32]]:
         low, high = self._digests(number)

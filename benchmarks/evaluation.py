@@ -17,13 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 from labeldp import Domain, Prior
-from labeldp.choice import choose, split_for_training
+from labeldp.choice import choose_privately, split_for_training
 from labeldp.data import criteo_like
-from labeldp.denoise import project_counts
 from labeldp.evaluation import cross_validated_error
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.prior import BudgetWarning, histogram, noisy_counts
 from labeldp.randomizer import PrivateLabels
+from labeldp.unimodal import unimodal_masses
 
 TEST_ROWS = 100_000
 
@@ -72,13 +72,13 @@ def trial(data: tuple, kind: str, epsilon: float, records: int, random: np.rando
     chosen = random.choice(labels.size, records, replace=False)
     mine = labels[chosen]
     grid = Domain(0, 400).resolve(records, epsilon)
-    split = split_for_training(epsilon, len(grid.grid), records)
-    noisy = noisy_counts(histogram(mine, grid), split.scale)
-    prior = Prior(grid.grid, project_counts(noisy, records), split.prior)
+    counts = histogram(mine, grid)
     if kind == "auto":
-        mechanism = choose(prior, split.labels, records, domain=grid).mechanism
+        mechanism = choose_privately(counts, grid, epsilon, records).mechanism
     else:
-        mechanism = Unbiased.optimal(prior, split.labels, domain=grid)
+        split = split_for_training(epsilon, len(grid.grid), records)
+        masses = unimodal_masses(noisy_counts(counts, split.scale), records, split.scale)
+        mechanism = Unbiased.optimal(Prior(grid.grid, masses, split.prior), split.labels, domain=grid)
     private = PrivateLabels(mechanism.codes(mine), mechanism)
     model = make_pipeline(StandardScaler(), SplineTransformer(5), Ridge(1.0))
     estimate = cross_validated_error(model, features[chosen], private)

@@ -1,11 +1,12 @@
 """What a model trained on private labels is worth: test error of each mechanism, paired by seed, and `auto` among them.
 
 Run: python benchmarks/training.py [--data criteo] [--records 10000,50000,400000] [--epsilon 0.5,1,2,4,8] [--seeds 20]
-                                   [--learner boosting|stock|network] [--without laplace] [--out results.json] [--plots docs/plots]
+                                   [--learner boosting|stock|network] [--without laplace] [--jobs 2] [--out results.json]
+                                   [--plots docs/plots]
 
 Each seed draws its own rows, private histogram (ε₁ = √(k/n), at most ε/2) and private labels; all mechanisms of a seed
 share rows and histogram, except `auto`, which splits ε by its own rule and draws its own. RR-on-Bins (and its debiased
-values) clip the histogram as the paper does, the others project it (`denoise.project_counts`).
+values) clip the histogram as the paper does, the others take it through `unimodal_masses`, as `auto` does.
 
 Learners: gradient boosting sized by `boosting_settings` (the same rule for every mechanism), scikit-learn's stock settings
 with native categories, or the paper's network with epochs by `network_settings`. Criteo-like data is generated, not
@@ -16,10 +17,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -29,11 +34,11 @@ from labeldp import Domain, Prior, RROnBins
 from labeldp.choice import CAPACITY, boosting_settings, choose_privately, effective_records, network_settings
 from labeldp.data import criteo_like, fertility, rand_hie
 from labeldp.decode import code_values
-from labeldp.denoise import project_counts
 from labeldp.mechanisms.bias_variance import BiasVariance
 from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.prior import BudgetWarning, histogram, noisy_counts, split_budget
+from labeldp.unimodal import unimodal_masses
 
 TEST_ROWS = 30_000
 REAL = {"fertility": fertility, "rand-hie": rand_hie}
@@ -42,7 +47,7 @@ PRIVATE = ("rr-on-bins", "debiased", "laplace", "unbiased", "bias-variance", "au
 
 def main() -> None:
     arguments = parse()
-    warnings.simplefilter("ignore", BudgetWarning)
+    os.environ["OMP_NUM_THREADS"] = "1"  # of the workers: seeds run side by side, not threads
     results: list[dict] = []
     for data in arguments.data.split(","):
         sizes = [int(n) for n in arguments.records.split(",")] if data == "criteo" else [0]
@@ -62,6 +67,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--without", default="", help="mechanisms to leave out, to save time")
     parser.add_argument("--learner", choices=("boosting", "stock", "network"), default="boosting")
+    parser.add_argument("--jobs", type=int, default=1, help="seeds to run at the same time")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--plots", type=Path)
     return parser.parse_args()
@@ -73,14 +79,10 @@ def run(data: str, records: int, arguments: argparse.Namespace, results: list[di
     epsilons = [float(e) for e in arguments.epsilon.split(",")]
     errors: dict[float, dict[str, list[float]]] = {e: {} for e in epsilons}
     started = time.perf_counter()
-    for seed in range(arguments.seeds):
-        split = rows_of(data, records, seed)
-        clean = error(split, split["labels"], float(split["labels"].size), arguments.learner)
+    for seed, (size, found) in enumerate(seeds(data, records, epsilons, arguments)):
         for epsilon in epsilons:
-            found = {"not private": clean} | trial(split, epsilon, arguments.learner, arguments.without.split(","))
-            for name, value in found.items():
+            for name, value in found[epsilon].items():
                 errors[epsilon].setdefault(name, []).append(value)
-        size = split["labels"].size
         results[before:] = [summary(data, size, e, arguments.learner, errors[e]) for e in epsilons]
         if arguments.out:
             arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
@@ -97,6 +99,30 @@ def run(data: str, records: int, arguments: argparse.Namespace, results: list[di
     for row in results[before:]:
         means = "".join(f"{np.mean(row['errors'].get(name, np.nan)):>15,.2f}" for name in ("not private", *PRIVATE))
         print(f"{row['epsilon']:>5g}{means}{row['to_best']:>10.3f} ± {2 * row['to_best_se']:.3f}{row['to_rr']:>9.3f}")
+
+
+def seeds(
+    data: str, records: int, epsilons: list[float], arguments: argparse.Namespace
+) -> Iterator[tuple[int, dict[float, dict[str, float]]]]:
+    """Number of rows and test errors of each seed, in order, `--jobs` of them at a time."""
+    with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool:
+        waiting = [
+            pool.submit(one_seed, data, records, seed, epsilons, arguments.learner, arguments.without.split(","))
+            for seed in range(arguments.seeds)
+        ]
+        for task in waiting:
+            yield task.result()
+
+
+def one_seed(
+    data: str, records: int, seed: int, epsilons: list[float], learner: str, without: list[str]
+) -> tuple[int, dict[float, dict[str, float]]]:
+    """All mechanisms at all ε on the rows of one seed."""
+    warnings.simplefilter("ignore", BudgetWarning)
+    split = rows_of(data, records, seed)
+    clean = error(split, split["labels"], float(split["labels"].size), learner)
+    found = {epsilon: {"not private": clean} | trial(split, epsilon, learner, without) for epsilon in epsilons}
+    return split["labels"].size, found
 
 
 def summary(data: str, size: int, epsilon: float, learner: str, errors: dict[str, list[float]]) -> dict:
@@ -147,7 +173,7 @@ def trial(split: dict, epsilon: float, learner: str, without: list[str]) -> dict
     budget = split_budget(epsilon, len(grid.grid), records)
     noisy = noisy_counts(histogram(labels, grid), budget.scale)
     spent = 2 / Fraction(budget.scale)
-    prior = Prior(grid.grid, project_counts(noisy, records), spent)
+    prior = Prior(grid.grid, unimodal_masses(noisy, records, budget.scale), spent)
     # The paper's recipe, prior and all: negative counts clipped.
     clipped = np.maximum(noisy, 0)
     bins = RROnBins.optimal(Prior(grid.grid, clipped if clipped.any() else clipped + 1, spent), budget.labels)

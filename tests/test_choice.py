@@ -95,3 +95,22 @@ def test_no_records_are_refused():
         choose(PRIOR, 1, 0)
     with pytest.raises(InvalidInput, match="at least one"):
         split_for_training(1, 10, 0)
+
+
+def test_cells_beyond_what_a_design_tells_apart_are_counted_together_before_the_noise(monkeypatch):
+    seen = []
+    monkeypatch.setattr("labeldp.choice.noisy_counts", lambda counts, scale: seen.append(counts) or counts)
+    counts = np.arange(30_001)
+    choice = choose_privately(counts, Domain.integers(0, 30_000), 1, int(counts.sum()))
+    (coarse,) = seen
+    assert coarse.size == 1001
+    assert coarse.sum() == counts.sum()
+    assert coarse.dtype == np.int64
+    assert choice.mechanism.proof().holds
+
+
+def test_other_losses_keep_their_cells(monkeypatch):
+    seen = []
+    monkeypatch.setattr("labeldp.choice.noisy_counts", lambda counts, scale: seen.append(counts.size) or counts)
+    choose_privately(np.full(3001, 10), Domain.integers(0, 3000), 1, 30_010, "absolute")
+    assert seen == [3001]

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact, float_up
 from labeldp.decode import code_values
-from labeldp.denoise import project_counts
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.losses import get_loss
@@ -40,6 +39,7 @@ from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.prior import MAX_PRIOR_CELLS, BudgetSplit, BudgetWarning, Prior, noisy_counts
 from labeldp.tradeoff.excess import Excess, expected_excess
 from labeldp.tradeoff.visibility import visible_part
+from labeldp.unimodal import unimodal_masses
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.base import LossLike
@@ -48,6 +48,8 @@ CAPACITY = 30.0
 """Degrees of freedom that a model spends: the share of the values' variance in its error is CAPACITY / n."""
 VISIBLE = 0.7
 """The share of the label that features are taken to explain."""
+COARSE = 1001
+"""Cells of a design whose domain has more labels than it can tell apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +115,13 @@ def choose_privately(
     """`choose` from exact counts on the cells of `domain`: the private prior and the mechanism together cost ε.
 
     Privacy: ε₁ for the histogram (integer Laplace noise of scale 2/ε₁) and ε₂ for each label, ε₁ + ε₂ = ε exactly, by
-    `split_for_training`. The noisy counts are projected on the simplex instead of clipped, which is post-processing.
+    `split_for_training`. Cells that the design cannot tell apart are counted together; then noise is added once, and what
+    `unimodal_masses` makes of the noisy counts is post-processing.
     """
-    split = split_for_training(epsilon, len(domain.grid), records)
+    split = split_for_training(epsilon, domain.count, records)
+    if get_loss(loss).name == "squared" and domain.count > MOST_LABELS:
+        fine, domain = domain, Domain(domain.lower, domain.upper, COARSE)
+        counts = np.bincount(domain.cell(fine.grid), counts, COARSE).astype(np.int64)
     noisy = noisy_counts(counts, split.scale)
     # Noise as large as the number of records says nothing: what it cannot tell is taken to be flat.
     unknown = min(1.0, split.scale / records)
@@ -126,7 +132,7 @@ def choose_privately(
             BudgetWarning,
             stacklevel=2,
         )
-    masses = (1 - unknown) * project_counts(noisy, records) + unknown / domain.count
+    masses = (1 - unknown) * unimodal_masses(noisy, records, split.scale) + unknown / domain.count
     prior = Prior(domain.grid, masses, split.prior)
     return choose(prior, split.labels, records, loss, domain=domain)
 
@@ -216,8 +222,8 @@ def _coarse(prior: Prior, domain: Domain | tuple[float, float] | None) -> tuple[
     if max(prior.values.size, cells) <= MOST_LABELS:
         return prior, frame
     ends = (frame.lower, frame.upper) if frame is not None else (float(prior.values[0]), float(prior.values[-1]))
-    coarse = Domain(*ends, 1001)
-    masses = np.bincount(coarse.cell(prior.values), prior.masses, minlength=1001)
+    coarse = Domain(*ends, COARSE)
+    masses = np.bincount(coarse.cell(prior.values), prior.masses, minlength=COARSE)
     return Prior(coarse.grid, masses, prior.epsilon_exact), coarse
 
 

@@ -132,11 +132,24 @@ def test_frames_keep_their_feature_names(library):
         model.predict(library.DataFrame({"b": X[:, 1], "a": X[:, 0], "c": X[:, 2]}))
 
 
-def test_the_default_estimator_takes_categories_of_a_frame():
-    frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(np.where(X[:, 1] > 0, "high", "low"))})
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_the_default_estimator_takes_text_and_many_categories(library):
+    # 700 categories, more than scikit-learn's trees take natively; "shop" tells what the second feature told.
+    shop = [f"shop {i}" for i in np.argsort(np.argsort(X[:, 1])) // (len(Y) // 700)]
+    frame = library.DataFrame({"a": X[:, 0], "shop": shop, "b": X[:, 2]})
+    if library is pd:
+        frame["shop"] = frame["shop"].astype("category")
     model = LabelDPRegressor(epsilon=8, domain=(0, 400)).fit(frame, Y)
-    assert isinstance(model.estimator_, HistGradientBoostingRegressor)
     assert model.score(frame, Y) > 0.5
+
+
+def test_columns_that_trees_cannot_read_are_refused_before_the_charge(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 3)
+    frame = pl.DataFrame({"a": [[1, 2]] * 50})
+    with pytest.raises(InvalidInput, match="'a'"):
+        LabelDPRegressor(domain=(0, 400), ledger=ledger, dataset="sales").fit(frame, np.arange(50.0))
+    assert ledger.remaining("sales") == 3
 
 
 def test_sample_weights_reach_the_inner_estimator():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import Bunch, check_array, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -19,9 +20,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from labeldp.arrays import Floats
 from labeldp.budget import exact, float_up
+from labeldp.choice import effective_records
 from labeldp.decode import code_values
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.learn.boosting import BoostingRegressor
+from labeldp.learn.columns import Design
+from labeldp.learn.tables import Table
 from labeldp.prior import BudgetWarning
 from labeldp.randomizer import LabelRandomizer, PrivateLabels
 
@@ -44,7 +49,8 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     Parameters
     ----------
     estimator : regressor. Default: histogram gradient boosting, sized by what the private labels are worth
-        (`labeldp.choice.boosting_settings`). Size your own for noisy labels too: large leaves, few steps.
+        (`labeldp.choice.boosting_settings`); of a pandas, polars or Arrow table it takes text, categories and dates as
+        well. Size your own for noisy labels too: large leaves, few steps.
     epsilon : the privacy budget of one fit.
     domain : `Domain` or (lower, upper), the public bounds of the labels. Must be given; never read off `y`.
     loss : the loss that the mechanism's bins are optimal for.
@@ -105,11 +111,13 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         )
         labels = self._checked(X, y)
         inner = self._inner_params(sample_weight, fit_params)
+        if self.estimator is None and Table.is_frame(X):
+            Design.for_trees(X)  # columns that no tree can read are refused before anything is spent
         private = self._release(randomizer, labels)
         self.mechanism_ = private.mechanism
         self.epsilon_spent_ = float_up(exact(self.epsilon) if self.ledger is not None else private.epsilon_exact)
         values = code_values(private.mechanism, self.target_values)
-        self.estimator_ = clone(self._estimator()) if self.estimator is not None else _sized_trees(private, values)
+        self.estimator_ = clone(self._estimator()) if self.estimator is not None else _sized_trees(private, values, X)
         self.estimator_.fit(X, values[private.codes], **inner)
         return self
 
@@ -165,9 +173,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     def _estimator(self) -> Any:
         if self.estimator is not None:
             return self.estimator
-        from sklearn.ensemble import HistGradientBoostingRegressor
-
-        return HistGradientBoostingRegressor(categorical_features="from_dtype")
+        return HistGradientBoostingRegressor()
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Everything passed to `fit` goes to the inner estimator."""
@@ -192,12 +198,9 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             return True
 
 
-def _sized_trees(private: PrivateLabels, values: Floats) -> Any:
-    """Gradient boosting for labels as noisy as these."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    from labeldp.choice import boosting_settings, effective_records
-
+def _sized_trees(private: PrivateLabels, values: Floats, features: Any) -> Any:
+    """Gradient boosting for labels as noisy as these; of a table also the text, categories and dates."""
     rows, prior = len(private), private.mechanism.prior
     worth = float(rows) if prior is None else effective_records(private.mechanism, values, prior, rows)
-    return HistGradientBoostingRegressor(**boosting_settings(rows, worth))
+    trees = BoostingRegressor(worth=worth)
+    return trees if Table.is_frame(features) else trees.trees(rows)

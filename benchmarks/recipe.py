@@ -1,0 +1,145 @@
+"""What each part of `auto`'s recipe is worth: its two guesses, its prior, and post-processing that it does without.
+
+Run: python benchmarks/recipe.py [--part guesses,priors,values] [--seeds 20] [--jobs 2]
+
+Test MSE of gradient boosting sized by `boosting_settings`. Seeds, rows and test rows are those of benchmarks/training.py.
+
+- guesses: other values of τ·n and `visible` than 30 and 0.7 (Criteo-like, n = 10,000, ε = 0.5);
+- priors: the same noisy histogram clipped, projected on the simplex, or taken to have one mode (ε = 0.5);
+- values: posterior means, and means refined by the model's own predictions, instead of the values as sent (n = 10,000).
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.model_selection import cross_val_predict
+
+from labeldp import Prior, RROnBins
+from labeldp.choice import CAPACITY, VISIBLE, boosting_settings, choose_privately, effective_records, split_for_training
+from labeldp.decode import code_values
+from labeldp.denoise import posterior_means, project_counts, refined_means
+from labeldp.mechanisms.bias_variance import BiasVariance
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.prior import histogram, noisy_counts, split_budget
+from labeldp.unimodal import unimodal_masses
+from training import error, rows_of
+
+PRIORS = {
+    "clipped": lambda noisy, records, scale: np.maximum(noisy, 0) + float(not (noisy > 0).any()),  # noqa: ARG005
+    "projected": lambda noisy, records, scale: project_counts(noisy, records),  # noqa: ARG005
+    "one mode": unimodal_masses,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", default="guesses,priors,values")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=1)
+    arguments = parser.parse_args()
+    with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool:
+
+        def run(title: str, trial: Callable[[int], dict[str, float]]) -> None:
+            found = list(pool.map(trial, range(arguments.seeds)))
+            print(f"\n{title}, {arguments.seeds} seeds. Test MSE ± standard error:")
+            for name in found[0]:
+                errors = np.array([seed[name] for seed in found])
+                print(f"  {name:<40}{errors.mean():>12,.2f} ± {errors.std(ddof=1) / np.sqrt(errors.size):,.2f}")
+
+        if "guesses" in arguments.part:
+            run("guesses: criteo-like, n = 10,000, ε = 0.5", guesses)
+        if "priors" in arguments.part:
+            for data, epsilon in (("criteo", 0.5), ("rand-hie", 0.5), ("rand-hie", 2), ("fertility", 0.5)):
+                run(f"priors: {data}, ε = {epsilon:g}", partial(priors, data, epsilon))
+        if "values" in arguments.part:
+            for epsilon in (0.5, 2):
+                run(f"values: criteo-like, n = 10,000, ε = {epsilon:g}", partial(values, epsilon))
+
+
+def guesses(seed: int, epsilon: float = 0.5) -> dict[str, float]:
+    """`auto`'s design with other guesses about models and data, all from one private prior."""
+    split = rows_of("criteo", 10_000, seed)
+    labels, grid = split["labels"], split["domain"].resolve(10_000, epsilon)
+    budget = split_for_training(epsilon, grid.count, labels.size)
+    masses = unimodal_masses(noisy_counts(histogram(labels, grid), budget.scale), labels.size, budget.scale)
+    prior = Prior(grid.grid, masses, budget.prior)
+    found = {}
+    for visible in (0.5, VISIBLE, 0.85, 1.0):
+        for capacity in (10, CAPACITY, 60):
+            mechanism = BiasVariance.optimal(prior, budget.labels, capacity / labels.size, visible=visible, domain=grid)
+            found[f"visible = {visible}, τ·n = {capacity:g}"] = trained(split, mechanism, mechanism.outputs, prior)
+    return found
+
+
+def priors(data: str, epsilon: float, seed: int) -> dict[str, float]:
+    """Three mechanisms, each designed from the same noisy counts in three ways."""
+    warnings.simplefilter("ignore")
+    split = rows_of(data, 10_000, seed)
+    labels = split["labels"]
+    grid = split["domain"].resolve(labels.size, epsilon)
+    found = {}
+    budget = split_for_training(epsilon, grid.count, labels.size)
+    noisy = noisy_counts(histogram(labels, grid), budget.scale)
+    for name, masses in PRIORS.items():
+        prior = Prior(grid.grid, masses(noisy, labels.size, budget.scale), budget.prior)
+        bins = RROnBins.optimal(prior, budget.labels)
+        found[f"{name}: RR-on-Bins, debiased"] = trained(split, bins, code_values(bins, "debiased"), prior)
+        unbiased = Unbiased.optimal(prior, budget.labels, domain=grid)
+        found[f"{name}: unbiased"] = trained(split, unbiased, unbiased.outputs, prior)
+        weight = CAPACITY / labels.size
+        auto = BiasVariance.optimal(prior, budget.labels, weight, visible=VISIBLE, domain=grid)
+        found[f"{name}: auto's design"] = trained(split, auto, auto.outputs, prior)
+    return found
+
+
+def values(epsilon: float, seed: int) -> dict[str, float]:
+    """The same codes under four kinds of values."""
+    warnings.simplefilter("ignore")
+    split = rows_of("criteo", 10_000, seed)
+    labels, grid = split["labels"], split["domain"].resolve(10_000, epsilon)
+    budget = split_budget(epsilon, grid.count, labels.size)
+    counts = histogram(labels, grid)
+    clipped = PRIORS["clipped"](noisy_counts(counts, budget.scale), labels.size, budget.scale)
+    bins = RROnBins.optimal(Prior(grid.grid, clipped, budget.prior), budget.labels)
+    auto = choose_privately(counts, grid, epsilon, labels.size).mechanism
+    found, codes = {}, {bins: bins.codes(labels), auto: auto.codes(labels)}
+    for name, mechanism, sent in (
+        ("RR-on-Bins", bins, bins.outputs),
+        ("RR-on-Bins, debiased", bins, code_values(bins, "debiased")),
+        ("auto", auto, auto.outputs),
+    ):
+        settings = boosting_settings(labels.size, effective_records(mechanism, sent, mechanism.prior, labels.size))
+        model = HistGradientBoostingRegressor(random_state=0, **settings)
+        drawn = codes[mechanism]
+
+        def test_error(targets: np.ndarray, model: HistGradientBoostingRegressor = model) -> float:
+            predictions = model.fit(split["matrix"], targets).predict(split["test_matrix"])
+            return float(np.mean((predictions - split["test_labels"]) ** 2))
+
+        targets = sent[drawn]
+        found[f"{name}: as sent"] = test_error(targets)
+        found[f"{name}: posterior means"] = test_error(posterior_means(mechanism)[drawn])
+        for times in ("once", "twice"):
+            targets = refined_means(mechanism, drawn, cross_val_predict(model, split["matrix"], targets, cv=5))
+            found[f"{name}: refined {times}"] = test_error(targets)
+    return found
+
+
+def trained(split: dict, mechanism: FiniteMechanism, targets: np.ndarray, prior: Prior) -> float:
+    """The test error of a model trained on `targets` for this mechanism's codes."""
+    labels = split["labels"]
+    effective = effective_records(mechanism, targets, prior, labels.size)
+    return error(split, targets[mechanism.codes(labels)], effective, "boosting")
+
+
+if __name__ == "__main__":
+    main()

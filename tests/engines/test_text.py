@@ -133,6 +133,7 @@ def test_damaged_gzip_is_refused(ids_of, place):
         (b"id,y\n1,2\n2,inf\n", r"row 1 \(inf\)"),
         (b"id,y,y\n1,2,3\n", "2 columns named 'y'"),
         (b"id,why\n1,2\n", "Did you mean 'why'"),
+        (b"id,yd,other\n1,2,3\n", r"Did you mean 'yd'\?$"),  # the id column is taken, however alike
     ],
 )
 def test_what_is_wrong_is_said(ids_of, content, said):

@@ -62,7 +62,8 @@ def require_columns(wanted: list[str], names: list[str], file: Path) -> None:
         if names.count(name) > 1:
             raise InvalidInput(f"{file} has {names.count(name)} columns named {name!r}: rename all but one")
         if name not in names:
-            close = get_close_matches(name, names, n=3, cutoff=0.4)
+            others = [other for other in names if other not in wanted]  # the id is not the label
+            close = get_close_matches(name, others, n=3, cutoff=0.4)
             hint = (
                 f"Did you mean {' or '.join(map(repr, close))}?"
                 if close

@@ -14,6 +14,8 @@ from labeldp.experiments.journal import Journal, Run
 from labeldp.experiments.methods import NOT_PRIVATE
 from labeldp.experiments.training import Bench
 
+pytest.importorskip("torch")
+
 CRITEO = get_task("criteo")
 TINY = Scale(rows=3000, epochs=1, runs=1, epsilons=(2.0, 8.0))
 

@@ -83,7 +83,7 @@ def first_line(error: BaseException) -> str:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    bytes_per_row = batch.nbytes // max(1, batch.num_rows)
+    bytes_per_row = batch.get_total_buffer_size() // max(1, batch.num_rows)
     step = max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, bytes_per_row)))
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)

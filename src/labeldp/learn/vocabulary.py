@@ -45,7 +45,7 @@ class Vocabulary:
         totals = np.bincount(group, weights=occurrences, minlength=len(merged.dictionary)).astype(np.int64)
         order = pc.sort_indices(
             pa.table({"count": totals, "text": merged.dictionary}),
-            sort_keys=[("count", "descending", "at_end"), ("text", "ascending", "at_end")],
+            sort_keys=[("count", "descending"), ("text", "ascending")],
         ).to_numpy()
         kept = order[totals[order] >= min_count]
         if max_size is not None:

@@ -1,4 +1,4 @@
-"""The cone program against linear programs over all patterns, and against its own dual bound."""
+"""The cone program against linear programs over all patterns."""
 
 from __future__ import annotations
 

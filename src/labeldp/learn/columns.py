@@ -9,7 +9,8 @@ Which columns are numbers and which are categories is read off their types and c
 
 Networks get numbers with mean 0 and deviation 1 on the training rows, cut off at ±10 so that one absurd value cannot
 throw a prediction; a missing number becomes the mean, and each column that had missing numbers in training adds an
-input that says so. A constant column is 0 whatever comes later. Trees get numbers as they are, NaN where missing.
+input that says so. A constant column is 0 whatever comes later. Trees get numbers as they are, NaN where missing; a column without any
+number in training is 0 for them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ ColumnKey = str | int
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """Mean and deviation of a numeric column; the scale is infinite where the column tells nothing."""
+    """Mean and deviation of a numeric column; the scale is infinite where the column tells nothing.
+
+    The mean of a column that had no number in training is NaN.
+    """
 
     name: str
     mean: float
@@ -47,11 +51,16 @@ class NumericColumn:
     def fit(cls, name: str, values: Floats) -> NumericColumn:
         present = values[~np.isnan(values)]
         if not present.size:
-            return cls(name, 0.0, math.inf, missing=values.size > 0)
+            return cls(name, math.nan, math.inf, missing=values.size > 0)
         unit = float(np.abs(present).max()) or 1.0  # keeps squares of very large or small numbers finite
         mean, scale = float((present / unit).mean()), float((present / unit).std())
         constant = scale <= 1e-12 * max(abs(mean), 1e-3)
         return cls(name, mean * unit, math.inf if constant else scale * unit, missing=present.size < values.size)
+
+    @property
+    def empty(self) -> bool:
+        """Whether training had no number in this column."""
+        return math.isnan(self.mean)
 
     def standardize(self, values: Floats) -> Floats:
         """Mean 0 and deviation 1 on the training rows, within ±10; the mean where missing."""
@@ -139,11 +148,11 @@ class Design:
         return codes, inputs
 
     def ordinal(self, features: Any) -> Floats:
-        """Numbers as they are (NaN where missing), then codes, for trees."""
+        """Numbers as they are (NaN where missing, 0 where training had none), then codes, for trees."""
         table = self._checked(features)
         matrix = np.empty((table.rows, len(self.numeric) + len(self.categorical)), np.float64)
         for j, column in enumerate(self.numeric):
-            matrix[:, j] = numbers(table.column(column.name), column.name)
+            matrix[:, j] = 0.0 if column.empty else numbers(table.column(column.name), column.name)
         for j, vocabulary in enumerate(self.categorical, start=len(self.numeric)):
             matrix[:, j] = vocabulary.encode(table.column(vocabulary.name))
         return matrix

@@ -12,6 +12,7 @@ Test MSE of gradient boosting sized by `boosting_settings`. Seeds, rows and test
 from __future__ import annotations
 
 import argparse
+import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -43,9 +44,10 @@ PRIORS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", default="guesses,priors,values")
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=20, help="two or more")
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"  # of the workers: seeds run side by side, not threads
     with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool:
 
         def run(title: str, trial: Callable[[int], dict[str, float]]) -> None:

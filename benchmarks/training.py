@@ -65,12 +65,15 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--records", default="10000,50000,400000")
     parser.add_argument("--epsilon", default="0.5,1,2,4,8")
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--without", default="", help="mechanisms to leave out, to save time")
+    parser.add_argument("--without", default="", help="mechanisms to leave out, to save time (not auto or rr-on-bins)")
     parser.add_argument("--learner", choices=("boosting", "stock", "network"), default="boosting")
     parser.add_argument("--jobs", type=int, default=1, help="seeds to run at the same time")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--plots", type=Path)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if {"auto", "rr-on-bins"} & set(arguments.without.split(",")):
+        parser.error("auto and rr-on-bins are what the others are compared with: they cannot be left out")
+    return arguments
 
 
 def run(data: str, records: int, arguments: argparse.Namespace, results: list[dict]) -> None:
@@ -194,7 +197,7 @@ def trial(split: dict, epsilon: float, learner: str, without: list[str]) -> dict
         if name in without:
             continue
         drawn = codes if mechanism is bins else mechanism.codes(labels)
-        effective = effective_records(mechanism, values, prior, records)
+        effective = effective_records(mechanism, values, mechanism.prior or prior, records)
         found[name] = error(split, values[drawn], effective, learner)
     return found
 

@@ -30,6 +30,13 @@ def test_projection_leaves_true_counts_alone():
     assert project_counts(np.array([3, 0, 7]), 10) == pytest.approx([0.3, 0, 0.7])
 
 
+@pytest.mark.parametrize("counts", [[-(2**50)] * 3, [2**62, -(2**62), 5], [0, 0]])
+def test_projection_of_absurd_counts_is_still_a_distribution(counts):
+    masses = project_counts(np.array(counts), 1)
+    assert masses.sum() == pytest.approx(1)
+    assert masses.min() >= 0
+
+
 def test_projection_is_nearer_to_the_truth_than_clipping():
     random = np.random.default_rng(2)
     truth = random.multinomial(10_000, np.r_[np.full(5, 0.2), np.zeros(95)])

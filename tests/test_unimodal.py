@@ -46,7 +46,7 @@ def test_a_fit_is_the_nearest_curve_with_that_mode(mode):
 
 def test_counts_of_that_shape_are_left_alone():
     counts = np.array([5, 1, 2, 8, 9, 4, 4, 0, 30])
-    assert unimodal_masses(counts, counts.sum(), 0.05) == pytest.approx(counts / counts.sum())
+    assert unimodal_masses(counts, counts.sum(), 0.01) == pytest.approx(counts / counts.sum(), abs=2e-4)
 
 
 def test_noise_in_empty_cells_is_no_tail():

@@ -36,10 +36,12 @@ def project_counts(noisy: NDArray[np.int64] | Floats, records: int) -> Floats:
     if records < 1:
         raise InvalidInput(f"the number of records must be at least 1, got {records}")
     counts = np.asarray(noisy, np.float64)
+    counts = counts - counts.max()  # changes nothing but the rounding
     falling = np.sort(counts)[::-1]
     excess = (np.cumsum(falling) - records) / np.arange(1, counts.size + 1)
     held = np.flatnonzero(falling > excess)[-1]
-    return np.asarray(np.maximum(counts - excess[held], 0.0) / records)
+    masses = np.maximum(counts - excess[held], 0.0)
+    return np.asarray(masses / masses.sum())
 
 
 def posterior_means(mechanism: FiniteMechanism, prior: Prior | None = None) -> Floats:

@@ -2,15 +2,17 @@
 
 Purchase values, durations and counts pile up somewhere and thin out. Noise does not: added to hundreds of empty cells it
 looks like a long tail, and a mechanism designed for labels that are not there is far too wide. So the noisy counts are
-fitted by curves that rise to one mode and fall after it. Not every histogram is such a curve, so three kinds of cells
-or doubt are left room:
+fitted by curves that rise to one mode and fall after it. Not every histogram is such a curve, so:
 
 - the two ends, where clipped labels heap up, are taken as they are;
 - cells that stand out more than noise does are taken as they are (zero visits, 40 hours, 52 weeks);
 - where the mode is doubtful, the fits for all modes are averaged by how well they fit. With very few records that is
-  nearly flat, with many it is one curve.
+  nearly flat, with many it is one curve;
+- the share scale/n, which noise as large as one cell's makes uncertain, is spread over all cells.
 
-All of this reads the noisy counts and public numbers alone and costs no privacy. docs/beyond-the-paper.md has figures.
+Labels with several broad modes are described less well than by a projection (`denoise.project_counts`), and all others
+much better. All of this reads the noisy counts and public numbers alone and costs no privacy. docs/beyond-the-paper.md
+has figures.
 """
 
 from __future__ import annotations
@@ -33,10 +35,15 @@ _DOUBT = 4.0
 def unimodal_masses(noisy: NDArray[np.int64] | Floats, records: int, scale: float) -> Floats:
     """Masses for a histogram of `records` labels with Laplace noise of `scale` on each cell."""
     counts = np.asarray(noisy, np.float64)
+    flat = min(1.0, scale / records)
+    masses = _shaped(counts, records, scale) if counts.size >= 5 else project_counts(counts, records)
+    return (1 - flat) * masses + flat / counts.size
+
+
+def _shaped(counts: Floats, records: int, scale: float) -> Floats:
+    """The masses of the fits with one mode, averaged."""
     alone = np.zeros(counts.size, bool)
     alone[[0, -1]] = True
-    if counts.size < 5:
-        return project_counts(counts, records)
     errors = _errors(counts[~alone])
     best = _fit(counts[~alone], min(errors, key=errors.__getitem__))
     standing_out = np.abs(counts[~alone] - best) > scale * np.log(counts.size / _FALSE_SPIKES)

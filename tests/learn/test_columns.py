@@ -195,6 +195,36 @@ def test_arrays_go_by_position():
         design.ordinal(array[:, :1])
 
 
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_arrays_as_wide_as_the_training_table_go_by_position(table):
+    frame = table({"x1": [1.0, 2.0, 3.0], "left out": [0, 0, 0], "x0": ["a", "b", "a"]})
+    design = Design.fit(frame, exclude=["left out"], min_count=1)
+    array = np.array([[1.0, 0, "a"], [2.0, 0, "b"], [3.0, 0, "a"]], object)
+    np.testing.assert_array_equal(design.ordinal(array), design.ordinal(frame))
+    with pytest.raises(InvalidInput, match="'b'"):
+        Design.fit(table({"x0": [1, 2], "b": [1, 2]})).ordinal(np.zeros((3, 3)))
+
+
+def test_the_made_up_names_of_an_array_are_no_other_columns():
+    design = Design.fit(np.arange(6.0).reshape(2, 3), exclude=[0])
+    with pytest.raises(InvalidInput, match="'x2'"):
+        design.ordinal(np.zeros((2, 2)))
+
+
+def test_intervals_are_categories():
+    values = pd.Series([*np.arange(20.0), None])
+    frame = pd.DataFrame({"band": pd.cut(values, [-1, 4, 19])})
+    design = Design.fit(frame)
+    assert [vocabulary.name for vocabulary in design.categorical] == ["band"]
+    assert design.ordinal(frame)[:, 0].tolist() == [2.0] * 5 + [1.0] * 15 + [0.0]
+
+
+def test_categories_that_are_not_plain_values_are_refused_by_name():
+    band = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array([{"from": 1}, {"from": 2}]))
+    with pytest.raises(InvalidInput, match="'band'"):
+        Design.fit(pa.table({"band": band}))
+
+
 def test_mixed_objects_become_text():
     array = np.array([[1, "a"], ["a", 2.5], [None, "a"]], dtype=object)
     design = Design.fit(array, min_count=1)

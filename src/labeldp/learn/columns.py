@@ -72,12 +72,13 @@ class NumericColumn:
 class Design:
     """Everything needed to turn a table of features into arrays: which columns, their vocabularies, means and scales.
 
-    Columns are found by name, in any order, and others are ignored; arrays without names go by position.
+    Columns are found by name, in any order, and others are ignored; arrays as wide as the training table go by position.
     """
 
     names: tuple[str, ...]
     numeric: tuple[NumericColumn, ...]
     categorical: tuple[Vocabulary, ...]
+    columns: tuple[str, ...] = ()  # of the whole training table, those left out included
 
     @classmethod
     def fit(
@@ -108,6 +109,7 @@ class Design:
                 Vocabulary.fit(name, table.column(name), min_count=min_count, max_size=max_categories)
                 for name in category_names
             ),
+            table.names,
         )
 
     @classmethod
@@ -159,6 +161,8 @@ class Design:
 
     def _checked(self, features: Any) -> Table:
         table = Table.of(features)
+        if table.unnamed and len(table.names) == len(self.columns):
+            table = table.renamed(self.columns)
         lost = [name for name in self.names if name not in table]
         if lost:
             shown = ", ".join(repr(name) + closest(name, table.names) for name in lost[:5])

@@ -30,16 +30,13 @@ class Table:
         """Any supported table or two-dimensional array."""
         if isinstance(features, Table):
             return features
-        if isinstance(features, pa.RecordBatch):
-            features = pa.Table.from_batches([features])
+        features = in_memory(features)
         import narwhals.stable.v2 as nw
 
         try:
             frame = nw.from_native(features, pass_through=True)
         except Exception as error:  # duplicate names are reported by each library in its own way
             raise InvalidInput(f"the features cannot be read as a table: {error}") from error
-        if isinstance(frame, nw.LazyFrame):
-            raise InvalidInput("the features are a lazy frame: call .collect() first")
         if isinstance(frame, nw.DataFrame):
             names = frame.columns
             if len(set(names)) < len(names):
@@ -66,6 +63,15 @@ class Table:
             )
         return cls(array, [f"x{j}" for j in range(array.shape[1])], array.shape[0])
 
+    @property
+    def unnamed(self) -> bool:
+        """Whether this was an array, whose columns have made-up names."""
+        return isinstance(self._native, np.ndarray)
+
+    def renamed(self, names: Sequence[str]) -> Table:
+        """The same columns under other names."""
+        return Table(self._native, names, self.rows)
+
     def __contains__(self, name: object) -> bool:
         return name in self._known
 
@@ -75,7 +81,8 @@ class Table:
             return _arrow(self._native[:, self.names.index(name)])
         series = self._native[:, self.names.index(name)]
         try:
-            return series.to_arrow()
+            column = series.to_arrow()
+            return _text_categories(column, series.to_native(), name)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             return _arrow(np.asarray(series.to_list(), object))
 
@@ -96,6 +103,21 @@ class Table:
                     f"{what} names the column {key!r}, which is not there{closest(str(key), self.names)}"
                 )
         return frozenset(resolved)
+
+
+def in_memory(features: Any) -> Any:
+    """The features as they are, a record batch as a table; lazy frames are refused."""
+    import narwhals.stable.v2 as nw
+
+    if isinstance(features, pa.RecordBatch):
+        return pa.Table.from_batches([features])
+    try:
+        frame = nw.from_native(features, pass_through=True)
+    except Exception:  # noqa: BLE001 - what is wrong with them, their reader says
+        return features
+    if isinstance(frame, nw.LazyFrame):
+        raise InvalidInput("the features are a lazy frame: call .collect() first")
+    return features
 
 
 def numbers(column: Any, name: str) -> Floats:
@@ -166,6 +188,20 @@ def _arrow(values: Any) -> Any:
         return pa.array(
             [None if gone else str(value) for value, gone in zip(values, missing, strict=True)], pa.large_string()
         )
+
+
+def _text_categories(column: Any, native: Any, name: str) -> Any:
+    """The column, with text for categories that are not plain values: the intervals of `pandas.cut`."""
+    kind = column.type
+    if not pa.types.is_dictionary(kind):
+        return column
+    if not (pa.types.is_nested(kind.value_type) or isinstance(kind.value_type, pa.BaseExtensionType)):
+        return column
+    if not hasattr(native, "cat"):
+        raise InvalidInput(
+            f"column {name!r} holds categories of {kind.value_type} values, not of plain ones. Leave it out."
+        )
+    return pa.array(native.cat.rename_categories([str(value) for value in native.cat.categories]))
 
 
 def _copy(column: Any) -> dict[str, bool]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import pickle
+import random
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+import scipy.sparse
 import sklearn
-from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+from sklearn.linear_model import GammaRegressor, LinearRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labeldp import Domain, LabelDPRegressor, Ledger, Prior
@@ -231,3 +236,212 @@ def test_settings_that_cannot_work_are_refused_before_the_charge(tmp_path, setti
     with pytest.raises(InvalidInput):
         model.fit(X, Y)
     assert ledger.remaining("sales") == 3
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 3)
+    return ledger
+
+
+ROWS = 1000
+TEXT = np.array(["a", "b"])[np.arange(ROWS) % 2]
+NAMED = pd.DataFrame({"a": X[:ROWS, 0], "b": X[:ROWS, 1]})
+LATE = NAMED["a"].to_numpy(copy=True)[:, None]
+LATE[700] = np.inf
+WEIGHTS = np.where(np.arange(ROWS) == 900, np.nan, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "features", "parameters", "error", "words"),
+    [
+        (None, TEXT[:, None], {}, ValueError, "could not convert string to float"),
+        (None, TEXT[:, None].astype(object), {}, ValueError, "could not convert string to float"),
+        (None, X[:ROWS, 0], {}, ValueError, "Expected 2D array"),
+        (None, np.zeros((ROWS, 2, 2)), {}, ValueError, "dim 3"),
+        (None, scipy.sparse.csr_matrix(X[:ROWS]), {}, TypeError, "dense"),
+        (None, NAMED, {"sample_weight": np.ones(5)}, ValueError, r"\(5,\)"),
+        (None, NAMED, {"sample_weight": WEIGHTS}, ValueError, "NaN"),
+        (None, NAMED, {"nonsense": 1}, TypeError, "nonsense"),
+        (Ridge(), NAMED, {"sample_weight": np.ones(5)}, ValueError, r"\(5,\)"),
+        (Ridge(), NAMED, {"sample_weight": WEIGHTS}, ValueError, "NaN"),
+        (Ridge(), NAMED, {"nonsense": 1}, TypeError, "nonsense"),
+        (make_pipeline(Ridge()), NAMED, {"ridge__sample_weight": WEIGHTS}, ValueError, "NaN"),
+        (Ridge(), NAMED.assign(t=TEXT), {}, ValueError, "could not convert string to float"),
+        (Ridge(), pa.table({"t": TEXT}), {}, ValueError, "could not convert string to float"),
+        (Ridge(), LATE, {}, ValueError, "infinity"),
+        (Ridge(), pl.DataFrame({"a": LATE[:, 0]}), {}, ValueError, "infinity"),
+        (Ridge(), np.where(np.isinf(LATE), np.nan, LATE), {}, ValueError, "NaN"),
+        (Ridge(alpha=-1), NAMED, {}, ValueError, "alpha"),
+    ],
+)
+def test_what_the_estimator_cannot_take_is_refused_before_the_charge(
+    ledger, estimator, features, parameters, error, words
+):
+    model = LabelDPRegressor(estimator, domain=(0, 400), ledger=ledger, dataset="sales")
+    with pytest.raises(error, match=words):
+        model.fit(features, Y[:ROWS], **parameters)
+    assert ledger.remaining("sales") == 3
+    assert not ledger.history("sales")
+    assert not hasattr(model, "estimator_")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "bounds"),
+    [
+        (None, (0, 400)),
+        (GammaRegressor(), (0, 400)),
+        (PoissonRegressor(), (-100, 400)),
+        (make_pipeline(PCA(600), Ridge()), (0, 400)),  # impossible on 500 rows
+        (Ridge(), (-400, -100)),
+    ],
+)
+def test_the_rehearsal_refuses_nothing_that_works(ledger, estimator, bounds):
+    features = np.random.default_rng(0).normal(size=(ROWS, 600))
+    middle = np.mean(bounds)
+    model = LabelDPRegressor(
+        estimator,
+        domain=bounds,
+        mechanism="rr-on-bins",
+        target_values="bins",
+        prior=Prior([middle - 20, middle + 20], [0.5, 0.5]),
+        ledger=ledger,
+        dataset="sales",
+    ).fit(features, np.full(ROWS, middle))
+    assert ledger.remaining("sales") == 2
+    assert np.isfinite(model.predict(features)).all()
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        NAMED.assign(t=TEXT),
+        pl.DataFrame({"a": X[:ROWS, 0], "t": TEXT}),
+        pa.table({"a": X[:ROWS, 0], "t": TEXT}),
+        pa.RecordBatch.from_pydict({"a": X[:ROWS, 0], "t": pa.array(TEXT.tolist())}),
+    ],
+    ids=["pandas", "polars", "Arrow", "record batch"],
+)
+def test_every_kind_of_table_is_rehearsed_and_charged_once(ledger, features):
+    model = LabelDPRegressor(domain=(0, 400), ledger=ledger, dataset="sales").fit(features, Y[:ROWS])
+    assert ledger.remaining("sales") == 2
+    assert model.predict(features).shape == (ROWS,)
+    assert model.feature_names_in_[0] == "a"
+
+
+class Recorder(RegressorMixin, BaseEstimator):
+    """Notes what it is fitted on."""
+
+    fits: list = []  # noqa: RUF012 - shared by clones
+
+    def fit(self, X, y, sample_weight=None, groups=None):
+        self.fits.append((X, y, sample_weight, groups))
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+@pytest.fixture
+def fits():
+    Recorder.fits = []
+    return Recorder.fits
+
+
+def test_a_rehearsal_sees_few_rows_and_no_label(ledger, fits):
+    model = LabelDPRegressor(Recorder(), domain=(0, 400), ledger=ledger, dataset="sales")
+    for labels in (Y, np.zeros(len(Y))):
+        model.fit(X, labels, sample_weight=np.arange(1.0, len(Y) + 1), groups=list(range(len(Y))))
+    (one, first, weights, groups), _, (two, second, _, _), (whole, _, _, _) = fits
+    np.testing.assert_array_equal(one, X[:500])
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(weights, np.arange(1.0, 501))
+    assert groups == list(range(500))
+    assert 0 < first.min() < first.max() < 400
+    assert whole is X
+
+
+def test_without_a_ledger_there_is_no_rehearsal(fits):
+    LabelDPRegressor(Recorder(), domain=(0, 400)).fit(X, Y)
+    assert len(fits) == 1
+
+
+def rehearse_only(estimator, ledger, features, labels):
+    model = LabelDPRegressor(estimator, epsilon=5, domain=(0, 400), ledger=ledger, dataset="sales")
+    with pytest.raises(InsufficientBudget):  # which the ledger says after the rehearsal
+        model.fit(features, labels)
+    return model
+
+
+@pytest.mark.parametrize("estimator", [None, ExtraTreesRegressor(n_estimators=2, max_depth=2)])
+def test_a_rehearsal_leaves_no_trace(ledger, estimator):
+    before, plain = np.random.get_state(), random.getstate()
+    model = rehearse_only(estimator, ledger, X, Y)
+    after = np.random.get_state()
+    np.testing.assert_array_equal(after[1], before[1])
+    assert after[2:] == before[2:]
+    assert random.getstate() == plain
+    assert [name for name in vars(model) if name.endswith("_")] == ["n_features_in_"]
+
+
+def test_a_rehearsal_leaves_the_features_alone(ledger):
+    features = X[:400] + 5.0
+    rehearse_only(LinearRegression(copy_X=False), ledger, features, Y[:400])
+    np.testing.assert_array_equal(features, X[:400] + 5.0)
+
+
+def test_frames_with_columns_for_pipelines_are_rehearsed(ledger):
+    encoder = make_column_transformer((OneHotEncoder(), ["t"]), remainder="passthrough")
+    features = NAMED.assign(t=TEXT)
+    model = LabelDPRegressor(make_pipeline(encoder, Ridge()), domain=(0, 400), ledger=ledger, dataset="sales")
+    assert model.fit(features, Y[:ROWS]).predict(features).shape == (ROWS,)
+    assert ledger.remaining("sales") == 2
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [NAMED, pl.DataFrame({"a": X[:ROWS, 0], "b": X[:ROWS, 1]}), pa.table({"a": X[:ROWS, 0], "b": X[:ROWS, 1]})],
+    ids=["pandas", "polars", "Arrow"],
+)
+def test_a_model_of_a_frame_predicts_arrays_by_position(frame):
+    model = LabelDPRegressor(epsilon=8, domain=(0, 400)).fit(frame, Y[:ROWS])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        by_position = model.predict(X[:ROWS, :2])
+    np.testing.assert_array_equal(by_position, model.predict(frame))
+    with pytest.raises(ValueError, match="3 features"), pytest.warns(UserWarning, match="feature names"):
+        model.predict(X[:ROWS])
+
+
+def test_a_model_of_a_frame_with_numbered_columns_predicts_arrays():
+    frame = pd.DataFrame(X[:ROWS])
+    model = LabelDPRegressor(epsilon=8, domain=(0, 400)).fit(frame, Y[:ROWS])
+    np.testing.assert_array_equal(model.predict(X[:ROWS]), model.predict(frame))
+
+
+def test_columns_without_values_and_intervals_train():
+    frame = NAMED.assign(none=np.nan, band=pd.cut(NAMED["a"], 5))
+    model = LabelDPRegressor(epsilon=8, domain=(0, 400)).fit(frame, Y[:ROWS])
+    assert model.score(frame, Y[:ROWS]) > 0.3
+    array = np.column_stack([X[:ROWS], np.full(ROWS, np.nan)])
+    assert LabelDPRegressor(epsilon=8, domain=(0, 400)).fit(array, Y[:ROWS]).score(array, Y[:ROWS]) > 0.3
+
+
+@pytest.mark.parametrize("estimator", [None, Ridge()])
+def test_lazy_frames_are_refused_with_advice(estimator):
+    frame = pl.DataFrame({"a": X[:ROWS, 0]})
+    model = LabelDPRegressor(estimator, epsilon=8, domain=(0, 400))
+    with pytest.raises(InvalidInput, match="collect"):
+        model.fit(frame.lazy(), Y[:ROWS])
+    model.fit(frame, Y[:ROWS])
+    with pytest.raises(InvalidInput, match="collect"):
+        model.predict(frame.lazy())
+
+
+@pytest.mark.parametrize("estimator", [None, Ridge()])
+def test_record_batches_are_tables(estimator):
+    batch = pa.RecordBatch.from_pydict({"a": X[:ROWS, 0], "b": X[:ROWS, 1]})
+    model = LabelDPRegressor(estimator, epsilon=8, domain=(0, 400)).fit(batch, Y[:ROWS])
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(model.predict(batch), model.predict(pa.Table.from_batches([batch])))

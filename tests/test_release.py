@@ -21,7 +21,7 @@ from labeldp.journal import Journal, stored_mechanism
 from labeldp.keyfile import KeyFile
 from labeldp.ledger import Ledger
 from labeldp.message import Message
-from labeldp.prior import Prior
+from labeldp.prior import BudgetWarning, Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release import privatize
 from labeldp.sampling import KeyedRandomness
@@ -374,3 +374,12 @@ def test_keep_order_keeps_it_and_says_so(party):
     assert "in the order of the input" in (party.folder / "message" / "PRIVACY.md").read_text()
     party.run(out="other")
     assert pq.read_table(party.folder / "other" / "labels.parquet")["id"].to_pylist() != order.tolist()
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "rr-on-bins"])
+def test_a_budget_too_small_for_the_prior_is_said_once(party, mechanism):
+    epsilon = 0.001 if mechanism == "auto" else 0.1
+    with pytest.warns(BudgetWarning) as raised:
+        privatize(party.source, LabelRandomizer(epsilon, DOMAIN, mechanism=mechanism), party.folder / "message")
+    assert len(raised) == 1
+    assert str(raised[0].message)

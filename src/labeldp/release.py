@@ -139,10 +139,16 @@ def privatize(
 
 
 def _rehearse(randomizer: LabelRandomizer, scanned: Scan) -> None:
-    """Designs a mechanism from no label at all: what the settings make impossible is refused before it is charged."""
-    grid, _ = randomizer.plan(scanned.records)
-    with _plan_known():
+    """Designs a mechanism from no label at all: what the settings make impossible is refused before it is charged.
+
+    What the settings make unwise is said here, once: planning and designing warn each time they are done.
+    """
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        grid, _ = randomizer.plan(scanned.records)
         randomizer.design(np.zeros(len(grid.grid), np.int64), scanned.records)
+    for text, kind in dict.fromkeys((str(warning.message), warning.category) for warning in raised):
+        warnings.warn(text, kind, stacklevel=3)
 
 
 def _histogram_grid(randomizer: LabelRandomizer, rows: int | None) -> Domain | None:
@@ -171,7 +177,7 @@ def _design(
 
 @contextmanager
 def _plan_known() -> Iterator[None]:
-    """Planning warns about a tight budget each time it is done; once is enough."""
+    """The rehearsal warns about a tight budget; once is enough."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BudgetWarning)
         yield

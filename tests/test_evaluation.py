@@ -7,9 +7,17 @@ import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 
-from labeldp import Domain, OsEntropy, Prior, RROnBins
+from labeldp import Domain, KeyedRandomness, OsEntropy, Prior, RROnBins
 from labeldp.errors import InvalidInput
-from labeldp.evaluation import cross_validated_error, estimate_error, moment_values, noise_corrected_scorer
+from labeldp.evaluation import (
+    cross_validated_error,
+    estimate_error,
+    estimate_gain,
+    estimate_mean,
+    moment_values,
+    noise_corrected_scorer,
+)
+from labeldp.mechanisms.bias_variance import BiasVariance
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.randomizer import PrivateLabels
 
@@ -34,7 +42,7 @@ def test_the_interval_covers_the_true_error_in_180_of_200_seeds(epsilon):
     for _ in range(200):
         labels, feature = population(random, 2000)
         estimate = estimate_error(mechanism, mechanism.codes(labels, randomness=OsEntropy()), feature)
-        assert estimate.bias_allowance == 0
+        assert estimate.bias_allowance < 1e-3 * estimate.standard_error
         covered += estimate.lower <= truth <= estimate.upper
     assert covered >= 180
 
@@ -58,6 +66,108 @@ def test_a_mechanism_with_two_outputs_widens_its_interval():
         wide.append((estimate.lower, estimate.upper, estimate.bias_allowance))
     assert min(w[2] for w in wide) > 0
     assert sum(low <= t <= high for t, (low, high, _) in zip(truth, wide, strict=True)) >= 45
+
+
+def repeatable(mechanism, labels, seed):
+    """Codes that are the same in every run of the tests."""
+    randomness = KeyedRandomness(bytes(32), seed.to_bytes(16, "big"))
+    return mechanism.codes(labels, np.arange(labels.size), randomness)
+
+
+ADVERSARIES = {
+    "all at the top": VALUES == 20,
+    "all at the bottom": VALUES == 0,
+    "the ends": (VALUES == 0) * 0.9 + (VALUES == 20) * 0.1,
+    "middle and top": (VALUES == 8) * 0.7 + (VALUES == 20) * 0.3,
+    "where the prior is not": (VALUES > 10) * (VALUES < 17),
+    "flat": VALUES >= 0,
+}
+MECHANISMS = {
+    "bins": RROnBins.optimal(PRIOR, 2),
+    "auto": BiasVariance.optimal(PRIOR, 2, 0.003, visible=0.7, domain=DOMAIN),
+    "unbiased": Unbiased.optimal(PRIOR, 2, domain=DOMAIN),
+}
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.parametrize("records", [1000, 100_000])
+def test_intervals_hold_for_labels_that_the_prior_does_not_expect(name, kind, records):
+    # With 1,000 records the noise is as large as the bias; with 100,000 there is little besides bias.
+    mechanism, masses = MECHANISMS[kind], np.asarray(ADVERSARIES[name], float)
+    random = np.random.default_rng(4)
+    seeds = 20 if records == 1000 else 3
+    covered = np.zeros(3, int)
+    for seed in range(seeds):
+        labels = random.choice(VALUES, records, p=masses / masses.sum())
+        # A model that sees which labels the mechanism misjudges, as features may.
+        feature = np.clip(np.where(labels > 12, 1.3, 0.4) * labels + random.normal(0, 1, records), 0, 20)
+        codes = repeatable(mechanism, labels, seed)
+        error = np.mean((feature - labels) ** 2)
+        truth = labels.mean(), error, np.mean((feature.mean() - labels) ** 2) - error
+        found = (
+            estimate_mean(mechanism, codes),
+            estimate_error(mechanism, codes, feature),
+            estimate_gain(mechanism, codes, feature),
+        )
+        covered += [e.lower - 1e-6 <= true <= e.upper + 1e-6 for e, true in zip(found, truth, strict=True)]
+    # Measured over 300 seeds it is 95 %; of twenty, fewer than 16 are covered once in 400 cases.
+    assert covered.min() >= int(0.8 * seeds)
+
+
+def test_a_heavy_tail_that_the_mechanism_does_not_resolve_is_allowed_for():
+    """Cents with nearly all mass below 3,000 and a tail to 50,000, which a design for the bulk takes for 10,000."""
+    grid = Domain(0, 50_000, 101)
+    bulk = np.exp(-grid.grid / 1500)
+    mechanism = BiasVariance.optimal(Prior(grid.grid, bulk), 1, 0.0015, visible=0.7, domain=grid)
+    random = np.random.default_rng(2)
+    covered = np.zeros(2, int)
+    for seed in range(10):
+        labels = np.minimum(np.exp(5.5 + 1.8 * random.normal(size=10_000)), 50_000)
+        predictions = labels**0.8
+        codes = repeatable(mechanism, labels, seed)
+        mean, error = estimate_mean(mechanism, codes), estimate_error(mechanism, codes, predictions)
+        covered += [
+            mean.lower <= labels.mean() <= mean.upper,
+            error.lower <= np.mean((predictions - labels) ** 2) <= error.upper,
+        ]
+        assert mean.upper > 2 * labels.mean()  # an interval as narrow as the noise would be a guess
+    assert covered.min() >= 9
+
+
+def test_rounding_to_the_grid_is_allowed_for():
+    grid = Domain(0, 100, 11)
+    mechanism = Unbiased.optimal(Prior(grid.grid, np.ones(11)), 3, domain=grid)
+    labels = np.full(50_000, 34.9)  # rounded to 30, every one
+    codes = repeatable(mechanism, labels, 0)
+    mean, error = estimate_mean(mechanism, codes), estimate_error(mechanism, codes, np.full(50_000, 30.0))
+    assert mean.lower <= 34.9 <= mean.upper
+    assert error.lower <= 4.9**2 <= error.upper
+    assert mean.upper - mean.lower < 13
+
+
+def test_the_gain_over_the_mean_is_known_better_than_the_error():
+    random = np.random.default_rng(6)
+    labels, feature = population(random, 20_000)
+    mechanism = MECHANISMS["unbiased"]
+    codes = repeatable(mechanism, labels, 0)
+    gain, error = estimate_gain(mechanism, codes, feature), estimate_error(mechanism, codes, feature)
+    assert gain.lower > 0
+    assert gain.upper - gain.lower < error.upper - error.lower
+    shuffled = estimate_gain(mechanism, codes, random.permutation(feature))
+    assert shuffled.upper < gain.lower
+
+
+def test_a_fine_grid_is_looked_at_in_pieces():
+    """50,001 labels: as many rows of the channel, but a program of ordinary size."""
+    grid = Domain.integers(0, 50_000)
+    mechanism = Unbiased.optimal(Prior(np.array([0.0, 500, 50_000]), [6, 3, 1]), 2, domain=grid)
+    labels = np.random.default_rng(0).choice([0.0, 321.0, 49_999.0], 5000, p=[0.6, 0.3, 0.1])
+    codes = repeatable(mechanism, labels, 0)
+    mean, error = estimate_mean(mechanism, codes), estimate_error(mechanism, codes, labels, visible=1.0)
+    assert abs(mean.value - labels.mean()) < 5 * mean.standard_error
+    assert mean.lower < labels.mean() < mean.upper
+    assert error.lower < 5 * error.standard_error
 
 
 def test_cross_validation_estimates_the_error_of_the_model():

@@ -4,9 +4,10 @@ For a prediction f made without looking at the record's own label, (f − y)² =
 with E[t | y] = y and E[s | y] = y² turn that into f² − 2·f·t + s, an unbiased estimate from one code. Its mean over records
 estimates the test error and its spread gives the interval; both t and s follow from the public mechanism.
 
-A mechanism with few outputs has no such numbers for every label. Then the least-squares ones are taken, right on average
-over the prior, and the interval is widened by the most that the bias left can do: twice the spread of the predictions
-times the root mean square of the bias that features can see.
+A mechanism with few outputs has no such numbers for every label: labels with nearly the same output probabilities cannot
+be told apart, however many records there are. Then the least-squares numbers are taken for the estimate, and the interval
+runs over every joint distribution of predictions and labels that the codes do not contradict (`_range`, a linear program).
+It assumes nothing about the labels, the features or the prior. Only labels on a grid of whole numbers are taken to be whole.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ from labeldp.errors import InvalidInput
 from labeldp.tradeoff.visibility import visible_factor
 
 _UNSURE = 0.01
+_MAIN_SHARE = 0.95
+"""The share of the interval's risk for the estimate itself; the rest is for what bounds the labels the codes allow."""
+_MOST_DIRECTIONS = 12
+_BLOCKS = 8
+_MOST_KNOTS = 500
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.finite import FiniteMechanism
@@ -36,7 +42,8 @@ if TYPE_CHECKING:
 class ErrorEstimate:
     """An estimate of the mean squared test error with a confidence interval, from private labels.
 
-    `bias_allowance` is the part of the interval's half-width that allows for bias and does not fall with more records.
+    `bias_allowance` is how much further the interval reaches than sampling alone asks for: what is left of it with many
+    records is what the mechanism's codes cannot tell.
     """
 
     mean_squared_error: float
@@ -54,6 +61,16 @@ class ErrorEstimate:
         )
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate of one number with its confidence interval, from private labels."""
+
+    value: float
+    standard_error: float
+    lower: float
+    upper: float
+
+
 def estimate_error(
     mechanism: FiniteMechanism,
     codes: NDArray[np.uint32],
@@ -64,32 +81,57 @@ def estimate_error(
 ) -> ErrorEstimate:
     """The mean squared error of `predictions` against the true labels behind `codes`.
 
-    `visible` is the share of the label that features may explain, which decides the allowance for bias; 1 assumes
-    nothing and makes the interval valid whatever the features are. Unbiased mechanisms need no allowance.
+    `visible` is the share of the label that features are taken to explain when the estimate is made as good as can be;
+    the interval is valid whatever they explain.
 
     The predictions must not depend on these records' own codes: hold them out, or see `cross_validated_error`.
     """
+    predicted = _checked(codes, predictions, confidence)
+    moments = moment_values(mechanism, codes.size, visible)
+    found = _estimate(mechanism, codes, _Target(predicted**2, -2 * predicted, 1.0), moments, confidence)
+    sampling = _quantile(1 - confidence) * found.standard_error
+    return ErrorEstimate(
+        mean_squared_error=max(0.0, found.value),
+        standard_error=found.standard_error,
+        bias_allowance=max(0.0, (found.upper - found.lower) / 2 - sampling),
+        lower=max(0.0, found.lower),
+        upper=max(0.0, found.upper),
+        confidence=confidence,
+        records=codes.size,
+    )
+
+
+def estimate_mean(mechanism: FiniteMechanism, codes: NDArray[np.uint32], *, confidence: float = 0.95) -> Estimate:
+    """The mean of the true labels behind `codes`."""
+    ones = _checked(codes, np.ones(codes.shape), confidence)
+    moments = moment_values(mechanism, codes.size, 1.0)
+    found = _estimate(mechanism, codes, _Target(np.zeros(codes.size), ones, 0.0), moments, confidence)
+    if mechanism.domain is None:
+        return found
+    lower, upper = np.clip([found.lower, found.upper], mechanism.domain.lower, mechanism.domain.upper)
+    return Estimate(float(np.clip(found.value, lower, upper)), found.standard_error, float(lower), float(upper))
+
+
+def estimate_gain(
+    mechanism: FiniteMechanism, codes: NDArray[np.uint32], predictions: Any, *, confidence: float = 0.95
+) -> Estimate:
+    """How much lower the error of `predictions` is than the error of always answering their mean; below zero if higher.
+
+    The squares of the labels drop out of this difference, so it is known much better than either error.
+    """
+    predicted = _checked(codes, predictions, confidence)
+    center = predicted.mean()
+    target = _Target(center**2 - predicted**2, 2 * (predicted - center), 0.0)
+    return _estimate(mechanism, codes, target, moment_values(mechanism, codes.size, 1.0), confidence)
+
+
+def _checked(codes: NDArray[np.uint32], predictions: Any, confidence: float) -> Floats:
     predicted = np.asarray(predictions, np.float64)
     if predicted.shape != codes.shape or predicted.size < 2:
         raise InvalidInput(f"one prediction per code and two or more are needed: {predicted.shape}, {codes.shape}")
     if not 0 < confidence < 1:
         raise InvalidInput(f"confidence must lie between 0 and 1, got {confidence!r}")
-    moments = moment_values(mechanism, codes.size, visible)
-    center = predicted.mean()
-    errors = predicted**2 - 2 * predicted * moments.label[codes] + moments.square[codes]
-    estimate = float(errors.mean())
-    standard_error = float(errors.std(ddof=1) / np.sqrt(errors.size))
-    allowance = 2 * float(np.sqrt(np.mean((predicted - center) ** 2))) * moments.visible_bias
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * standard_error + allowance
-    return ErrorEstimate(
-        mean_squared_error=max(0.0, estimate),
-        standard_error=standard_error,
-        bias_allowance=allowance,
-        lower=max(0.0, estimate - half),
-        upper=max(0.0, estimate + half),
-        confidence=confidence,
-        records=errors.size,
-    )
+    return predicted
 
 
 def cross_validated_error(
@@ -125,18 +167,19 @@ def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "bins") ->
             raise InvalidInput(
                 "the labels to score against are not this mechanism's values: pass code_values(...)[codes]"
             )
-        return -estimate_error(mechanism, codes, estimator.predict(X)).mean_squared_error
+        predicted = np.asarray(estimator.predict(X), np.float64)
+        moments = moment_values(mechanism, codes.size)
+        return -max(0.0, float(_Target(predicted**2, -2 * predicted, 1.0).values(moments, codes).mean()))
 
     return score
 
 
 @dataclass(frozen=True, eq=False)
 class MomentValues:
-    """For each code a number that estimates the label and one that estimates its square, and the first one's bias."""
+    """For each code a number that estimates the label and one that estimates its square."""
 
     label: Floats
     square: Floats
-    visible_bias: float
 
 
 def moment_values(mechanism: FiniteMechanism, records: int, visible: float = VISIBLE) -> MomentValues:
@@ -150,26 +193,230 @@ def moment_values(mechanism: FiniteMechanism, records: int, visible: float = VIS
     channel = mechanism.matrix(labels)
     unit = max(float(np.abs(labels).max()), 1e-300)
     if mechanism.kind == "unbiased":
-        factor = visible_factor(masses, 1.0)
         return MomentValues(
-            mechanism.outputs, _decoded(channel, (labels / unit) ** 2, masses, factor, 0) * unit**2, 0.0
+            mechanism.outputs, _decoded(channel, (labels / unit) ** 2, masses, visible=1, ridge=0) * unit**2
         )
-    factor = visible_factor(masses, visible)
-    label = _decoded(channel, labels / unit, masses, factor, 1 / records) * unit
-    square = _decoded(channel, (labels / unit) ** 2, masses, factor, 1 / records) * unit**2
-    return MomentValues(label, square, float(np.linalg.norm(factor @ (channel @ label - labels))))
+    label = _decoded(channel, labels / unit, masses, visible, 1 / records) * unit
+    return MomentValues(label, _decoded(channel, (labels / unit) ** 2, masses, visible, 1 / records) * unit**2)
 
 
-def _decoded(channel: Floats, target: Floats, masses: Floats, factor: Floats, ridge: float) -> Floats:
-    """Values v of least |F·(E[v | y] − target)|² + ridge·Var(v), with E[v] = E[target] under the prior."""
+def _decoded(channel: Floats, target: Floats, masses: Floats, visible: float, ridge: float) -> Floats:
+    """Values v of least |F·(E[v | y] − target)|² + ridge·Var(v), with E[v] = E[target] under the prior.
+
+    F is the factor of `visible_part`: it keeps of a bias what features can see.
+    """
     share = masses @ channel
     root = np.sqrt(share)
     center = float(masses @ target)
     # In values less their mean, times √share, the variance is a plain norm and the mean a direction, √share itself.
-    system = factor @ (channel / root - root)
-    left, strength, right = np.linalg.svd(system, full_matrices=False)
+    both = np.column_stack([channel / root - root, target - center])
+    seen = np.sqrt(masses)[:, None] * both if visible >= 1 else visible_factor(masses, visible) @ both
+    left, strength, right = np.linalg.svd(seen[:, :-1], full_matrices=False)
     kept = strength > 1e-7 * strength[0]
     weight = strength[kept] / (strength[kept] ** 2 + ridge)
-    solved = right[kept].T @ (weight * (left[:, kept].T @ (factor @ (target - center))))
+    solved = right[kept].T @ (weight * (left[:, kept].T @ seen[:, -1]))
     solved -= root * (root @ solved)
     return np.asarray(center + solved / root)
+
+
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """The mean of offset + weight·y + square·y² over records: the last two are of the hidden label, the rest is public."""
+
+    offset: Floats
+    weight: Floats
+    square: float
+
+    def values(self, moments: MomentValues, codes: NDArray[np.uint32]) -> Floats:
+        """The target of each record with estimates in place of y and y²."""
+        return self.offset + self.weight * moments.label[codes] + self.square * moments.square[codes]
+
+    def over_cells(self, weights: Floats, labels: Floats, half: float) -> tuple[Floats, Floats]:
+        """Least and greatest weight·y + square·y² for y within `half` of each label: a row for each weight."""
+        ends = [weights[:, None] * y + self.square * y**2 for y in (labels - half, labels + half)]
+        low = np.minimum(*ends)
+        if self.square > 0:
+            bottom = np.clip(-weights[:, None] / (2 * self.square), labels - half, labels + half)
+            low = np.minimum(low, weights[:, None] * bottom + self.square * bottom**2)
+        return low, np.maximum(*ends)
+
+
+def _estimate(
+    mechanism: FiniteMechanism, codes: NDArray[np.uint32], target: _Target, moments: MomentValues, confidence: float
+) -> Estimate:
+    values = target.values(moments, codes)
+    error = float(values.std(ddof=1) / np.sqrt(values.size))
+    lower, upper = _range(mechanism, codes, target, moments, 1 - confidence)
+    return Estimate(float(np.clip(values.mean(), lower, upper)), error, lower, upper)
+
+
+def _quantile(risk: float) -> float:
+    """How many standard errors the estimate may be off within its share of the risk."""
+    return NormalDist().inv_cdf(1 - risk * _MAIN_SHARE / 2)
+
+
+def _range(
+    mechanism: FiniteMechanism, codes: NDArray[np.uint32], target: _Target, moments: MomentValues, risk: float
+) -> tuple[float, float]:
+    """The least and the greatest target over all distributions of (weight, label) that the codes do not contradict.
+
+    A distribution is contradicted where the mean of a statistic under it is further from the mean over the records than
+    sampling explains. The statistics: the estimate itself, which takes most of the risk; the directions in which codes
+    tell labels apart, alone and times the weight; and where the weights lie. They are linear in the weight between two
+    nodes, and so is the target, so it is enough to look at distributions on the nodes.
+    """
+    labels, channel, half, gap = _knots(mechanism)
+    place = _Nodes.of(target.weight)
+    directions = _directions(mechanism, labels, channel, codes.size)
+    weights = place.nodes
+    told = channel @ directions
+    low, high = target.over_cells(weights, labels, half)
+    low = low - target.square * gap**2 / 4  # between two knots the square runs below its chord by so much
+    scaled = place.scaled(weights)
+    parts = [
+        np.tile(told.T, (1, weights.size)),
+        (told.T[:, None, :] * scaled[:, None]).reshape(told.shape[1], -1),
+        np.repeat(np.eye(weights.size), labels.size, axis=1),
+    ]
+    shown = [
+        _code_statistics(codes, np.ones(codes.size), directions),
+        _code_statistics(codes, place.scaled(target.weight), directions),
+        place.statistics(),
+    ]
+    if weights.size == 1:
+        parts, shown = parts[:1], shown[:1]
+    mean, variance, span = (np.concatenate(part) for part in zip(*shown, strict=True))
+    many = codes.size
+    lesser = risk * (1 - _MAIN_SHARE) / (mean.size + 1)
+    radius = _bernstein(variance, span, many, lesser)
+    values = target.values(moments, codes)
+    main = weights[:, None] * (channel @ moments.label) + target.square * (channel @ moments.square)
+    spread = _quantile(risk) * float(values.std(ddof=1)) / np.sqrt(many)
+    offset = target.offset
+    offset_radius = _bernstein(offset.var(ddof=1), np.ptp(offset), many, lesser)
+    program = _Program(
+        rows=np.vstack([*parts, main.ravel()]),
+        middle=np.r_[mean, float(values.mean() - offset.mean())],
+        radius=np.r_[radius, spread],
+        slack=float(offset_radius),
+    )
+    least, most = program.least(low.ravel()), -program.least(-high.ravel(), -1.0)
+    return float(offset.mean()) + least, float(offset.mean()) + most
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """Distributions q ≥ 0 with sum one and |rows·q − middle| ≤ radius; the last row also has a free number |g| ≤ slack.
+
+    g is the offset's own sampling error, which moves the target and the estimate alike.
+    """
+
+    rows: Floats
+    middle: Floats
+    radius: Floats
+    slack: float
+
+    def least(self, cost: Floats, sign: float = 1.0) -> float:
+        """The least cost·q + sign·g. Statistics that contradict each other are given more room until they do not."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        size = cost.size
+        unit = max(float(np.abs(cost).max()), self.slack, 1e-300)
+        # In units of each statistic's largest value; g in units of the cost.
+        scale = np.maximum(np.abs(self.rows).max(axis=1), 1e-300)
+        shift = np.zeros((self.rows.shape[0], 1))
+        shift[-1] = unit / scale[-1]
+        table = np.vstack([np.hstack([self.rows / scale[:, None], shift]), np.r_[np.ones(size), 0.0]])
+        bounds = Bounds(np.r_[np.zeros(size), -self.slack / unit], np.r_[np.ones(size), self.slack / unit])
+        for room in 1.5 ** np.arange(40):
+            low = np.r_[(self.middle - room * self.radius) / scale - 1e-9, 1.0]
+            high = np.r_[(self.middle + room * self.radius) / scale + 1e-9, 1.0]
+            answer = milp(np.r_[cost / unit, sign], constraints=LinearConstraint(table, low, high), bounds=bounds)
+            if answer.status == 0:
+                return float(answer.fun) * unit
+        raise InvalidInput("no distribution of labels fits these codes: are they of this mechanism?")
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Numbers between which every weight is split, in proportion, so that its mean is kept."""
+
+    nodes: Floats
+    below: NDArray[np.intp]
+    part: Floats
+
+    @classmethod
+    def of(cls, weights: Floats) -> _Nodes:
+        nodes = np.unique(np.quantile(weights, np.linspace(0, 1, _BLOCKS + 1)))
+        position = np.interp(weights, nodes, np.arange(nodes.size))
+        below = np.minimum(position.astype(np.intp), max(nodes.size - 2, 0))
+        return cls(nodes, below, position - below)
+
+    def scaled(self, weights: Floats) -> Floats:
+        """Weights as numbers from −1 to 1."""
+        span = self.nodes[-1] - self.nodes[0]
+        return np.asarray(2 * (weights - self.nodes[0]) / (span or 1.0) - 1)
+
+    def statistics(self) -> tuple[Floats, Floats, Floats]:
+        """Mean, variance and span of the share of a record at each node."""
+        size = self.nodes.size
+        moments = []
+        for power in (1, 2):
+            lower = np.bincount(self.below, (1 - self.part) ** power, size)
+            upper = np.bincount(np.minimum(self.below + 1, size - 1), self.part**power, size)
+            moments.append((lower + upper) / self.below.size)
+        return moments[0], np.maximum(moments[1] - moments[0] ** 2, 0), np.ones(size)
+
+
+def _code_statistics(codes: NDArray[np.uint32], factor: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean, variance and span of factor·values[codes], for each column of `values`; the factor is at most one."""
+    size, many = values.shape[0], codes.size
+    mean = np.bincount(codes, factor, size) @ values / many
+    second = np.bincount(codes, factor**2, size) @ values**2 / many
+    return mean, np.maximum(second - mean**2, 0), 2 * np.abs(values).max(axis=0, initial=0)
+
+
+def _bernstein(variance: Any, span: Any, records: int, risk: float) -> Floats:
+    """How far a mean of bounded numbers may be from its expectation, by their own variance (Maurer and Pontil 2009)."""
+    room = np.log(4 / risk)
+    return np.asarray(np.sqrt(2 * variance * room / records) + 7 * span * room / (3 * (records - 1)))
+
+
+def _directions(mechanism: FiniteMechanism, labels: Floats, channel: Floats, records: int) -> Floats:
+    """Numbers for the codes, a column each, in whose means labels differ most: those that so many records can show."""
+    prior = mechanism.prior
+    masses = np.full(labels.size, 0.5 / labels.size)
+    if prior is not None:
+        nearest = np.searchsorted((labels[1:] + labels[:-1]) / 2, prior.values)
+        masses += np.bincount(nearest, prior.masses / 2, labels.size)
+    share = masses @ channel
+    root = np.sqrt(np.where(share > 0, share, 1.0))
+    _, strength, right = np.linalg.svd(np.sqrt(masses)[:, None] * (channel / root - root), full_matrices=False)
+    directions = right.T / root[:, None]
+    seen = (np.ptp(channel @ directions, axis=0) > 2 / np.sqrt(records)) & (strength > 1e-9 * strength[0])
+    return np.asarray(directions[:, seen][:, :_MOST_DIRECTIONS])
+
+
+def _knots(mechanism: FiniteMechanism) -> tuple[Floats, Floats, float, float]:
+    """Labels between which output probabilities are linear, their rows, half a cell, and the widest gap between labels.
+
+    A label is rounded to the grid, so it may lie half a cell away; on a grid of whole numbers one apart it does not.
+    """
+    domain, prior = mechanism.domain, mechanism.prior
+    grid = domain.grid if domain is not None and domain.cells is not None else None
+    if grid is None and prior is not None:
+        grid = prior.values
+    if grid is None:
+        raise InvalidInput("a noise-corrected error needs the mechanism's prior, and this mechanism carries none")
+    channel = mechanism.matrix(grid)
+    if grid.size <= _MOST_KNOTS:
+        kept = np.arange(grid.size)
+    else:
+        slope = np.diff(channel, axis=0) / np.diff(grid)[:, None]
+        bend = np.abs(np.diff(slope, axis=0)).max(axis=1) * np.ptp(grid) > 1e-9
+        even = np.linspace(0, grid.size - 1, _MOST_KNOTS).astype(np.intp)
+        kept = np.union1d(np.flatnonzero(bend) + 1, even)
+    step = 0.0 if domain is None or domain.cells is None else domain.step
+    whole = step == 1 and float(domain.lower).is_integer() if domain is not None else True
+    gap = float(np.diff(grid[kept]).max(initial=0.0)) if kept.size < grid.size else 0.0
+    return grid[kept], channel[kept], 0.0 if whole else step / 2, gap

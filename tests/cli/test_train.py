@@ -61,8 +61,11 @@ def test_the_whole_way_from_message_to_predictions(run, world, tmp_path):
     assert facts["records"] + facts["features_without_label"] == 28_500
     assert facts["records"] + facts["labels_without_features"] == 28_500
     assert facts["features_without_label"] > 0
-    mean, error = facts["estimates"]["mean_label"], facts["estimates"]["standard_error"]
-    assert abs(mean - 88.9) < 6 * error + 3
+    estimates = facts["estimates"]
+    assert abs(estimates["mean_label"] - 88.9) < 6 * estimates["standard_error"] + 3
+    assert estimates["mean_lower"] <= 88.9 <= estimates["mean_upper"]
+    assert estimates["mean_squared_error"] < estimates["mean_answer_error"]
+    assert estimates["mean_answer_lower"] <= 88.9**2 <= estimates["mean_answer_upper"]
 
     code, _, _ = run(
         "predict", tmp_path / "model", world / "features.parquet", "--id", "order", "--out", tmp_path / "p.csv"
@@ -81,9 +84,22 @@ def test_reports_in_words(run, world, tmp_path):
     _, out, _ = train(run, world, tmp_path)
     assert "had no private label" in out
     assert "labels' mean" in out
+    assert "model's mean squared test error" in out
+    assert "always answering the mean" in out
     _, out, err = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth")
     assert "mean squared error" in out
     assert "not private" in err
+
+
+def test_help_names_the_extra_whole(run):
+    _, out, _ = run("train", "--help")
+    assert "labeldp[torch]" in out
+
+
+def test_brackets_in_names_are_printed(run, world, tmp_path):
+    code, out, _ = train(run, world, tmp_path, "--out", tmp_path / "model[a]", "--folds", 0)
+    assert code == 0
+    assert "model[a]" in out
 
 
 def test_the_network_trains_from_the_command_line(run, world, tmp_path):

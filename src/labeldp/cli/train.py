@@ -36,7 +36,7 @@ def train(
         ),
     ] = None,
     kind: Annotated[
-        str, typer.Option("--model", metavar="boosting|network", help="network needs the extra: labeldp[torch].")
+        str, typer.Option("--model", metavar="boosting|network", help=r"network needs the extra: labeldp\[torch].")
     ] = "boosting",
     loss: Annotated[str, typer.Option(metavar="squared|poisson", help="The loss to train with.")] = "squared",
     categorical: Names = None,
@@ -99,7 +99,10 @@ def train(
     if folds >= 2 and loss == "squared":
         from labeldp.learn.folds import out_of_fold_error
 
-        estimates |= out_of_fold_error(model, used, targets, message.mechanism, joined.codes, folds)
+        found = out_of_fold_error(model, used, targets, message.mechanism, joined.codes, folds)
+        estimates |= found
+        if found and "mean_label" in estimates:
+            estimates |= _error_of_the_mean(message.mechanism, joined.codes, estimates["mean_label"])
     model.fit(used, targets)
     domain = message.mechanism.domain
     facts = {
@@ -160,7 +163,7 @@ def predict(
         partial.rename(predictions)
     finally:
         partial.unlink(missing_ok=True)
-    err.print(f"{result.num_rows:,} predictions in {predictions}")
+    err.print(f"{result.num_rows:,} predictions in {predictions}", markup=False)
 
 
 def evaluate(
@@ -211,16 +214,36 @@ def _model(
 
 def _estimates(mechanism: Any, codes: Any) -> dict[str, float]:
     """What private labels alone can say without a model: the mean label. Their own loss is mostly noise."""
-    from labeldp.evaluation import moment_values
+    from labeldp.evaluation import estimate_mean
 
     if mechanism.prior is None or codes.size < 2:
         return {}
-    labels = moment_values(mechanism, codes.size).label[codes]
-    return {"mean_label": float(labels.mean()), "standard_error": float(labels.std(ddof=1) / codes.size**0.5)}
+    try:
+        mean = estimate_mean(mechanism, codes)
+    except InvalidInput:  # more outputs than can be looked at together
+        return {}
+    return {
+        "mean_label": mean.value,
+        "standard_error": mean.standard_error,
+        "mean_lower": mean.lower,
+        "mean_upper": mean.upper,
+    }
+
+
+def _error_of_the_mean(mechanism: Any, codes: Any, mean: float) -> dict[str, float]:
+    """The error of always answering `mean`, estimated as the model's: a model that learned something is below it."""
+    from labeldp.evaluation import estimate_error
+
+    error = estimate_error(mechanism, codes, [mean] * codes.size, visible=1.0)
+    return {
+        "mean_answer_error": error.mean_squared_error,
+        "mean_answer_lower": error.lower,
+        "mean_answer_upper": error.upper,
+    }
 
 
 def _report(facts: dict[str, Any], path: Path) -> None:
-    out.print(
+    _say(
         f"model    {path}: {facts['model']} on {facts['records']:,} records, {facts['target_values']} targets, ε = {facts['epsilon']:g}"
     )
     for name, text in (
@@ -228,18 +251,26 @@ def _report(facts: dict[str, Any], path: Path) -> None:
         ("labels_without_features", "private labels had no features and were not used"),
     ):
         if facts[name]:
-            out.print(f"unpaired {facts[name]:,} {text}")
+            _say(f"unpaired {facts[name]:,} {text}")
     estimate = facts["estimates"]
-    if "mean_label" in estimate:
-        out.print(
-            f"mean     the labels' mean is about {estimate['mean_label']:,.4g} ± {1.96 * estimate['standard_error']:,.3g} (95 %)"
-        )
-    if "mean_squared_error" in estimate:
-        out.print(
-            f"error    mean squared test error about {estimate['mean_squared_error']:,.4g}, with 95 % confidence from "
-            f"{estimate['lower']:,.4g} to {estimate['upper']:,.4g}: from private labels, their noise taken out"
-        )
-    out.print("next     labeldp predict " + f"{path} FILE --out predictions.parquet")
+    for name, words, figure, lower, upper in (
+        ("mean", "the labels' mean is", "mean_label", "mean_lower", "mean_upper"),
+        ("error", "the model's mean squared test error is", "mean_squared_error", "lower", "upper"),
+        ("", "that of always answering the mean is", "mean_answer_error", "mean_answer_lower", "mean_answer_upper"),
+    ):
+        if figure in estimate:
+            _say(
+                f"{name:<8} {words} about {estimate[figure]:,.4g}, with 95 % confidence from {estimate[lower]:,.4g} to "
+                f"{estimate[upper]:,.4g}"
+            )
+    if estimate:
+        _say("         (from private labels, their noise taken out; the intervals hold whatever the labels are)")
+    _say(f"next     labeldp predict {path} FILE --out predictions.parquet")
+
+
+def _say(text: str) -> None:
+    """A line of the report; names in it may hold brackets, which are no markup."""
+    out.print(text, markup=False, soft_wrap=True)
 
 
 def _split(names: str | None) -> list[str]:

@@ -1,11 +1,13 @@
 """What each part of `auto`'s recipe is worth: its two guesses, its prior, and post-processing that it does without.
 
-Run: python benchmarks/recipe.py [--part guesses,priors,values] [--seeds 20] [--jobs 2]
+Run: python benchmarks/recipe.py [--part guesses,priors,shapes,values] [--seeds 20] [--jobs 2]
 
 Test MSE of gradient boosting sized by `boosting_settings`. Seeds, rows and test rows are those of benchmarks/training.py.
 
 - guesses: other values of τ·n and `visible` than 30 and 0.7 (Criteo-like, n = 10,000, ε = 0.5);
 - priors: the same noisy histogram clipped, projected on the simplex, or taken to have one mode (ε = 0.5);
+- shapes: the same three priors for labels of known shapes, without training: the excess error that a design's mechanism
+  is expected to bring (`expected_excess`), over that of a design from the true distribution at the whole ε;
 - values: posterior means, and means refined by the model's own predictions, instead of the values as sent (n = 10,000).
 """
 
@@ -16,14 +18,16 @@ import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
 from functools import partial
+from itertools import product
 from multiprocessing import get_context
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import cross_val_predict
 
-from labeldp import Prior, RROnBins
+from labeldp import Domain, Prior, RROnBins
 from labeldp.choice import CAPACITY, VISIBLE, boosting_settings, choose_privately, effective_records, split_for_training
 from labeldp.decode import code_values
 from labeldp.denoise import posterior_means, project_counts, refined_means
@@ -31,6 +35,7 @@ from labeldp.mechanisms.bias_variance import BiasVariance
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.prior import histogram, noisy_counts, split_budget
+from labeldp.tradeoff.excess import expected_excess
 from labeldp.unimodal import unimodal_masses
 from training import error, rows_of
 
@@ -41,9 +46,25 @@ PRIORS = {
 }
 
 
+def bump(center: float, width: float) -> np.ndarray:
+    """A mode at `center`, as a share of the range."""
+    return np.exp(-(((np.linspace(0, 1, 201) - center) / width) ** 2) / 2)
+
+
+SHAPES = {
+    "falling": np.exp(-15 * np.linspace(0, 1, 201)),
+    "two close": bump(0.1, 0.03) + bump(0.3, 0.03),
+    "two far": bump(0.15, 0.04) + bump(0.85, 0.04),
+    "three": bump(0.1, 0.03) + bump(0.5, 0.03) + bump(0.9, 0.03),
+    "U": np.exp(-20 * np.linspace(0, 1, 201)) + np.exp(-20 * np.linspace(1, 0, 201)),
+    "zero and bump": np.r_[200.0, bump(0.6, 0.05)[1:]],
+    "round numbers": np.where(np.arange(201) % 10 == 0, np.exp(-6 * np.linspace(0, 1, 201)), 0.0),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", default="guesses,priors,values")
+    parser.add_argument("--part", default="guesses,priors,shapes,values")
     parser.add_argument("--seeds", type=int, default=20, help="two or more")
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
@@ -62,6 +83,12 @@ def main() -> None:
         if "priors" in arguments.part:
             for data, epsilon in (("criteo", 0.5), ("rand-hie", 0.5), ("rand-hie", 2), ("fertility", 0.5)):
                 run(f"priors: {data}, ε = {epsilon:g}", partial(priors, data, epsilon))
+        if "shapes" in arguments.part:
+            print(f"\nshapes: 201 labels, excess over that of the true distribution, {arguments.seeds} seeds:")
+            print(f"  {'':<14}{'n':>8}{'ε':>5}" + "".join(f"{name:>11}" for name in PRIORS))
+            for (shape, masses), n, epsilon in product(SHAPES.items(), (3_000, 20_000, 100_000), (0.5, 2)):
+                found = np.mean(list(pool.map(partial(shaped, masses, n, epsilon), range(arguments.seeds))), axis=0)
+                print(f"  {shape:<14}{n:>8,}{epsilon:>5g}" + "".join(f"{ratio:>11.2f}" for ratio in found), flush=True)
         if "values" in arguments.part:
             for epsilon in (0.5, 2):
                 run(f"values: criteo-like, n = 10,000, ε = {epsilon:g}", partial(values, epsilon))
@@ -101,6 +128,24 @@ def priors(data: str, epsilon: float, seed: int) -> dict[str, float]:
         auto = BiasVariance.optimal(prior, budget.labels, weight, visible=VISIBLE, domain=grid)
         found[f"{name}: auto's design"] = trained(split, auto, auto.outputs, prior)
     return found
+
+
+def shaped(masses: np.ndarray, records: int, epsilon: float, seed: int) -> list[float]:
+    """Excess errors for one noisy histogram of labels with these masses, over that of the best design."""
+    domain = Domain.integers(0, 200)
+    truth = Prior(domain.grid, masses)
+    budget = split_for_training(epsilon, domain.count, records)
+    counts = np.random.default_rng(seed).multinomial(records, truth.masses)
+    noisy = noisy_counts(counts, budget.scale)
+    weight = CAPACITY / records
+
+    def excess(prior: Prior, labels: Fraction) -> float:
+        mechanism = BiasVariance.optimal(prior, labels, weight, visible=VISIBLE, domain=domain)
+        return expected_excess(mechanism, mechanism.outputs, truth, visible=VISIBLE).test_error(weight)
+
+    least = excess(truth, budget.total)
+    found = [Prior(domain.grid, make(noisy, records, budget.scale)) for make in PRIORS.values()]
+    return [excess(prior, budget.labels) / least for prior in found]
 
 
 def values(epsilon: float, seed: int) -> dict[str, float]:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import random
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from copy import deepcopy
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.utils import Bunch, _safe_indexing, check_array, column_or_1d, get_tags
+from sklearn.utils import Bunch, check_array, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
     _routing_enabled,
     process_routing,
 )
-from sklearn.utils.validation import (
-    _check_method_params,
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from labeldp.arrays import Floats
 from labeldp.budget import exact, float_up
@@ -34,8 +24,9 @@ from labeldp.choice import effective_records
 from labeldp.decode import code_values
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
-from labeldp.learn.boosting import BoostingRegressor, Trees
+from labeldp.learn.boosting import BoostingRegressor
 from labeldp.learn.columns import Design
+from labeldp.learn.rehearsal import default_trees, rehearse
 from labeldp.learn.tables import Table, in_memory
 from labeldp.prior import BudgetWarning
 from labeldp.randomizer import LabelRandomizer, PrivateLabels
@@ -43,8 +34,6 @@ from labeldp.randomizer import LabelRandomizer, PrivateLabels
 if TYPE_CHECKING:
     from labeldp.ledger import Ledger
     from labeldp.prior import Prior
-
-REHEARSAL_ROWS = 500
 
 
 class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -154,7 +143,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         if self.dataset is None:
             raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
         self._rehearse(randomizer, labels.size)
-        self._rehearse_training(X, labels.size, inner)
+        rehearse(self.estimator, X, labels.size, Domain.of(self.domain), inner)  # type: ignore[arg-type]
         release = self.ledger.reserve(self.dataset, Fraction(exact(self.epsilon)))
         mechanism = randomizer.fit(labels)
         self.ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
@@ -168,27 +157,6 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             warnings.simplefilter("ignore", BudgetWarning)
             grid, _ = randomizer.plan(records)
             code_values(randomizer.design(np.zeros(len(grid.grid), np.int64), records), self.target_values)
-
-    def _rehearse_training(self, X: Any, records: int, inner: dict[str, Any]) -> None:
-        """Training on targets from the public bounds: features and weights that cannot work cost nothing either.
-
-        An estimator of the user's sees a few rows; only what it refuses there does it get whole, for its true answer.
-        """
-        for name, weights in inner.items():
-            if name.endswith("sample_weight") and weights is not None:
-                _check_sample_weight(weights, X)
-        targets = _made_up_targets(Domain.of(self.domain), records)  # type: ignore[arg-type]
-        with _without_traces():
-            if self.estimator is None:
-                _default_trees(_OneTree(), X, records).fit(X, targets, **inner)
-                return
-            if records > REHEARSAL_ROWS:
-                with suppress(Exception):  # the few rows may be to blame, so all are asked below
-                    rows = _telling_rows(X, records)
-                    some = _check_method_params(X, inner, rows)
-                    clone(self.estimator).fit(_safe_indexing(X, rows), targets[rows], **some)
-                    return
-            clone(self.estimator).fit(deepcopy(X), targets, **inner)  # with copy_X=False it would spoil the features
 
     def _checked(self, X: Any, y: Any) -> Floats:
         if y is None:
@@ -239,48 +207,4 @@ def _sized_trees(private: PrivateLabels, values: Floats, features: Any) -> Any:
     """Gradient boosting for labels as noisy as these; of a table also the text, categories and dates."""
     rows, prior = len(private), private.mechanism.prior
     worth = float(rows) if prior is None else effective_records(private.mechanism, values, prior, rows)
-    return _default_trees(BoostingRegressor(worth=worth), features, rows)
-
-
-def _default_trees(boosting: BoostingRegressor, features: Any, rows: int) -> Any:
-    return boosting if Table.is_frame(features) else boosting.trees(rows)
-
-
-class _OneTree(BoostingRegressor):
-    """The default estimator for a rehearsal: all the checks, hardly any training."""
-
-    def trees(self, rows: int) -> Trees:
-        return super().trees(rows).set_params(max_iter=1)  # type: ignore[no-any-return]
-
-
-def _made_up_targets(domain: Domain, records: int) -> Floats:
-    """Two values in turn, inside the public bounds and positive where these allow it."""
-    lowest = max(domain.lower, 0.0) if domain.upper > 0 else domain.lower
-    return lowest + (domain.upper - lowest) * np.resize([1 / 3, 2 / 3], records)
-
-
-def _telling_rows(features: Any, records: int) -> Any:
-    """The first rows, the last of them given up for the first NaN and the first infinity if these come later."""
-    rows = np.arange(min(records, REHEARSAL_ROWS))
-    try:
-        values = np.asarray(features, np.float64).reshape(records, -1)
-    except (TypeError, ValueError):
-        return rows
-    for place, odd in enumerate((np.isnan(values), np.isinf(values)), start=1):
-        found = np.flatnonzero(odd.any(axis=1))
-        if found.size and found[0] >= rows.size:
-            rows[-place] = found[0]
-    return rows
-
-
-@contextmanager
-def _without_traces() -> Iterator[None]:
-    """Warnings are kept quiet and the global random generators are put back."""
-    drawn, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        np.random.set_state(drawn)  # noqa: NPY002
-        random.setstate(plain)
+    return default_trees(BoostingRegressor(worth=worth), features, rows)

@@ -9,8 +9,8 @@ Which columns are numbers and which are categories is read off their types and c
 
 Networks get numbers with mean 0 and deviation 1 on the training rows, cut off at ±10 so that one absurd value cannot
 throw a prediction; a missing number becomes the mean, and each column that had missing numbers in training adds an
-input that says so. A constant column is 0 whatever comes later. Trees get numbers as they are, NaN where missing; a column without any
-number in training is 0 for them.
+input that says so. A constant column is 0 whatever comes later. Trees get numbers as they are, NaN where
+missing; a column without any number in training is 0 for them.
 """
 
 from __future__ import annotations

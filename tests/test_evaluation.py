@@ -158,6 +158,19 @@ def test_the_gain_over_the_mean_is_known_better_than_the_error():
     assert shuffled.upper < gain.lower
 
 
+@pytest.mark.parametrize("kind", [RROnBins, Unbiased])
+def test_where_the_labels_lie_does_not_matter(kind):
+    labels, feature = population(np.random.default_rng(5), 4000)
+    found = []
+    for zero in (0, 10**9):
+        mechanism = kind.optimal(Prior(VALUES + zero, PRIOR.masses), 2, domain=Domain.integers(zero, zero + 20))
+        if zero == 0:
+            codes = repeatable(mechanism, labels, 0)
+        error, mean = estimate_error(mechanism, codes, feature + zero), estimate_mean(mechanism, codes)
+        found.append([error.lower, error.mean_squared_error, error.upper, mean.lower - zero, mean.upper - zero])
+    assert found[0] == pytest.approx(found[1], rel=1e-3, abs=1e-3)
+
+
 def test_a_fine_grid_is_looked_at_in_pieces():
     """50,001 labels: as many rows of the channel, but a program of ordinary size."""
     grid = Domain.integers(0, 50_000)

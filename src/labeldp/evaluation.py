@@ -87,8 +87,7 @@ def estimate_error(
     The predictions must not depend on these records' own codes: hold them out, or see `cross_validated_error`.
     """
     predicted = _checked(codes, predictions, confidence)
-    moments = moment_values(mechanism, codes.size, visible)
-    found = _estimate(mechanism, codes, _Target(predicted**2, -2 * predicted, 1.0), moments, confidence)
+    found = _estimate(mechanism, codes, _Target.error(mechanism, predicted), visible, confidence)
     sampling = _quantile(1 - confidence) * found.standard_error
     return ErrorEstimate(
         mean_squared_error=max(0.0, found.value),
@@ -104,12 +103,13 @@ def estimate_error(
 def estimate_mean(mechanism: FiniteMechanism, codes: NDArray[np.uint32], *, confidence: float = 0.95) -> Estimate:
     """The mean of the true labels behind `codes`."""
     ones = _checked(codes, np.ones(codes.shape), confidence)
-    moments = moment_values(mechanism, codes.size, 1.0)
-    found = _estimate(mechanism, codes, _Target(np.zeros(codes.size), ones, 0.0), moments, confidence)
-    if mechanism.domain is None:
-        return found
-    lower, upper = np.clip([found.lower, found.upper], mechanism.domain.lower, mechanism.domain.upper)
-    return Estimate(float(np.clip(found.value, lower, upper)), found.standard_error, float(lower), float(upper))
+    zero = _zero(mechanism)
+    found = _estimate(mechanism, codes, _Target(np.zeros(codes.size), ones, 0.0, zero), 1.0, confidence)
+    figures = np.array([found.value, found.lower, found.upper]) + zero
+    if mechanism.domain is not None:
+        figures = np.clip(figures, mechanism.domain.lower, mechanism.domain.upper)
+    value, lower, upper = figures.tolist()
+    return Estimate(value, found.standard_error, lower, upper)
 
 
 def estimate_gain(
@@ -119,10 +119,11 @@ def estimate_gain(
 
     The squares of the labels drop out of this difference, so it is known much better than either error.
     """
-    predicted = _checked(codes, predictions, confidence)
+    zero = _zero(mechanism)
+    predicted = _checked(codes, predictions, confidence) - zero
     center = predicted.mean()
-    target = _Target(center**2 - predicted**2, 2 * (predicted - center), 0.0)
-    return _estimate(mechanism, codes, target, moment_values(mechanism, codes.size, 1.0), confidence)
+    target = _Target(center**2 - predicted**2, 2 * (predicted - center), 0.0, zero)
+    return _estimate(mechanism, codes, target, 1.0, confidence)
 
 
 def _checked(codes: NDArray[np.uint32], predictions: Any, confidence: float) -> Floats:
@@ -168,8 +169,9 @@ def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "bins") ->
                 "the labels to score against are not this mechanism's values: pass code_values(...)[codes]"
             )
         predicted = np.asarray(estimator.predict(X), np.float64)
-        moments = moment_values(mechanism, codes.size)
-        return -max(0.0, float(_Target(predicted**2, -2 * predicted, 1.0).values(moments, codes).mean()))
+        squared = _Target.error(mechanism, predicted)
+        moments = moment_values(mechanism, codes.size, zero=squared.zero)
+        return -max(0.0, float(squared.values(moments, codes).mean()))
 
     return score
 
@@ -182,19 +184,24 @@ class MomentValues:
     square: Floats
 
 
-def moment_values(mechanism: FiniteMechanism, records: int, visible: float = VISIBLE) -> MomentValues:
-    """Values whose means are y and y²; where the mechanism has none, the best ones to average over `records` codes."""
+def moment_values(
+    mechanism: FiniteMechanism, records: int, visible: float = VISIBLE, zero: float = 0.0
+) -> MomentValues:
+    """Values whose means are y and y²; where the mechanism has none, the best ones to average over `records` codes.
+
+    With `zero`, they are those of y − zero.
+    """
     prior = mechanism.prior
     if prior is None:
         raise InvalidInput("a noise-corrected error needs the mechanism's prior, and this mechanism carries none")
-    labels = prior.values
+    labels = prior.values - zero
     # A private prior may miss labels that are there: every one counts a little.
     masses = (1 - _UNSURE) * prior.masses + _UNSURE / labels.size
-    channel = mechanism.matrix(labels)
+    channel = mechanism.matrix(prior.values)
     unit = max(float(np.abs(labels).max()), 1e-300)
     if mechanism.kind == "unbiased":
         return MomentValues(
-            mechanism.outputs, _decoded(channel, (labels / unit) ** 2, masses, visible=1, ridge=0) * unit**2
+            mechanism.outputs - zero, _decoded(channel, (labels / unit) ** 2, masses, visible=1, ridge=0) * unit**2
         )
     label = _decoded(channel, labels / unit, masses, visible, 1 / records) * unit
     return MomentValues(label, _decoded(channel, (labels / unit) ** 2, masses, visible, 1 / records) * unit**2)
@@ -221,11 +228,19 @@ def _decoded(channel: Floats, target: Floats, masses: Floats, visible: float, ri
 
 @dataclass(frozen=True, eq=False)
 class _Target:
-    """The mean of offset + weight·y + square·y² over records: the last two are of the hidden label, the rest is public."""
+    """The mean of offset + weight·y + square·y² over records; y is the hidden label less `zero`, the rest is public."""
 
     offset: Floats
     weight: Floats
     square: float
+    zero: float
+
+    @classmethod
+    def error(cls, mechanism: FiniteMechanism, predictions: Floats) -> _Target:
+        """The squared error of predictions."""
+        zero = _zero(mechanism)
+        predicted = predictions - zero
+        return cls(predicted**2, -2 * predicted, 1.0, zero)
 
     def values(self, moments: MomentValues, codes: NDArray[np.uint32]) -> Floats:
         """The target of each record with estimates in place of y and y²."""
@@ -242,12 +257,18 @@ class _Target:
 
 
 def _estimate(
-    mechanism: FiniteMechanism, codes: NDArray[np.uint32], target: _Target, moments: MomentValues, confidence: float
+    mechanism: FiniteMechanism, codes: NDArray[np.uint32], target: _Target, visible: float, confidence: float
 ) -> Estimate:
+    moments = moment_values(mechanism, codes.size, visible, target.zero)
     values = target.values(moments, codes)
     error = float(values.std(ddof=1) / np.sqrt(values.size))
     lower, upper = _range(mechanism, codes, target, moments, 1 - confidence)
     return Estimate(float(np.clip(values.mean(), lower, upper)), error, lower, upper)
+
+
+def _zero(mechanism: FiniteMechanism) -> float:
+    """The lowest label: from there on, the squares of labels far from zero do not cancel."""
+    return 0.0 if mechanism.prior is None else float(mechanism.prior.values[0])
 
 
 def _quantile(risk: float) -> float:
@@ -261,47 +282,57 @@ def _range(
     """The least and the greatest target over all distributions of (weight, label) that the codes do not contradict.
 
     A distribution is contradicted where the mean of a statistic under it is further from the mean over the records than
-    sampling explains. The statistics: the estimate itself, which takes most of the risk; the directions in which codes
-    tell labels apart, alone and times the weight; and where the weights lie. They are linear in the weight between two
-    nodes, and so is the target, so it is enough to look at distributions on the nodes.
+    sampling explains. The estimate itself takes most of the risk, the other statistics (`_evidence`) and the offset share
+    the rest. All are linear in the weight between two nodes, and so is the target, so it is enough to look at
+    distributions on the nodes.
     """
     labels, channel, half, gap = _knots(mechanism)
     place = _Nodes.of(target.weight)
-    directions = _directions(mechanism, labels, channel, codes.size)
-    weights = place.nodes
-    told = channel @ directions
-    low, high = target.over_cells(weights, labels, half)
-    low = low - target.square * gap**2 / 4  # between two knots the square runs below its chord by so much
-    scaled = place.scaled(weights)
-    parts = [
-        np.tile(told.T, (1, weights.size)),
-        (told.T[:, None, :] * scaled[:, None]).reshape(told.shape[1], -1),
-        np.repeat(np.eye(weights.size), labels.size, axis=1),
-    ]
-    shown = [
-        _code_statistics(codes, np.ones(codes.size), directions),
-        _code_statistics(codes, place.scaled(target.weight), directions),
-        place.statistics(),
-    ]
-    if weights.size == 1:
-        parts, shown = parts[:1], shown[:1]
-    mean, variance, span = (np.concatenate(part) for part in zip(*shown, strict=True))
-    many = codes.size
-    lesser = risk * (1 - _MAIN_SHARE) / (mean.size + 1)
-    radius = _bernstein(variance, span, many, lesser)
-    values = target.values(moments, codes)
-    main = weights[:, None] * (channel @ moments.label) + target.square * (channel @ moments.square)
-    spread = _quantile(risk) * float(values.std(ddof=1)) / np.sqrt(many)
-    offset = target.offset
-    offset_radius = _bernstein(offset.var(ddof=1), np.ptp(offset), many, lesser)
+    weights, many, offset = place.nodes, codes.size, target.offset
+    evidence = _evidence(codes, place, target.weight, channel, _directions(mechanism, labels, channel, many))
+    lesser = risk * (1 - _MAIN_SHARE) / (evidence.mean.size + 1)
+    estimates = target.values(moments, codes)
+    expected = weights[:, None] * (channel @ moments.label) + target.square * (channel @ moments.square)
     program = _Program(
-        rows=np.vstack([*parts, main.ravel()]),
-        middle=np.r_[mean, float(values.mean() - offset.mean())],
-        radius=np.r_[radius, spread],
-        slack=float(offset_radius),
+        rows=np.vstack([evidence.rows, expected.ravel()]),
+        middle=np.r_[evidence.mean, estimates.mean() - offset.mean()],
+        radius=np.r_[
+            _bernstein(evidence.variance, evidence.span, many, lesser),
+            _quantile(risk) * estimates.std(ddof=1) / np.sqrt(many),
+        ],
+        slack=float(_bernstein(offset.var(ddof=1), np.ptp(offset), many, lesser)),
     )
-    least, most = program.least(low.ravel()), -program.least(-high.ravel(), -1.0)
-    return float(offset.mean()) + least, float(offset.mean()) + most
+    low, high = target.over_cells(weights, labels - target.zero, half)
+    low = low - target.square * gap**2 / 4  # between two knots the square runs below its chord by so much
+    center = float(offset.mean())
+    return center + program.least(low.ravel()), center - program.least(-high.ravel(), -1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """Statistics of the records: what each is expected to be at (node, label), and what it is."""
+
+    rows: Floats
+    mean: Floats
+    variance: Floats
+    span: Floats
+
+
+def _evidence(
+    codes: NDArray[np.uint32], place: _Nodes, weights: Floats, channel: Floats, directions: Floats
+) -> _Evidence:
+    """The directions in which codes tell labels apart, alone and times the weight, and where the weights lie."""
+    told, nodes = (channel @ directions).T, place.nodes
+    alone = np.tile(told, (1, nodes.size))
+    found = _code_statistics(codes, np.ones(codes.size), directions)
+    if nodes.size == 1:
+        return _Evidence(alone, *found)
+    times = (told[:, None, :] * place.scaled(nodes)[:, None]).reshape(told.shape[0], -1)
+    where = np.repeat(np.eye(nodes.size), channel.shape[0], axis=1)
+    others = _code_statistics(codes, place.scaled(weights), directions), place.statistics()
+    return _Evidence(
+        np.vstack([alone, times, where]), *(np.concatenate(part) for part in zip(found, *others, strict=True))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +348,10 @@ class _Program:
     slack: float
 
     def least(self, cost: Floats, sign: float = 1.0) -> float:
-        """The least cost·q + sign·g. Statistics that contradict each other are given more room until they do not."""
+        """The least cost·q + sign·g. Statistics that contradict each other are given more room until they do not.
+
+        Without an answer from the solver, what no distribution at all goes below.
+        """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         size = cost.size
@@ -334,7 +368,7 @@ class _Program:
             answer = milp(np.r_[cost / unit, sign], constraints=LinearConstraint(table, low, high), bounds=bounds)
             if answer.status == 0:
                 return float(answer.fun) * unit
-        raise InvalidInput("no distribution of labels fits these codes: are they of this mechanism?")
+        return float(cost.min()) - self.slack
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,6 +66,8 @@ def test_the_whole_way_from_message_to_predictions(run, world, tmp_path):
     assert estimates["mean_lower"] <= 88.9 <= estimates["mean_upper"]
     assert estimates["mean_squared_error"] < estimates["mean_answer_error"]
     assert estimates["mean_answer_lower"] <= 88.9**2 <= estimates["mean_answer_upper"]
+    assert estimates["gain_lower"] <= estimates["gain"] <= estimates["gain_upper"]
+    assert estimates["gain"] == pytest.approx(estimates["mean_answer_error"] - estimates["mean_squared_error"], rel=0.2)
 
     code, _, _ = run(
         "predict", tmp_path / "model", world / "features.parquet", "--id", "order", "--out", tmp_path / "p.csv"
@@ -86,6 +88,7 @@ def test_reports_in_words(run, world, tmp_path):
     assert "labels' mean" in out
     assert "model's mean squared test error" in out
     assert "always answering the mean" in out
+    assert "error is lower by about" in out
     _, out, err = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth")
     assert "mean squared error" in out
     assert "not private" in err

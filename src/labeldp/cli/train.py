@@ -257,6 +257,7 @@ def _report(facts: dict[str, Any], path: Path) -> None:
         ("mean", "the labels' mean is", "mean_label", "mean_lower", "mean_upper"),
         ("error", "the model's mean squared test error is", "mean_squared_error", "lower", "upper"),
         ("", "that of always answering the mean is", "mean_answer_error", "mean_answer_lower", "mean_answer_upper"),
+        ("gain", "the model's error is lower by", "gain", "gain_lower", "gain_upper"),
     ):
         if figure in estimate:
             _say(

@@ -1,0 +1,248 @@
+"""Intervals from private labels that assume nothing about the true ones.
+
+Labels with nearly the same output probabilities cannot be told apart, however many records there are. So an interval for
+the mean of a target (a mean label, a squared error) has to run over every joint distribution of public numbers and hidden
+labels that the codes do not contradict: a linear program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from labeldp.evaluation import MomentValues
+    from labeldp.mechanisms.finite import FiniteMechanism
+
+_MAIN_SHARE = 0.95
+"""The share of the interval's risk for the estimate itself; the rest is for what bounds the labels the codes allow."""
+_MOST_DIRECTIONS = 12
+_BLOCKS = 8
+_MOST_KNOTS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The mean of offset + weight·y + square·y² over records; y is the hidden label less `zero`, the rest is public."""
+
+    offset: Floats
+    weight: Floats
+    square: float
+    zero: float
+
+    @classmethod
+    def error(cls, mechanism: FiniteMechanism, predictions: Floats) -> Target:
+        """The squared error of predictions."""
+        zero = lowest_label(mechanism)
+        predicted = predictions - zero
+        return cls(predicted**2, -2 * predicted, 1.0, zero)
+
+    def values(self, moments: MomentValues, codes: NDArray[np.uint32]) -> Floats:
+        """The target of each record with estimates in place of y and y²."""
+        return self.offset + self.weight * moments.label[codes] + self.square * moments.square[codes]
+
+    def over_cells(self, weights: Floats, labels: Floats, half: float) -> tuple[Floats, Floats]:
+        """Least and greatest weight·y + square·y² for y within `half` of each label: a row for each weight."""
+        ends = [weights[:, None] * y + self.square * y**2 for y in (labels - half, labels + half)]
+        low = np.minimum(*ends)
+        if self.square > 0:
+            bottom = np.clip(-weights[:, None] / (2 * self.square), labels - half, labels + half)
+            low = np.minimum(low, weights[:, None] * bottom + self.square * bottom**2)
+        return low, np.maximum(*ends)
+
+
+def lowest_label(mechanism: FiniteMechanism) -> float:
+    """The lowest label: from there on, the squares of labels far from zero do not cancel."""
+    return 0.0 if mechanism.prior is None else float(mechanism.prior.values[0])
+
+
+def quantile(risk: float) -> float:
+    """How many standard errors the estimate may be off within its share of the risk."""
+    return NormalDist().inv_cdf(1 - risk * _MAIN_SHARE / 2)
+
+
+def consistent_range(
+    mechanism: FiniteMechanism, codes: NDArray[np.uint32], target: Target, moments: MomentValues, risk: float
+) -> tuple[float, float]:
+    """The least and the greatest target over all distributions of (weight, label) that the codes do not contradict.
+
+    A distribution is contradicted where the mean of a statistic under it is further from the mean over the records than
+    sampling explains. The estimate itself takes most of the risk, the other statistics (`_evidence`) and the offset share
+    the rest. All are linear in the weight between two nodes, and so is the target, so it is enough to look at
+    distributions on the nodes.
+    """
+    labels, channel, half, gap = _knots(mechanism)
+    place = _Nodes.of(target.weight)
+    weights, many, offset = place.nodes, codes.size, target.offset
+    evidence = _evidence(codes, place, target.weight, channel, _directions(mechanism, labels, channel, many))
+    lesser = risk * (1 - _MAIN_SHARE) / (evidence.mean.size + 1)
+    estimates = target.values(moments, codes)
+    expected = weights[:, None] * (channel @ moments.label) + target.square * (channel @ moments.square)
+    program = _Program(
+        rows=np.vstack([evidence.rows, expected.ravel()]),
+        middle=np.r_[evidence.mean, estimates.mean() - offset.mean()],
+        radius=np.r_[
+            _bernstein(evidence.variance, evidence.span, many, lesser),
+            quantile(risk) * estimates.std(ddof=1) / np.sqrt(many),
+        ],
+        slack=float(_bernstein(offset.var(ddof=1), np.ptp(offset), many, lesser)),
+    )
+    low, high = target.over_cells(weights, labels - target.zero, half)
+    low = low - target.square * gap**2 / 4  # between two knots the square runs below its chord by so much
+    center = float(offset.mean())
+    return center + program.least(low.ravel()), center - program.least(-high.ravel(), -1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """Statistics of the records: what each is expected to be at (node, label), and what it is."""
+
+    rows: Floats
+    mean: Floats
+    variance: Floats
+    span: Floats
+
+
+def _evidence(
+    codes: NDArray[np.uint32], place: _Nodes, weights: Floats, channel: Floats, directions: Floats
+) -> _Evidence:
+    """The directions in which codes tell labels apart, alone and times the weight, and where the weights lie."""
+    told, nodes = (channel @ directions).T, place.nodes
+    alone = np.tile(told, (1, nodes.size))
+    found = _code_statistics(codes, np.ones(codes.size), directions)
+    if nodes.size == 1:
+        return _Evidence(alone, *found)
+    times = (told[:, None, :] * place.scaled(nodes)[:, None]).reshape(told.shape[0], -1)
+    where = np.repeat(np.eye(nodes.size), channel.shape[0], axis=1)
+    others = _code_statistics(codes, place.scaled(weights), directions), place.statistics()
+    return _Evidence(
+        np.vstack([alone, times, where]), *(np.concatenate(part) for part in zip(found, *others, strict=True))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """Distributions q ≥ 0 with sum one and |rows·q − middle| ≤ radius; the last row also has a free number |g| ≤ slack.
+
+    g is the offset's own sampling error, which moves the target and the estimate alike.
+    """
+
+    rows: Floats
+    middle: Floats
+    radius: Floats
+    slack: float
+
+    def least(self, cost: Floats, sign: float = 1.0) -> float:
+        """The least cost·q + sign·g. Statistics that contradict each other are given more room until they do not.
+
+        Without an answer from the solver, what no distribution at all goes below.
+        """
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        size = cost.size
+        unit = max(float(np.abs(cost).max()), self.slack, 1e-300)
+        # In units of each statistic's largest value; g in units of the cost.
+        scale = np.maximum(np.abs(self.rows).max(axis=1), 1e-300)
+        shift = np.zeros((self.rows.shape[0], 1))
+        shift[-1] = unit / scale[-1]
+        table = np.vstack([np.hstack([self.rows / scale[:, None], shift]), np.r_[np.ones(size), 0.0]])
+        bounds = Bounds(np.r_[np.zeros(size), -self.slack / unit], np.r_[np.ones(size), self.slack / unit])
+        for room in 1.5 ** np.arange(40):
+            low = np.r_[(self.middle - room * self.radius) / scale - 1e-9, 1.0]
+            high = np.r_[(self.middle + room * self.radius) / scale + 1e-9, 1.0]
+            answer = milp(np.r_[cost / unit, sign], constraints=LinearConstraint(table, low, high), bounds=bounds)
+            if answer.status == 0:
+                return float(answer.fun) * unit
+        return float(cost.min()) - self.slack
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Numbers between which every weight is split, in proportion, so that its mean is kept."""
+
+    nodes: Floats
+    below: NDArray[np.intp]
+    part: Floats
+
+    @classmethod
+    def of(cls, weights: Floats) -> _Nodes:
+        nodes = np.unique(np.quantile(weights, np.linspace(0, 1, _BLOCKS + 1)))
+        position = np.interp(weights, nodes, np.arange(nodes.size))
+        below = np.minimum(position.astype(np.intp), max(nodes.size - 2, 0))
+        return cls(nodes, below, position - below)
+
+    def scaled(self, weights: Floats) -> Floats:
+        """Weights as numbers from −1 to 1."""
+        span = self.nodes[-1] - self.nodes[0]
+        return np.asarray(2 * (weights - self.nodes[0]) / (span or 1.0) - 1)
+
+    def statistics(self) -> tuple[Floats, Floats, Floats]:
+        """Mean, variance and span of the share of a record at each node."""
+        size = self.nodes.size
+        moments = []
+        for power in (1, 2):
+            lower = np.bincount(self.below, (1 - self.part) ** power, size)
+            upper = np.bincount(np.minimum(self.below + 1, size - 1), self.part**power, size)
+            moments.append((lower + upper) / self.below.size)
+        return moments[0], np.maximum(moments[1] - moments[0] ** 2, 0), np.ones(size)
+
+
+def _code_statistics(codes: NDArray[np.uint32], factor: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean, variance and span of factor·values[codes], for each column of `values`; the factor is at most one."""
+    size, many = values.shape[0], codes.size
+    mean = np.bincount(codes, factor, size) @ values / many
+    second = np.bincount(codes, factor**2, size) @ values**2 / many
+    return mean, np.maximum(second - mean**2, 0), 2 * np.abs(values).max(axis=0, initial=0)
+
+
+def _bernstein(variance: Any, span: Any, records: int, risk: float) -> Floats:
+    """How far a mean of bounded numbers may be from its expectation, by their own variance (Maurer and Pontil 2009)."""
+    room = np.log(4 / risk)
+    return np.asarray(np.sqrt(2 * variance * room / records) + 7 * span * room / (3 * (records - 1)))
+
+
+def _directions(mechanism: FiniteMechanism, labels: Floats, channel: Floats, records: int) -> Floats:
+    """Numbers for the codes, a column each, in whose means labels differ most: those that so many records can show."""
+    prior = mechanism.prior
+    masses = np.full(labels.size, 0.5 / labels.size)
+    if prior is not None:
+        nearest = np.searchsorted((labels[1:] + labels[:-1]) / 2, prior.values)
+        masses += np.bincount(nearest, prior.masses / 2, labels.size)
+    share = masses @ channel
+    root = np.sqrt(np.where(share > 0, share, 1.0))
+    _, strength, right = np.linalg.svd(np.sqrt(masses)[:, None] * (channel / root - root), full_matrices=False)
+    directions = right.T / root[:, None]
+    seen = (np.ptp(channel @ directions, axis=0) > 2 / np.sqrt(records)) & (strength > 1e-9 * strength[0])
+    return np.asarray(directions[:, seen][:, :_MOST_DIRECTIONS])
+
+
+def _knots(mechanism: FiniteMechanism) -> tuple[Floats, Floats, float, float]:
+    """Labels between which output probabilities are linear, their rows, half a cell, and the widest gap between labels.
+
+    A label is rounded to the grid, so it may lie half a cell away; on a grid of whole numbers one apart it does not.
+    """
+    domain, prior = mechanism.domain, mechanism.prior
+    grid = domain.grid if domain is not None and domain.cells is not None else None
+    if grid is None and prior is not None:
+        grid = prior.values
+    if grid is None:
+        raise InvalidInput("a noise-corrected error needs the mechanism's prior, and this mechanism carries none")
+    channel = mechanism.matrix(grid)
+    if grid.size <= _MOST_KNOTS:
+        kept = np.arange(grid.size)
+    else:
+        slope = np.diff(channel, axis=0) / np.diff(grid)[:, None]
+        bend = np.abs(np.diff(slope, axis=0)).max(axis=1) * np.ptp(grid) > 1e-9
+        even = np.linspace(0, grid.size - 1, _MOST_KNOTS).astype(np.intp)
+        kept = np.union1d(np.flatnonzero(bend) + 1, even)
+    step = 0.0 if domain is None or domain.cells is None else domain.step
+    whole = step == 1 and float(domain.lower).is_integer() if domain is not None else True
+    gap = float(np.diff(grid[kept]).max(initial=0.0)) if kept.size < grid.size else 0.0
+    return grid[kept], channel[kept], 0.0 if whole else step / 2, gap

@@ -86,7 +86,9 @@ def test_prior_and_mechanism_together_cost_epsilon():
 
 
 def test_the_network_trains_for_as_long_as_its_values_deserve():
-    assert network_settings(400_000, 400_000) == {"epochs": 50}
+    assert network_settings(50_000, 50_000) == {"epochs": 50}
+    assert network_settings(400_000, 400_000) == {"epochs": 8}
+    assert network_settings(10**8, 10**8) == {"epochs": 2}
     assert network_settings(400_000, 8_000) == {"epochs": 2}
     assert network_settings(10_000, 300) == {"epochs": 18}
 

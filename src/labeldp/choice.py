@@ -207,10 +207,12 @@ def network_settings(records: int, effective: float, batch_size: int = 8192) -> 
     """Parameters of `labeldp.learn.network.NetworkRegressor` for `records` values worth `effective` true labels.
 
     Embeddings of rare categories learn single records by heart if given the time. The paper's 50 epochs are for values
-    as good as labels; noisier ones get their share of that, but never fewer than about 35 steps.
+    as good as labels; noisier ones get their share of that, but never fewer than about 35 steps. With many records 400
+    steps are enough, and passes beyond that overfit even true labels.
     """
     steps = math.ceil(records / batch_size)
-    return {"epochs": int(min(50, max(math.ceil(35 / steps), 2, round(50 * effective / max(records, 1)))))}
+    most = min(50, max(2, round(400 / steps)))
+    return {"epochs": int(min(most, max(math.ceil(35 / steps), 2, round(50 * effective / max(records, 1)))))}
 
 
 def _coarse(prior: Prior, domain: Domain | tuple[float, float] | None) -> tuple[Prior, Domain | None]:

@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.learn.boosting import BoostingRegressor, Trees
-from labeldp.learn.folds import out_of_fold_error
+from labeldp.learn.estimates import estimates_of_model
 
 GENERATOR = np.random.default_rng(0)
 N = 2000
@@ -50,8 +50,8 @@ def test_folds_may_miss_the_only_values_of_a_column():
     domain = Domain(-100, 300, 41)
     private = LabelRandomizer(4, domain, prior=Prior.uniform(domain), mechanism="unbiased").randomize(Y)
     table = pa.table({"a": A, "b": column})
-    error = out_of_fold_error(BoostingRegressor(), table, private.values(), private.mechanism, private.codes, 5)
-    assert error["mean_squared_error"] < np.var(Y)
+    estimates = estimates_of_model(BoostingRegressor(), table, private.values(), private.mechanism, private.codes, 5)
+    assert estimates["error"]["value"] < np.var(Y)
 
 
 @pytest.mark.parametrize("values", [0, 1, 5, 19])

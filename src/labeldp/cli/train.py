@@ -64,6 +64,7 @@ def train(
     """
     from labeldp.choice import effective_records, network_settings
     from labeldp.decode import code_values
+    from labeldp.learn.estimates import estimates_of_mean, estimates_of_model
     from labeldp.learn.files import column, read_table
     from labeldp.learn.joining import join
     from labeldp.learn.saved import SavedModel
@@ -95,14 +96,9 @@ def train(
         epochs = network_settings(rows, rows if worth is None else worth)["epochs"]
     model = _model(kind, loss, columns, worth=worth, epochs=epochs, quiet=quiet or as_json)
     targets = values[joined.codes]
-    estimates = _estimates(message.mechanism, joined.codes)
+    estimates = estimates_of_mean(message.mechanism, joined.codes)
     if folds >= 2 and loss == "squared":
-        from labeldp.learn.folds import out_of_fold_error
-
-        found = out_of_fold_error(model, used, targets, message.mechanism, joined.codes, folds)
-        estimates |= found
-        if found and "mean_label" in estimates:
-            estimates |= _error_of_the_mean(message.mechanism, joined.codes, estimates["mean_label"])
+        estimates |= estimates_of_model(model, used, targets, message.mechanism, joined.codes, folds)
     model.fit(used, targets)
     domain = message.mechanism.domain
     facts = {
@@ -212,36 +208,6 @@ def _model(
     raise InvalidInput(f"--model must be one of {', '.join(KINDS)}, got {kind!r}")
 
 
-def _estimates(mechanism: Any, codes: Any) -> dict[str, float]:
-    """What private labels alone can say without a model: the mean label. Their own loss is mostly noise."""
-    from labeldp.evaluation import estimate_mean
-
-    if mechanism.prior is None or codes.size < 2:
-        return {}
-    try:
-        mean = estimate_mean(mechanism, codes)
-    except InvalidInput:  # more outputs than can be looked at together
-        return {}
-    return {
-        "mean_label": mean.value,
-        "standard_error": mean.standard_error,
-        "mean_lower": mean.lower,
-        "mean_upper": mean.upper,
-    }
-
-
-def _error_of_the_mean(mechanism: Any, codes: Any, mean: float) -> dict[str, float]:
-    """The error of always answering `mean`, estimated as the model's: a model that learned something is below it."""
-    from labeldp.evaluation import estimate_error
-
-    error = estimate_error(mechanism, codes, [mean] * codes.size, visible=1.0)
-    return {
-        "mean_answer_error": error.mean_squared_error,
-        "mean_answer_lower": error.lower,
-        "mean_answer_upper": error.upper,
-    }
-
-
 def _report(facts: dict[str, Any], path: Path) -> None:
     _say(
         f"model    {path}: {facts['model']} on {facts['records']:,} records, {facts['target_values']} targets, ε = {facts['epsilon']:g}"
@@ -252,19 +218,20 @@ def _report(facts: dict[str, Any], path: Path) -> None:
     ):
         if facts[name]:
             _say(f"unpaired {facts[name]:,} {text}")
-    estimate = facts["estimates"]
-    for name, words, figure, lower, upper in (
-        ("mean", "the labels' mean is", "mean_label", "mean_lower", "mean_upper"),
-        ("error", "the model's mean squared test error is", "mean_squared_error", "lower", "upper"),
-        ("", "that of always answering the mean is", "mean_answer_error", "mean_answer_lower", "mean_answer_upper"),
-        ("gain", "the model's error is lower by", "gain", "gain_lower", "gain_upper"),
+    estimates = facts["estimates"]
+    for title, words, name in (
+        ("mean", "the labels' mean is", "mean"),
+        ("error", "the model's mean squared test error is", "error"),
+        ("", "that of always answering the mean is", "error_of_mean"),
+        ("gain", "the model's error is lower by", "gain"),
     ):
-        if figure in estimate:
+        if name in estimates and (name != "error_of_mean" or "error" in estimates):
+            figure = estimates[name]
             _say(
-                f"{name:<8} {words} about {estimate[figure]:,.4g}, with 95 % confidence from {estimate[lower]:,.4g} to "
-                f"{estimate[upper]:,.4g}"
+                f"{title:<8} {words} about {figure['value']:,.4g}, with 95 % confidence from {figure['lower']:,.4g} to "
+                f"{figure['upper']:,.4g}"
             )
-    if estimate:
+    if estimates:
         _say("         (from private labels, their noise taken out; the intervals hold whatever the labels are)")
     _say(f"next     labeldp predict {path} FILE --out predictions.parquet")
 

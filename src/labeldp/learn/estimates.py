@@ -1,0 +1,61 @@
+"""What private labels alone tell about themselves and about a model: figures with 95 % intervals, noise taken out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from labeldp.arrays import Floats
+from labeldp.errors import InvalidInput
+from labeldp.evaluation import ErrorEstimate, Estimate, estimate_error, estimate_gain, estimate_mean
+from labeldp.mechanisms import FiniteMechanism
+
+Figures = dict[str, dict[str, float]]
+"""A name, and for each its `value`, `lower` and `upper`."""
+
+
+def estimates_of_mean(mechanism: FiniteMechanism, codes: NDArray[np.uint32]) -> Figures:
+    """The labels' `mean` and the `error_of_mean`, of always answering it; empty where codes do not tell."""
+    if mechanism.prior is None or codes.size < 2:
+        return {}
+    try:
+        mean = estimate_mean(mechanism, codes)
+        error = estimate_error(mechanism, codes, np.full(codes.size, mean.value), visible=1.0)
+    except InvalidInput:  # more outputs than can be looked at together
+        return {}
+    return {"mean": _figures(mean), "error_of_mean": _figures(error)}
+
+
+def estimates_of_model(
+    model: Any, table: pa.Table, targets: Floats, mechanism: FiniteMechanism, codes: NDArray[np.uint32], folds: int
+) -> Figures:
+    """The model's mean squared test `error` and its `gain` over the mean's; empty where codes do not tell.
+
+    Every record is predicted by a model that did not see it. So the figures speak of models trained on
+    (folds − 1)/folds of the records, whose predictions are clipped into the bounds.
+    """
+    if mechanism.prior is None or codes.size < 2 * folds:
+        return {}
+    fold = np.random.default_rng(0).permutation(codes.size) % folds
+    predictions = np.empty(codes.size)
+    for number in range(folds):
+        held, kept = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        fitted = clone(model).fit(table.take(pa.array(kept)), targets[kept])
+        predictions[held] = fitted.predict(table.take(pa.array(held)))
+    if mechanism.domain is not None:
+        predictions = np.clip(predictions, mechanism.domain.lower, mechanism.domain.upper)
+    try:
+        error = estimate_error(mechanism, codes, predictions, visible=1.0)
+        gain = estimate_gain(mechanism, codes, predictions)
+    except InvalidInput:
+        return {}
+    return {"error": _figures(error), "gain": _figures(gain)}
+
+
+def _figures(estimate: Estimate | ErrorEstimate) -> dict[str, float]:
+    value = estimate.value if isinstance(estimate, Estimate) else estimate.mean_squared_error
+    return {"value": value, "lower": estimate.lower, "upper": estimate.upper}

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from labeldp.cli.console import print_json
-from labeldp.cli.outcome import IdType, Json, Label, Quiet, check_id_type, line, outcome_record, private_note, stoppable
+from labeldp.cli.console import line, print_json
+from labeldp.cli.outcome import IdType, Json, Label, Quiet, check_id_type, outcome_record, private_note, stoppable
 from labeldp.cli.progress import phases
 
 

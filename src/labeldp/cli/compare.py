@@ -41,7 +41,8 @@ def compare(
 ) -> None:
     """Compare expected loss, bias and variance of every mechanism across ε.
 
-    All figures are exact expectations under the prior; nothing is sampled and nothing private is read.
+    All figures are exact expectations under the prior; nothing is sampled and nothing private is read. So there is no file
+    of labels to give: a look at it would cost privacy. Give what is known in public, or a prior released before.
 
     Examples:
 

@@ -12,6 +12,11 @@ out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
+def line(name: str, text: str) -> None:
+    """A line of a result. Paths and names as they are, lines as long as they are: both can be copied."""
+    out.print(f"{name:<8} {text}", markup=False, soft_wrap=True)
+
+
 def complain(text: str) -> None:
     """An error, in a form that both people and `2>&1 | grep` can read."""
     err.print(f"[bold red]error:[/bold red] {escape(text)}", soft_wrap=True)

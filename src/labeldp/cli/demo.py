@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from labeldp.cli.console import err, out
+from labeldp.cli.console import err, line, out
 from labeldp.errors import InvalidInput
 
 
@@ -55,6 +55,6 @@ def run(
     out.print(
         "bins and debiased: the same message; auto: another one at the same ε; the last column: the paper's network on the genuine data."
     )
-    out.print(f"report   {folder / 'report.html'}")
-    out.print(f"message  {folder / 'message-auto-1'}  (mechanism.json, labels.parquet, PRIVACY.md)")
-    out.print(f"ledger   labeldp ledger show {folder / 'ledger.db'}")
+    line("report", f"{folder / 'report.html'}")
+    line("message", f"{folder / 'message-auto-1'}  (mechanism.json, labels.parquet, PRIVACY.md)")
+    line("ledger", f"labeldp ledger show {folder / 'ledger.db'}")

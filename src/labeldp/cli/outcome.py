@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from labeldp.budget import decimal_text
-from labeldp.cli.console import complain, note, out
+from labeldp.cli.console import complain, note
 from labeldp.errors import InvalidInput
 
 OUTPUT = "Output"
@@ -39,11 +39,6 @@ def stoppable(advice: str) -> Iterator[None]:
 def check_id_type(id_type: str | None) -> None:
     if id_type not in (None, "int", "str"):
         raise InvalidInput(f"--id-type must be int or str, got {id_type!r}")
-
-
-def line(name: str, text: str) -> None:
-    """Paths and names as they are, lines as long as they are: both can be copied."""
-    out.print(f"{name:<8} {text}", markup=False, soft_wrap=True)
 
 
 def private_note(outcome: Any) -> None:

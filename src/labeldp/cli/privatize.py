@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeldp.budget import decimal_text
-from labeldp.cli.console import note, print_json
+from labeldp.cli.console import line, note, print_json
 from labeldp.cli.outcome import (
     OUTPUT,
     Id,
@@ -17,7 +17,6 @@ from labeldp.cli.outcome import (
     Label,
     Quiet,
     check_id_type,
-    line,
     outcome_record,
     private_note,
     stoppable,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from labeldp.cli.console import err, note, out, print_json
-from labeldp.cli.outcome import line, stoppable
+from labeldp.cli.console import err, line, note, out, print_json
+from labeldp.cli.outcome import stoppable
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from labeldp.cli.console import err, out, print_json
+from labeldp.cli.console import err, line, out, print_json
 from labeldp.errors import InvalidInput
 
 Model = Annotated[
@@ -209,36 +209,33 @@ def _model(
 
 
 def _report(facts: dict[str, Any], path: Path) -> None:
-    _say(
-        f"model    {path}: {facts['model']} on {facts['records']:,} records, {facts['target_values']} targets, ε = {facts['epsilon']:g}"
+    line(
+        "model",
+        f"{path}: {facts['model']} on {facts['records']:,} records, {facts['target_values']} targets, ε = {facts['epsilon']:g}",
     )
     for name, text in (
         ("features_without_label", "rows of features had no private label and were not used"),
         ("labels_without_features", "private labels had no features and were not used"),
     ):
         if facts[name]:
-            _say(f"unpaired {facts[name]:,} {text}")
+            line("unpaired", f"{facts[name]:,} {text}")
     estimates = facts["estimates"]
     for title, words, name in (
         ("mean", "the labels' mean is", "mean"),
+        ("", "the mean squared error of always answering the mean is", "error_of_mean"),
         ("error", "the model's mean squared test error is", "error"),
-        ("", "that of always answering the mean is", "error_of_mean"),
         ("gain", "the model's error is lower by", "gain"),
     ):
-        if name in estimates and (name != "error_of_mean" or "error" in estimates):
+        if name in estimates:
             figure = estimates[name]
-            _say(
-                f"{title:<8} {words} about {figure['value']:,.4g}, with 95 % confidence from {figure['lower']:,.4g} to "
-                f"{figure['upper']:,.4g}"
+            line(
+                title,
+                f"{words} about {figure['value']:,.4g}, with 95 % confidence from {figure['lower']:,.4g} to "
+                f"{figure['upper']:,.4g}",
             )
     if estimates:
-        _say("         (from private labels, their noise taken out; the intervals hold whatever the labels are)")
-    _say(f"next     labeldp predict {path} FILE --out predictions.parquet")
-
-
-def _say(text: str) -> None:
-    """A line of the report; names in it may hold brackets, which are no markup."""
-    out.print(text, markup=False, soft_wrap=True)
+        line("", "(from private labels, their noise taken out; the intervals hold whatever the labels are)")
+    line("next", f"labeldp predict {path} FILE --out predictions.parquet")
 
 
 def _split(names: str | None) -> list[str]:

@@ -86,11 +86,13 @@ def test_prior_and_mechanism_together_cost_epsilon():
 
 
 def test_the_network_trains_for_as_long_as_its_values_deserve():
-    assert network_settings(50_000, 50_000) == {"epochs": 50}
-    assert network_settings(400_000, 400_000) == {"epochs": 8}
-    assert network_settings(10**8, 10**8) == {"epochs": 2}
+    assert network_settings(10_000, 10_000) == {"epochs": 33}
+    assert network_settings(400_000, 400_000) == {"epochs": 5}
     assert network_settings(400_000, 8_000) == {"epochs": 2}
-    assert network_settings(10_000, 300) == {"epochs": 18}
+    assert network_settings(10_000, 300) == {"epochs": 11}
+    assert network_settings(10_000, 300, batch_size=1000) == {"epochs": 3}
+    assert network_settings(10**8, 10**8) == {"epochs": 1}
+    assert network_settings(0, 0) == {"epochs": 3}
 
 
 def test_no_records_are_refused():

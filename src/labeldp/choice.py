@@ -203,16 +203,14 @@ def boosting_settings(records: int, effective: float) -> dict[str, Any]:
     }
 
 
-def network_settings(records: int, effective: float, batch_size: int = 8192) -> dict[str, Any]:
+def network_settings(records: int, effective: float, batch_size: int = 8192) -> dict[str, int]:
     """Parameters of `labeldp.learn.network.NetworkRegressor` for `records` values worth `effective` true labels.
 
-    Embeddings of rare categories learn single records by heart if given the time. The paper's 50 epochs are for values
-    as good as labels; noisier ones get their share of that, but never fewer than about 35 steps. With many records 400
-    steps are enough, and passes beyond that overfit even true labels.
+    The network learns what many records share in few steps, then single records by heart. 3·∛effective steps stop it
+    between the two, whole epochs and at least one of them.
     """
-    steps = math.ceil(records / batch_size)
-    most = min(50, max(2, round(400 / steps)))
-    return {"epochs": int(min(most, max(math.ceil(35 / steps), 2, round(50 * effective / max(records, 1)))))}
+    steps = 3 * max(effective, 1.0) ** (1 / 3)
+    return {"epochs": math.ceil(steps / math.ceil(max(records, 1) / batch_size))}
 
 
 def _coarse(prior: Prior, domain: Domain | tuple[float, float] | None) -> tuple[Prior, Domain | None]:

@@ -91,9 +91,8 @@ def train(
     if message.mechanism.prior is not None:
         worth = effective_records(message.mechanism, values, message.mechanism.prior, joined.rows.size)
     columns = {"categorical": _names(categorical), "numeric": _names(numeric), "random_state": seed}
-    if kind == "network" and epochs is None:
-        rows = int(joined.rows.size)
-        epochs = network_settings(rows, rows if worth is None else worth)["epochs"]
+    rows = int(joined.rows.size)
+    epochs = epochs or network_settings(rows, rows if worth is None else worth)["epochs"]
     model = _model(kind, loss, columns, worth=worth, epochs=epochs, quiet=quiet or as_json)
     targets = values[joined.codes]
     estimates = estimates_of_mean(message.mechanism, joined.codes)
@@ -192,9 +191,7 @@ def evaluate(
     err.print("[yellow]note:[/yellow] these figures are computed from true labels and are not private")
 
 
-def _model(
-    kind: str, loss: str, columns: dict[str, Any], *, worth: float | None, epochs: int | None, quiet: bool
-) -> Any:
+def _model(kind: str, loss: str, columns: dict[str, Any], *, worth: float | None, epochs: int, quiet: bool) -> Any:
     if loss not in ("squared", "poisson"):
         raise InvalidInput(f"--loss must be squared or poisson, got {loss!r}")
     if kind == "boosting":
@@ -204,7 +201,7 @@ def _model(
     if kind == "network":
         from labeldp.learn.network import NetworkRegressor
 
-        return NetworkRegressor(**columns, loss=loss, epochs=epochs or 50, progress=not quiet)  # type: ignore[arg-type]
+        return NetworkRegressor(**columns, loss=loss, epochs=epochs, progress=not quiet)  # type: ignore[arg-type]
     raise InvalidInput(f"--model must be one of {', '.join(KINDS)}, got {kind!r}")
 
 

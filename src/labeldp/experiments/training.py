@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import time
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.arrays import Floats
+from labeldp.choice import network_settings
 from labeldp.data import Dataset
 from labeldp.domain import Domain
 from labeldp.experiments.journal import Outcome, Run
@@ -24,10 +24,9 @@ from labeldp.learn.network import NetworkRegressor
 from labeldp.learn.weights import TrainingLoss, mean_loss
 
 Model = Literal["network", "boosting"]
-PROTOCOL = 1
+PROTOCOL = 2
 """Raised when the same settings would give other results, so that old records are not mixed with new ones."""
 PAPER_BATCH = 8192
-PAPER_EPOCHS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +76,16 @@ class Bench:
         return NetworkRegressor(
             **columns,
             loss=self.loss,
-            epochs=self.epochs if worth is None else self._deserved(worth),
+            epochs=self._epochs(worth),
             batch_size=self.batch_size,
             threads=self.threads,
         )
 
-    def _deserved(self, worth: float) -> int:
-        """Epochs for values worth so many labels: their share of the epochs here, but at least two and about 35 steps."""
-        rows = len(self.dataset) * 4 // 5
-        least = max(2, math.ceil(35 / math.ceil(rows / self.batch_size)))
-        sized = min(PAPER_EPOCHS, max(least, round(PAPER_EPOCHS * worth / max(rows, 1))))
-        return min(self.epochs, max(least, round(sized * self.epochs / PAPER_EPOCHS)))
+    def _epochs(self, worth: float | None) -> int:
+        """As many as the values deserve where that is known, but never more than everything else gets."""
+        if worth is None:
+            return self.epochs
+        return min(self.epochs, network_settings(len(self.dataset) * 4 // 5, worth, self.batch_size)["epochs"])
 
     def execute(self, run: Run) -> Outcome:
         """Train and test. As in the paper, every seed partitions the data anew."""

@@ -28,7 +28,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import cross_val_predict
 
 from labeldp import Domain, Prior, RROnBins
-from labeldp.choice import CAPACITY, VISIBLE, boosting_settings, choose_privately, effective_records, split_for_training
+from labeldp.choice import CAPACITY, VISIBLE, boosting_settings, choose_privately, label_share, split_for_training
 from labeldp.decode import code_values
 from labeldp.denoise import posterior_means, project_counts, refined_means
 from labeldp.mechanisms.bias_variance import BiasVariance
@@ -164,7 +164,7 @@ def values(epsilon: float, seed: int) -> dict[str, float]:
         ("RR-on-Bins, debiased", bins, code_values(bins, "debiased")),
         ("auto", auto, auto.outputs),
     ):
-        settings = boosting_settings(labels.size, effective_records(mechanism, sent, mechanism.prior, labels.size))
+        settings = boosting_settings(labels.size, label_share(mechanism, sent))
         model = HistGradientBoostingRegressor(random_state=0, **settings)
         drawn = codes[mechanism]
 
@@ -184,8 +184,7 @@ def values(epsilon: float, seed: int) -> dict[str, float]:
 def trained(split: dict, mechanism: FiniteMechanism, targets: np.ndarray, prior: Prior) -> float:
     """The test error of a model trained on `targets` for this mechanism's codes."""
     labels = split["labels"]
-    effective = effective_records(mechanism, targets, prior, labels.size)
-    return error(split, targets[mechanism.codes(labels)], effective, "boosting")
+    return error(split, targets[mechanism.codes(labels)], label_share(mechanism, targets, prior), "boosting")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from labeldp import Domain, Prior, RROnBins
-from labeldp.choice import CAPACITY, boosting_settings, choose_privately, effective_records, network_settings
+from labeldp.choice import CAPACITY, boosting_settings, choose_privately, label_share, network_settings
 from labeldp.data import criteo_like, fertility, rand_hie
 from labeldp.decode import code_values
 from labeldp.mechanisms.bias_variance import BiasVariance
@@ -123,7 +123,7 @@ def one_seed(
     """All mechanisms at all ε on the rows of one seed."""
     warnings.simplefilter("ignore", BudgetWarning)
     split = rows_of(data, records, seed)
-    clean = error(split, split["labels"], float(split["labels"].size), learner)
+    clean = error(split, split["labels"], 1.0, learner)
     found = {epsilon: {"not private": clean} | trial(split, epsilon, learner, without) for epsilon in epsilons}
     return split["labels"].size, found
 
@@ -197,22 +197,22 @@ def trial(split: dict, epsilon: float, learner: str, without: list[str]) -> dict
         if name in without:
             continue
         drawn = codes if mechanism is bins else mechanism.codes(labels)
-        effective = effective_records(mechanism, values, mechanism.prior or prior, records)
-        found[name] = error(split, values[drawn], effective, learner)
+        share = label_share(mechanism, values, mechanism.prior or prior)
+        found[name] = error(split, values[drawn], share, learner)
     return found
 
 
-def error(split: dict, values: np.ndarray, effective: float, learner: str) -> float:
+def error(split: dict, values: np.ndarray, share: float, learner: str) -> float:
     """Train on `values`, return the mean squared error against the true test labels."""
     if learner == "network":
         from labeldp.learn.network import NetworkRegressor
 
-        model = NetworkRegressor(random_state=0, **network_settings(values.size, effective))
+        model = NetworkRegressor(random_state=0, **network_settings(values.size, share))
         predictions = model.fit(split["train"].features, values).predict(split["test"].features)
     else:
         settings = {"categorical_features": split["codes"]} if learner == "stock" else {}
         if learner == "boosting":
-            settings = boosting_settings(values.size, effective)
+            settings = boosting_settings(values.size, share)
         model = HistGradientBoostingRegressor(random_state=0, **settings)
         predictions = model.fit(split["matrix"], values).predict(split["test_matrix"])
     return float(np.mean((predictions - split["test_labels"]) ** 2))

@@ -14,13 +14,16 @@ from labeldp.choice import (
     boosting_settings,
     choose,
     choose_privately,
-    effective_records,
+    label_share,
     network_settings,
     split_for_training,
 )
 from labeldp.data import criteo_prior
+from labeldp.decode import code_values
 from labeldp.errors import InvalidInput
+from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
 from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.prior import split_budget
 
 PRIOR = criteo_prior()
 DOMAIN = Domain.integers(0, 400)
@@ -53,17 +56,38 @@ def test_losses_that_are_not_about_means_get_the_papers_mechanism():
     assert choice.decoder == "bins"
 
 
+def test_the_predicted_error_is_that_of_the_values_to_train_on():
+    choice = choose(Prior([1, 2, 5, 9], [4, 3, 2, 1]), 1, 10_000, "poisson")
+    assert isinstance(choice.mechanism, RROnBins)
+    np.testing.assert_array_equal(choice.values, code_values(choice.mechanism, "auto"))
+
+
+def test_other_losses_are_released_as_in_the_paper():
+    domain, counts = Domain(0, 10, 11), np.full(11, 300)
+    choice = choose_privately(counts, domain, 1, 3300, "absolute")
+    assert choice.mechanism.prior.epsilon_exact == split_budget(1, 11, 3300).prior
+
+
 def test_noise_takes_records_away():
     prior = Prior([0, 10], [1, 1])
     mechanism = Unbiased.optimal(prior, 1)
     # The label explains 25 of the value's total variance.
     total = mechanism.expected_loss(prior) + 25
-    assert effective_records(mechanism, mechanism.outputs, prior, 1000) == pytest.approx(1000 * 25 / total, rel=1e-9)
-    assert effective_records(mechanism, np.zeros(2), prior, 1000) == 0
+    assert label_share(mechanism, mechanism.outputs) == pytest.approx(25 / total, rel=1e-9)
+    assert label_share(mechanism, np.zeros(2)) == 0
+    assert label_share(DiscreteLaplace(Domain(0, 10, 11), 1), np.arange(11.0)) == 1  # no prior, nothing known
+
+
+def test_the_share_of_a_label_is_found_on_any_grid():
+    domain = Domain(0, 400, 500_001)
+    prior = Prior.uniform(domain)
+    mechanism = Unbiased.optimal(Prior.uniform(Domain(0, 400, 401)), 8, domain=domain)
+    share = label_share(mechanism, mechanism.outputs, prior)
+    assert share == pytest.approx(prior.variance / (prior.variance + mechanism.expected_loss(prior)), rel=1e-6)
 
 
 def test_boosting_grows_with_what_the_values_are_worth():
-    weak, strong = boosting_settings(400_000, 300), boosting_settings(400_000, 390_000)
+    weak, strong = boosting_settings(400_000, 0.001), boosting_settings(400_000, 0.98)
     assert weak["max_leaf_nodes"] < strong["max_leaf_nodes"] == 31
     assert weak["max_iter"] < strong["max_iter"] == 100
     assert weak["min_samples_leaf"] > strong["min_samples_leaf"] == 20
@@ -86,12 +110,12 @@ def test_prior_and_mechanism_together_cost_epsilon():
 
 
 def test_the_network_trains_for_as_long_as_its_values_deserve():
-    assert network_settings(10_000, 10_000) == {"epochs": 33}
-    assert network_settings(400_000, 400_000) == {"epochs": 5}
-    assert network_settings(400_000, 8_000) == {"epochs": 2}
-    assert network_settings(10_000, 300) == {"epochs": 11}
-    assert network_settings(10_000, 300, batch_size=1000) == {"epochs": 3}
-    assert network_settings(10**8, 10**8) == {"epochs": 1}
+    assert network_settings(10_000) == {"epochs": 33}
+    assert network_settings(400_000) == {"epochs": 5}
+    assert network_settings(400_000, 0.02) == {"epochs": 2}
+    assert network_settings(10_000, 0.03) == {"epochs": 11}
+    assert network_settings(10_000, 0.03, batch_size=1000) == {"epochs": 3}
+    assert network_settings(10**8) == {"epochs": 1}
     assert network_settings(0, 0) == {"epochs": 3}
 
 
@@ -114,8 +138,6 @@ def test_cells_beyond_what_a_design_tells_apart_are_counted_together_before_the_
     assert choice.mechanism.proof().holds
 
 
-def test_other_losses_keep_their_cells(monkeypatch):
-    seen = []
-    monkeypatch.setattr("labeldp.choice.noisy_counts", lambda counts, scale: seen.append(counts.size) or counts)
-    choose_privately(np.full(3001, 10), Domain.integers(0, 3000), 1, 30_010, "absolute")
-    assert seen == [3001]
+def test_other_losses_keep_their_cells():
+    choice = choose_privately(np.full(3001, 10), Domain.integers(0, 3000), 1, 30_010, "absolute")
+    assert choice.mechanism.prior.values.size == 3001

@@ -4,9 +4,9 @@ The rule. A model trained on n private values keeps the bias that its features c
 
     test error ≈ floor + E[(E[bias | x])²] + (CAPACITY / n)·E[Var(value | x)]
 
-For losses that a mean minimises, `choose` takes the ε-DP mechanism with the least such error, `BiasVariance.optimal` with
-τ = CAPACITY / n and visible = VISIBLE; its own outputs are the values to train on. For other losses (absolute, pinball,
-Huber …) values cannot be corrected after the fact, and RR-on-Bins for that loss, the paper's mechanism, is returned.
+For squared loss `choose` takes the ε-DP mechanism with the least such error, `BiasVariance.optimal` with τ = CAPACITY / n
+and visible = VISIBLE; its own outputs are the values to train on. For every other loss it returns the paper's mechanism,
+RR-on-Bins for that loss, made as in the paper; where a mean minimises the loss (Poisson, gamma) its values are debiased.
 
 CAPACITY and VISIBLE are two numbers about models and data that nobody knows before training. They were fitted once, on
 generated data (docs/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom,
@@ -18,7 +18,6 @@ labels, for the prior, and says what that costs.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact, float_up
-from labeldp.decode import code_values
+from labeldp.decode import code_values, training_decoder
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.losses import get_loss
@@ -36,7 +35,7 @@ from labeldp.mechanisms.bias_variance import MOST_LABELS, BiasVariance
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.prior import MAX_PRIOR_CELLS, BudgetSplit, BudgetWarning, Prior, noisy_counts
+from labeldp.prior import MAX_PRIOR_CELLS, BudgetSplit, Prior, noisy_counts, prior_from_counts, split_budget
 from labeldp.tradeoff.excess import Excess, expected_excess
 from labeldp.tradeoff.visibility import visible_part
 from labeldp.unimodal import unimodal_masses
@@ -105,8 +104,8 @@ def choose(
         return _judged("auto", mechanism, "bins", prior, tau, why)
     mechanism = RROnBins.optimal(prior, epsilon, measure, domain=None if domain is None else Domain.of(domain))
     prior, _ = _coarse(prior, domain)
-    why = f"RR-on-Bins, optimal for the {measure.name} loss of the labels, whose values cannot be corrected afterwards"
-    return _judged("auto", mechanism, "bins", prior, tau, why)
+    why = f"RR-on-Bins, optimal for the {measure.name} loss of the labels"
+    return _judged("auto", mechanism, training_decoder(mechanism), prior, tau, why)
 
 
 def choose_privately(
@@ -118,29 +117,24 @@ def choose_privately(
     `split_for_training`. Cells that the design cannot tell apart are counted together; then noise is added once, and what
     `unimodal_masses` makes of the noisy counts is post-processing.
     """
-    split = split_for_training(epsilon, domain.count, records)
-    if get_loss(loss).name == "squared" and domain.count > MOST_LABELS:
+    split = split_for_training(epsilon, domain.count, records, loss)
+    if get_loss(loss).name != "squared":
+        return choose(prior_from_counts(counts, domain, split.scale), split.labels, records, loss, domain=domain)
+    if domain.count > MOST_LABELS:
         fine, domain = domain, Domain(domain.lower, domain.upper, COARSE)
         counts = np.bincount(domain.cell(fine.grid), counts, COARSE).astype(np.int64)
-    noisy = noisy_counts(counts, split.scale)
-    if split.scale > records / 4:
-        warnings.warn(
-            f"{records:,} records are too few to learn how the labels are distributed at epsilon = {float(split.total):g}: "
-            "the mechanism is designed for nearly flat labels. A public prior helps.",
-            BudgetWarning,
-            stacklevel=2,
-        )
-    masses = unimodal_masses(noisy, records, split.scale)
-    prior = Prior(domain.grid, masses, split.prior)
-    return choose(prior, split.labels, records, loss, domain=domain)
+    masses = unimodal_masses(noisy_counts(counts, split.scale), records, split.scale)
+    return choose(Prior(domain.grid, masses, split.prior), split.labels, records, domain=domain)
 
 
-def split_for_training(epsilon: Epsilon, cells: int, records: int) -> BudgetSplit:
+def split_for_training(epsilon: Epsilon, cells: int, records: int, loss: LossLike = "squared") -> BudgetSplit:
     """ε/25 for the prior and the rest for the labels. A design by bias and variance needs only a rough prior.
 
     The paper's √(cells/records) grows too large where cells are many and too small where they are few: whether a tail
-    is real or noise is worth more than the 4 % that the labels lose.
+    is real or noise is worth more than the 4 % that the labels lose. Losses with the paper's mechanism keep its split.
     """
+    if get_loss(loss).name != "squared":
+        return split_budget(epsilon, cells, records)
     total = exact(epsilon)
     if records < 1:
         raise InvalidInput("there are no labels: a private prior needs at least one record")
@@ -148,7 +142,11 @@ def split_for_training(epsilon: Epsilon, cells: int, records: int) -> BudgetSpli
         raise InvalidInput(f"a private prior on {cells:,} cells is too large: give at most {MAX_PRIOR_CELLS:,} cells")
     scale = float_up(2 / (total / 25))
     spent = 2 / Fraction(scale)
-    return BudgetSplit(total, spent, total - spent, scale, capped=False)
+    advice = (
+        f"{records:,} records are too few to learn how the labels are distributed at epsilon = {float(total):g}: "
+        "the mechanism is designed for nearly flat labels. A public prior helps."
+    )
+    return BudgetSplit(total, spent, total - spent, scale, advice if scale > records / 4 else None)
 
 
 def alternatives(
@@ -176,40 +174,45 @@ def alternatives(
     ]
 
 
-def effective_records(mechanism: FiniteMechanism, values: Floats, prior: Prior, records: int) -> float:
-    """How many true labels say as much about a mean as `records` private values: n·corr(value, label)²."""
-    channel = mechanism.matrix(prior.values)
-    means = channel @ values
-    spread = float(prior.masses @ (channel @ values**2)) - float(prior.masses @ means) ** 2
+def label_share(mechanism: FiniteMechanism, values: Floats, prior: Prior | None = None) -> float:
+    """The share of a true label that a private value tells about a mean: corr(value, label)² under the prior.
+
+    n private values are worth n·share true labels. The prior is the mechanism's own unless given; without any, 1.
+    """
+    prior = prior or mechanism.prior
+    if prior is None:
+        return 1.0
+    means, variances = mechanism.conditional_moments(prior.values, values)
+    spread = float(prior.masses @ (variances + means**2)) - float(prior.masses @ means) ** 2
     shared = float(prior.masses @ (means * (prior.values - prior.mean)))
     if spread <= 0 or prior.variance <= 0:
         return 0.0
-    return records * min(1.0, shared**2 / (spread * prior.variance))
+    return min(1.0, shared**2 / (spread * prior.variance))
 
 
-def boosting_settings(records: int, effective: float) -> dict[str, Any]:
-    """Parameters of scikit-learn's `HistGradientBoostingRegressor` for `records` values worth `effective` true labels.
+def boosting_settings(records: int, share: float = 1.0) -> dict[str, Any]:
+    """Parameters of scikit-learn's `HistGradientBoostingRegressor` for `records` values, each worth `share` of a true label.
 
     A leaf should hold about twenty true labels' worth of records, and the trees stay small and few while there are few
     of those; with many the defaults come back. Give categories as ordinary codes, not as `categorical_features`: sorting
     categories by their noisy means fits the noise (docs/beyond-the-paper.md has the figures).
     """
-    share = max(effective, 1.0) / max(records, 1)
+    effective = records * share
     return {
         "max_leaf_nodes": int(min(31, 3 + effective // 1500)),
         "max_iter": int(min(100, max(15, effective / 5), 60 + effective // 500)),
-        "min_samples_leaf": int(max(1, min(20 / min(1.0, share), records / 4))),
+        "min_samples_leaf": int(max(1, min(20 / max(share, 1e-9), records / 4))),
         "early_stopping": False,
     }
 
 
-def network_settings(records: int, effective: float, batch_size: int = 8192) -> dict[str, int]:
-    """Parameters of `labeldp.learn.network.NetworkRegressor` for `records` values worth `effective` true labels.
+def network_settings(records: int, share: float = 1.0, batch_size: int = 8192) -> dict[str, int]:
+    """Parameters of `labeldp.learn.network.NetworkRegressor` for `records` values, each worth `share` of a true label.
 
-    The network learns what many records share in few steps, then single records by heart. 3·∛effective steps stop it
-    between the two, whole epochs and at least one of them.
+    The network learns what many records share in few steps, then single records by heart. 3·∛(true labels' worth) steps
+    stop it between the two, whole epochs and at least one of them.
     """
-    steps = 3 * max(effective, 1.0) ** (1 / 3)
+    steps = 3 * max(records * share, 1.0) ** (1 / 3)
     return {"epochs": math.ceil(steps / math.ceil(max(records, 1) / batch_size))}
 
 

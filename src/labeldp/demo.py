@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.choice import effective_records
+from labeldp.choice import label_share
 from labeldp.data import criteo_like, criteo_prior, published_criteo
 from labeldp.decode import code_values
 from labeldp.domain import Domain
@@ -117,16 +117,13 @@ class _Learner:
         self._labels, self._seed = test_labels, seed
 
     def private_error(self, message: Message, joined: Joined, decoder: str) -> float:
-        """Trains on the message's values, sized by how many true labels they are worth."""
+        """Trains on the message's values, sized by what share of a true label each is worth."""
         values = code_values(message.mechanism, decoder)
-        prior = message.mechanism.prior
-        assert prior is not None
-        worth = effective_records(message.mechanism, values, prior, joined.rows.size)
-        return self.error(joined.rows, values[joined.codes], worth)
+        return self.error(joined.rows, values[joined.codes], label_share(message.mechanism, values))
 
-    def error(self, rows: NDArray[np.int64], targets: Floats, worth: float | None = None) -> float:
+    def error(self, rows: NDArray[np.int64], targets: Floats, share: float = 1.0) -> float:
         """Mean squared error on held-out rows with true labels, predictions clipped into the public bounds."""
-        model = BoostingRegressor(random_state=self._seed, worth=worth).trees(rows.size)
+        model = BoostingRegressor(random_state=self._seed, share=share).trees(rows.size)
         model.fit(self._matrix[rows], targets)
         return float(np.mean((np.clip(model.predict(self._test), 0, 400) - self._labels) ** 2))
 

@@ -154,13 +154,21 @@ class Prior:
 
 @dataclass(frozen=True)
 class BudgetSplit:
-    """How ε is divided between the prior and the labels. `prior + labels == total`, exactly."""
+    """How ε is divided between the prior and the labels. `prior + labels == total`, exactly.
+
+    `advice` says what is unwise about it. Whoever is about to spend the budget warns (`warn`), before and once.
+    """
 
     total: Fraction
     prior: Fraction
     labels: Fraction
     scale: float
-    capped: bool
+    advice: str | None = None
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Issue the advice, if there is any, as a `BudgetWarning`."""
+        if self.advice is not None:
+            warnings.warn(self.advice, BudgetWarning, stacklevel=stacklevel + 1)
 
 
 def split_budget(epsilon: Epsilon, cells: int, records: int) -> BudgetSplit:
@@ -186,17 +194,13 @@ def split_budget(epsilon: Epsilon, cells: int, records: int) -> BudgetSplit:
         )
     wanted = math.sqrt(cells / records)
     half = total / 2
-    capped = Fraction(wanted) > half
     scale = float_up(2 / min(half, Fraction(wanted)))
     spent = 2 / Fraction(scale)
-    if capped:
-        warnings.warn(
-            f"the prior would like ε₁ = √({cells:,}/{records:,}) = {wanted:.3g} and gets half of epsilon, {float(half):.3g}. "
-            "Fewer cells leave more of the budget for the labels.",
-            BudgetWarning,
-            stacklevel=3,
-        )
-    return BudgetSplit(total, spent, total - spent, scale, capped)
+    advice = (
+        f"the prior would like ε₁ = √({cells:,}/{records:,}) = {wanted:.3g} and gets half of epsilon, {float(half):.3g}. "
+        "Fewer cells leave more of the budget for the labels."
+    )
+    return BudgetSplit(total, spent, total - spent, scale, advice if Fraction(wanted) > half else None)
 
 
 def private_prior(

@@ -76,8 +76,23 @@ class LabelRandomizer:
         if self.mechanism == AUTO:
             from labeldp.choice import split_for_training
 
-            return grid, split_for_training(self.epsilon, len(grid.grid), records)
+            return grid, split_for_training(self.epsilon, len(grid.grid), records, self.loss)
         return grid, split_budget(self.epsilon, len(grid.grid), records)
+
+    def rehearse(self, records: int) -> FiniteMechanism:
+        """A mechanism for so many records, designed from no label at all. Costs nothing.
+
+        What the settings make impossible is refused and what they make unwise is said, before anything is charged.
+        """
+        grid, split = self.plan(records)
+        if split is not None:
+            split.warn(stacklevel=3)
+        return self.design(np.zeros(len(grid.grid), np.int64), records)
+
+    def count(self, values: Floats) -> NDArray[np.int64]:
+        """What `design` asks of the labels: exact counts on the planned grid, or nothing where no prior is drawn."""
+        grid, split = self.plan(values.size)
+        return np.empty(0, np.int64) if split is None else histogram(values, grid)
 
     def design(self, counts: NDArray[np.int64], records: int) -> FiniteMechanism:
         """The mechanism from exact counts on the planned grid: what `fit` does once the labels are counted."""
@@ -94,9 +109,10 @@ class LabelRandomizer:
     def _fit(self, values: Floats) -> FiniteMechanism:
         if values.size == 0:
             raise InvalidInput("there are no labels to randomize")
-        grid, split = self.plan(values.size)
-        counts = np.empty(0, np.int64) if split is None else histogram(values, grid)
-        return self.design(counts, values.size)
+        _, split = self.plan(values.size)
+        if split is not None:
+            split.warn(stacklevel=4)
+        return self.design(self.count(values), values.size)
 
     @property
     def _domain(self) -> Domain:

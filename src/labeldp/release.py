@@ -12,9 +12,8 @@ import hashlib
 import json
 import os
 import shutil
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +32,6 @@ from labeldp.keyfile import KeyFile
 from labeldp.ledger import Ledger
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message import Header, Message, describe, stamp
-from labeldp.prior import BudgetWarning
 from labeldp.randomizer import LabelRandomizer
 from labeldp.sampling import KeyedRandomness
 from labeldp.staging import os_reason, publish, staging
@@ -104,7 +102,7 @@ def privatize(
             _commit(out, journal, release)  # at most this was missing
             return Outcome(out, existing.mechanism, scanned.records, scanned.clipped, resumed=True)
         _check_space(place, scanned)
-        _rehearse(randomizer, scanned)
+        randomizer.rehearse(scanned.records)
         begun = journal.find(scanned, request)
         release = begun if begun is not None else journal.reserve(scanned, request)
         try:
@@ -138,25 +136,11 @@ def privatize(
     return Outcome(out, mechanism, scanned.records, scanned.clipped, resumed=begun is not None)
 
 
-def _rehearse(randomizer: LabelRandomizer, scanned: Scan) -> None:
-    """Designs a mechanism from no label at all: what the settings make impossible is refused before it is charged.
-
-    What the settings make unwise is said here, once: planning and designing warn each time they are done.
-    """
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always")
-        grid, _ = randomizer.plan(scanned.records)
-        randomizer.design(np.zeros(len(grid.grid), np.int64), scanned.records)
-    for text, kind in dict.fromkeys((str(warning.message), warning.category) for warning in raised):
-        warnings.warn(text, kind, stacklevel=3)
-
-
 def _histogram_grid(randomizer: LabelRandomizer, rows: int | None) -> Domain | None:
     """The grid of the histogram, if one is needed and known before the records are read: that saves a pass over them."""
     if not rows:  # unknown, or none: the scan will say so
         return None
-    with _plan_known():
-        grid, split = randomizer.plan(rows)
+    grid, split = randomizer.plan(rows)
     return None if split is None else grid
 
 
@@ -164,23 +148,14 @@ def _design(
     source: LabelSource, randomizer: LabelRandomizer, scanned: Scan, key: bytes, phase: Phase
 ) -> FiniteMechanism:
     """The mechanism for these labels, its private prior drawn if it needs one: ε₁ is spent here."""
-    with _plan_known():
-        grid, split = randomizer.plan(scanned.records)
-        if split is None:
-            return randomizer.design(np.empty(0, np.int64), scanned.records)
-        counts = scanned.counts if scanned.grid == grid else None
-        if counts is None:
-            same = ObservedSource.of(source, SameInput(source.path, scanned.records, key, scanned.input_hmac))
-            counts = arrow.count(same, grid, progress=phase("counting", scanned.records))
-        return randomizer.design(counts, scanned.records)
-
-
-@contextmanager
-def _plan_known() -> Iterator[None]:
-    """The rehearsal warns about a tight budget; once is enough."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BudgetWarning)
-        yield
+    grid, split = randomizer.plan(scanned.records)
+    if split is None:
+        return randomizer.design(np.empty(0, np.int64), scanned.records)
+    counts = scanned.counts if scanned.grid == grid else None
+    if counts is None:
+        same = ObservedSource.of(source, SameInput(source.path, scanned.records, key, scanned.input_hmac))
+        counts = arrow.count(same, grid, progress=phase("counting", scanned.records))
+    return randomizer.design(counts, scanned.records)
 
 
 def _commit(out: Path, journal: Journal, release: Begun) -> None:

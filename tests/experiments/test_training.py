@@ -114,10 +114,10 @@ def test_the_report_shows_trained_figures_beside_the_published(work, tmp_path):
 def test_networks_on_our_values_train_as_long_as_these_deserve(dataset):
     bench = Bench.of(CRITEO, dataset, 50)
     labels = dataset.split(0)[0].labels
-    worth = {e: bench.targets(Run("debiased", e, 0), labels).worth for e in (1.0, 8.0)}
-    assert 0 < worth[1.0] < worth[8.0] <= labels.size
-    assert bench.regressor(0, worth[1.0]).epochs < bench.regressor(0, worth[8.0]).epochs
-    assert bench.targets(Run("rr-on-bins", 1.0, 0), labels).worth is None
+    share = {e: bench.targets(Run("debiased", e, 0), labels).share for e in (1.0, 8.0)}
+    assert 0 < share[1.0] < share[8.0] <= 1
+    assert bench.regressor(0, share[1.0]).epochs < bench.regressor(0, share[8.0]).epochs
+    assert bench.targets(Run("rr-on-bins", 1.0, 0), labels).share is None
     assert bench.regressor(0).epochs == 50
 
 

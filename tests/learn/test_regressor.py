@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labeldp import Domain, LabelDPRegressor, Ledger, Prior
 from labeldp.errors import InsufficientBudget, InvalidInput
+from labeldp.prior import BudgetWarning
 
 FINE = Domain(-1000, 1000, cells=20_001)
 NEARLY_EXACT = LabelDPRegressor(
@@ -243,6 +245,33 @@ def ledger(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.add_dataset("sales", 3)
     return ledger
+
+
+def test_labels_outside_the_bounds_are_refused_before_they_are_charged(ledger):
+    model = LabelDPRegressor(Ridge(), domain=(0, 400), out_of_range="error", ledger=ledger, dataset="sales")
+    with pytest.raises(InvalidInput, match="401"):
+        model.fit(X, np.r_[Y[:-1], 401.0])
+    assert ledger.remaining("sales") == 3
+
+
+def test_a_warning_of_the_budget_comes_before_the_charge(ledger):
+    model = LabelDPRegressor(Ridge(), epsilon=0.1, domain=(0, 400), ledger=ledger, dataset="sales")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BudgetWarning)
+        with pytest.raises(BudgetWarning):
+            model.fit(X[:50], Y[:50])
+    assert ledger.remaining("sales") == 3
+    with pytest.warns(BudgetWarning) as raised:
+        model.fit(X[:50], Y[:50])
+    assert len(raised) == 1
+
+
+def test_trees_are_sized_on_any_grid(ledger):
+    domain = Domain(0, 400, 300_001)
+    model = LabelDPRegressor(
+        epsilon=2, domain=domain, mechanism="unbiased", prior=Prior.uniform(domain), ledger=ledger, dataset="sales"
+    )
+    assert model.fit(X, Y).predict(X).shape == Y.shape
 
 
 ROWS = 1000

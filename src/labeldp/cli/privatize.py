@@ -241,6 +241,8 @@ def _show_plan(source: Any, randomizer: LabelRandomizer, *, as_json: bool) -> No
 
     rows = count_rows(source)
     grid, split = randomizer.plan(rows)
+    if split is not None:
+        split.warn()
     assumed = randomizer.prior if randomizer.prior is not None else Prior.uniform(grid)
     left = randomizer.epsilon if split is None else split.labels
     expected = design(randomizer.mechanism, grid, left, prior=assumed, loss=randomizer.loss, records=rows)

@@ -62,7 +62,7 @@ def train(
 
       labeldp train message --features clicks.csv --id order --model network --categorical shop,country --out model
     """
-    from labeldp.choice import effective_records, network_settings
+    from labeldp.choice import label_share, network_settings
     from labeldp.decode import code_values
     from labeldp.learn.estimates import estimates_of_mean, estimates_of_model
     from labeldp.learn.files import column, read_table
@@ -87,13 +87,10 @@ def train(
     used = table.select([name for name in table.schema.names if name not in left_out]).take(joined.rows)
     if not used.num_columns:
         raise InvalidInput(f"{features} has no column left to learn from besides {id_column!r}")
-    worth = None
-    if message.mechanism.prior is not None:
-        worth = effective_records(message.mechanism, values, message.mechanism.prior, joined.rows.size)
+    share = label_share(message.mechanism, values)
     columns = {"categorical": _names(categorical), "numeric": _names(numeric), "random_state": seed}
-    rows = int(joined.rows.size)
-    epochs = epochs or network_settings(rows, rows if worth is None else worth)["epochs"]
-    model = _model(kind, loss, columns, worth=worth, epochs=epochs, quiet=quiet or as_json)
+    epochs = epochs or network_settings(joined.rows.size, share)["epochs"]
+    model = _model(kind, loss, columns, share=share, epochs=epochs, quiet=quiet or as_json)
     targets = values[joined.codes]
     estimates = estimates_of_mean(message.mechanism, joined.codes)
     if folds >= 2 and loss == "squared":
@@ -191,13 +188,13 @@ def evaluate(
     err.print("[yellow]note:[/yellow] these figures are computed from true labels and are not private")
 
 
-def _model(kind: str, loss: str, columns: dict[str, Any], *, worth: float | None, epochs: int, quiet: bool) -> Any:
+def _model(kind: str, loss: str, columns: dict[str, Any], *, share: float, epochs: int, quiet: bool) -> Any:
     if loss not in ("squared", "poisson"):
         raise InvalidInput(f"--loss must be squared or poisson, got {loss!r}")
     if kind == "boosting":
         from labeldp.learn.boosting import BoostingRegressor
 
-        return BoostingRegressor(**columns, loss="squared_error" if loss == "squared" else "poisson", worth=worth)
+        return BoostingRegressor(**columns, loss="squared_error" if loss == "squared" else "poisson", share=share)
     if kind == "network":
         from labeldp.learn.network import NetworkRegressor
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from labeldp.choice import label_share
 from labeldp.decode import code_values
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
@@ -36,10 +37,10 @@ Plain = Callable[[Domain, "Epsilon"], Mechanism]
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What a model trains on, and how many true labels these values are worth to it (None: not asked, all of them)."""
+    """What a model trains on, and the share of a true label that each value is worth (None: trained as in the paper)."""
 
     values: Floats
-    worth: float | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,7 @@ class Method:
         """How ε is divided; None where no prior is bought. Refuses a grid too fine for the records."""
         if self.plain is not None:
             return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BudgetWarning)
-            return LabelRandomizer(epsilon, domain, mechanism=self.designed).plan(records)[1]
+        return LabelRandomizer(epsilon, domain, mechanism=self.designed).plan(records)[1]
 
     def mechanism(self, prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> Mechanism:
         """The mechanism for this very prior, after paying for it. For exact figures: no noise is added to the prior."""
@@ -101,15 +100,8 @@ class Method:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BudgetWarning)  # many runs would say the same
             private = LabelRandomizer(epsilon, domain, mechanism=self.designed).randomize(labels)
-        return Targets(private.values(self.decoder), self._worth(private.mechanism, len(private)))
-
-    def _worth(self, mechanism: FiniteMechanism, records: int) -> float | None:
-        from labeldp.choice import effective_records
-
-        if not self.ours:
-            return None
-        assert mechanism.prior is not None
-        return effective_records(mechanism, code_values(mechanism, self.decoder), mechanism.prior, records)
+        values = code_values(private.mechanism, self.decoder)
+        return Targets(values[private.codes], label_share(private.mechanism, values) if self.ours else None)
 
 
 NOT_PRIVATE = "not-private"

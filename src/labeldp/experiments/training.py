@@ -63,8 +63,8 @@ class Bench:
             **({"epochs": self.epochs, "batch_size": self.batch_size} if self.model == "network" else {}),
         }
 
-    def regressor(self, seed: int, worth: float | None = None) -> Any:
-        """The paper's network and training for this task, or gradient boosting; given `worth`, sized by it."""
+    def regressor(self, seed: int, share: float | None = None) -> Any:
+        """The paper's network and training for this task, or gradient boosting; given `share`, sized by it."""
         columns: dict[str, Any] = {
             "categorical": self.dataset.categorical,
             "numeric": self.dataset.numeric,
@@ -72,27 +72,27 @@ class Bench:
         }
         if self.model == "boosting":
             loss = "poisson" if self.loss == "poisson" else "squared_error"
-            return BoostingRegressor(**columns, loss=loss, worth=worth)
+            return BoostingRegressor(**columns, loss=loss, share=1.0 if share is None else share)
         return NetworkRegressor(
             **columns,
             loss=self.loss,
-            epochs=self._epochs(worth),
+            epochs=self._epochs(share),
             batch_size=self.batch_size,
             threads=self.threads,
         )
 
-    def _epochs(self, worth: float | None) -> int:
+    def _epochs(self, share: float | None) -> int:
         """As many as the values deserve where that is known, but never more than everything else gets."""
-        if worth is None:
+        if share is None:
             return self.epochs
-        return min(self.epochs, network_settings(len(self.dataset) * 4 // 5, worth, self.batch_size)["epochs"])
+        return min(self.epochs, network_settings(len(self.dataset) * 4 // 5, share, self.batch_size)["epochs"])
 
     def execute(self, run: Run) -> Outcome:
         """Train and test. As in the paper, every seed partitions the data anew."""
         start, cpu = time.perf_counter(), time.process_time()
         train, test = _parts(self.dataset, run.seed)
         targets = self.targets(run, train.labels)
-        predictions = self.regressor(run.seed, targets.worth).fit(train.features, targets.values).predict(test.features)
+        predictions = self.regressor(run.seed, targets.share).fit(train.features, targets.values).predict(test.features)
         return Outcome(
             run=run,
             mechanism_loss=float(np.mean((targets.values - train.labels) ** 2)),

@@ -50,8 +50,7 @@ class Trees(HistGradientBoostingRegressor):  # type: ignore[misc]
 class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """scikit-learn's gradient boosting behind `labeldp.learn.columns`: text categories, dates and missing values work.
 
-    `worth` is how many true labels the private ones are worth (`labeldp.choice.effective_records`; all of them if None). It
-    sizes the trees: noisy labels want fewer and smaller trees with larger leaves, and categories as ordinary codes, for
+    `share` is how much of a true label each private one is worth (`labeldp.choice.label_share`). It sizes the trees: noisy labels want fewer and smaller trees with larger leaves, and categories as ordinary codes, for
     sorting categories by their noisy means fits the noise. `loss` is "squared_error" or "poisson".
     """
 
@@ -61,13 +60,13 @@ class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         categorical: Sequence[ColumnKey] | None = None,
         numeric: Sequence[ColumnKey] | None = None,
         loss: str = "squared_error",
-        worth: float | None = None,
+        share: float = 1.0,
         random_state: Any = None,
     ) -> None:
         self.categorical = categorical
         self.numeric = numeric
         self.loss = loss
-        self.worth = worth
+        self.share = share
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -80,8 +79,7 @@ class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def trees(self, rows: int) -> Trees:
         """The unfitted trees for so many rows, for those who encode the columns once and train often."""
-        settings = boosting_settings(rows, float(rows) if self.worth is None else self.worth)
-        return Trees(loss=self.loss, random_state=self.random_state, **settings)
+        return Trees(loss=self.loss, random_state=self.random_state, **boosting_settings(rows, self.share))
 
     def predict(self, X: Any) -> Floats:
         """Predictions for a table with the columns that the model was trained on."""

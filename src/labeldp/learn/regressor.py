@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,15 +19,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from labeldp.arrays import Floats
 from labeldp.budget import exact, float_up
-from labeldp.choice import effective_records
+from labeldp.choice import label_share
 from labeldp.decode import code_values
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.learn.boosting import BoostingRegressor
-from labeldp.learn.columns import Design
 from labeldp.learn.rehearsal import default_trees, rehearse
-from labeldp.learn.tables import Table, in_memory
-from labeldp.prior import BudgetWarning
+from labeldp.learn.tables import in_memory
 from labeldp.randomizer import LabelRandomizer, PrivateLabels
 
 if TYPE_CHECKING:
@@ -112,7 +109,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             self.out_of_range,  # type: ignore[arg-type]
         )
         X = in_memory(X)
-        labels = self._checked(X, y)
+        labels = randomizer.checked(self._checked(X, y))
         inner = self._inner_params(sample_weight, fit_params)
         private = self._release(randomizer, labels, X, inner)
         self.mechanism_ = private.mechanism
@@ -137,26 +134,17 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     def _release(self, randomizer: LabelRandomizer, labels: Floats, X: Any, inner: dict[str, Any]) -> PrivateLabels:
         """Rehearse, charge, draw, and note the mechanism; without a ledger only draw."""
         if self.ledger is None:
-            if self.estimator is None and Table.is_frame(X):
-                Design.for_trees(X)  # columns that no tree can read are refused before anything is drawn
             return randomizer.randomize(labels)
         if self.dataset is None:
             raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
-        self._rehearse(randomizer, labels.size)
         rehearse(self.estimator, X, labels.size, Domain.of(self.domain), inner)  # type: ignore[arg-type]
+        code_values(randomizer.rehearse(labels.size), self.target_values)
         release = self.ledger.reserve(self.dataset, Fraction(exact(self.epsilon)))
-        mechanism = randomizer.fit(labels)
+        mechanism = randomizer.design(randomizer.count(labels), labels.size)
         self.ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
-        private = PrivateLabels(mechanism.codes(randomizer.checked(labels)), mechanism)
+        private = PrivateLabels(mechanism.codes(labels), mechanism)
         self.ledger.commit(release.id)
         return private
-
-    def _rehearse(self, randomizer: LabelRandomizer, records: int) -> None:
-        """The whole way without a label: settings that cannot work are refused before anything is charged."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BudgetWarning)
-            grid, _ = randomizer.plan(records)
-            code_values(randomizer.design(np.zeros(len(grid.grid), np.int64), records), self.target_values)
 
     def _checked(self, X: Any, y: Any) -> Floats:
         if y is None:
@@ -205,6 +193,5 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
 
 def _sized_trees(private: PrivateLabels, values: Floats, features: Any) -> Any:
     """Gradient boosting for labels as noisy as these; of a table also the text, categories and dates."""
-    rows, prior = len(private), private.mechanism.prior
-    worth = float(rows) if prior is None else effective_records(private.mechanism, values, prior, rows)
-    return default_trees(BoostingRegressor(worth=worth), features, rows)
+    boosting = BoostingRegressor(share=label_share(private.mechanism, values))
+    return default_trees(boosting, features, len(private))

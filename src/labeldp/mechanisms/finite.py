@@ -134,13 +134,14 @@ class FiniteMechanism(Mechanism):
             ]
         )
 
-    def conditional_moments(self, values: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of ŷ given each label, from the integer table."""
+    def conditional_moments(self, values: Floats, decoded: Floats | None = None) -> tuple[Floats, Floats]:
+        """Mean and variance of ŷ, or of `decoded[code]`, given each label, from the integer table."""
+        numbers = self.outputs if decoded is None else decoded
         means, variances = [], []
         for _, rows in self._rows(values):
-            mean = rows @ self.outputs
+            mean = rows @ numbers
             means.append(mean)
-            variances.append((rows * (self.outputs[None, :] - mean[:, None]) ** 2).sum(axis=1))
+            variances.append((rows * (numbers[None, :] - mean[:, None]) ** 2).sum(axis=1))
         return np.concatenate(means), np.concatenate(variances)
 
     def _rows(self, values: Floats) -> Iterator[tuple[Floats, Floats]]:

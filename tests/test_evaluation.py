@@ -24,6 +24,7 @@ from labeldp.randomizer import PrivateLabels
 VALUES = np.arange(21.0)
 PRIOR = Prior(VALUES, np.exp(-VALUES / 5) + 0.03 * (VALUES == 20))
 DOMAIN = Domain.integers(0, 20)
+GRID = Domain(0, 100, 11)
 
 
 def population(random, size):
@@ -136,14 +137,43 @@ def test_a_heavy_tail_that_the_mechanism_does_not_resolve_is_allowed_for():
 
 
 def test_rounding_to_the_grid_is_allowed_for():
-    grid = Domain(0, 100, 11)
-    mechanism = Unbiased.optimal(Prior(grid.grid, np.ones(11)), 3, domain=grid)
+    mechanism = Unbiased.optimal(Prior(GRID.grid, np.ones(11)), 3, domain=GRID)
     labels = np.full(50_000, 34.9)  # rounded to 30, every one
     codes = repeatable(mechanism, labels, 0)
     mean, error = estimate_mean(mechanism, codes), estimate_error(mechanism, codes, np.full(50_000, 30.0))
     assert mean.lower <= 34.9 <= mean.upper
     assert error.lower <= 4.9**2 <= error.upper
     assert mean.upper - mean.lower < 13
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_labels_beside_a_threshold_that_is_no_cell_border_are_allowed_for(side):
+    """Bins do not round to the grid: 25.82 is nearest to the cell 30, and has the row of the bin that ends at 25.83."""
+    mechanism = RROnBins.optimal(Prior(GRID.grid, np.exp(-GRID.grid / 30)), 2, domain=GRID)
+    (threshold,) = mechanism.encoder.thresholds
+    assert 25.5 < threshold < 26
+    labels = np.full(100_000, threshold + side * 0.01)
+    codes = repeatable(mechanism, labels, 0)
+    mean, error = estimate_mean(mechanism, codes), estimate_error(mechanism, codes, labels)
+    assert mean.lower <= labels[0] <= mean.upper
+    assert error.lower < 1e-6
+    # Sampling aside, the bin's ends are what is known.
+    assert (mean.upper < threshold + 1) if side < 0 else (mean.lower > threshold - 1)
+
+
+def test_bins_of_more_values_than_are_looked_at_keep_their_own_widths():
+    """700 public values with gaps of 1 to 40 between them, and labels at the far ends of the gaps."""
+    random = np.random.default_rng(3)
+    values = np.cumsum(random.integers(1, 40, 700)).astype(float)
+    mechanism = Unbiased.optimal(Prior(values, np.ones(700)), 3)
+    middle = (values[1:] + values[:-1]) / 2
+    labels = random.choice(np.nextafter(middle, values[1:]), 50_000)
+    rounded = values[np.searchsorted(middle, labels)]
+    off = rounded.mean() - labels.mean()
+    assert off > 5
+    mean = estimate_mean(mechanism, repeatable(mechanism, labels, 0))
+    assert mean.lower <= labels.mean() <= mean.upper
+    assert mean.upper - mean.lower < 40 + 4 * mean.standard_error
 
 
 def test_the_gain_over_the_mean_is_known_better_than_the_error():

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
+from labeldp.mechanisms.encoders import Grid
 
 if TYPE_CHECKING:
     from labeldp.evaluation import MomentValues
@@ -48,14 +49,14 @@ class Target:
         """The target of each record with estimates in place of y and y²."""
         return self.offset + self.weight * moments.label[codes] + self.square * moments.square[codes]
 
-    def over_cells(self, weights: Floats, labels: Floats, half: float) -> tuple[Floats, Floats]:
-        """Least and greatest weight·y + square·y² for y within `half` of each label: a row for each weight."""
-        ends = [weights[:, None] * y + self.square * y**2 for y in (labels - half, labels + half)]
-        low = np.minimum(*ends)
+    def over(self, weights: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Least and greatest weight·y + square·y² for y from `low` to `high`: a row for each weight."""
+        ends = [weights[:, None] * y + self.square * y**2 for y in (low, high)]
+        least = np.minimum(*ends)
         if self.square > 0:
-            bottom = np.clip(-weights[:, None] / (2 * self.square), labels - half, labels + half)
-            low = np.minimum(low, weights[:, None] * bottom + self.square * bottom**2)
-        return low, np.maximum(*ends)
+            bottom = np.clip(-weights[:, None] / (2 * self.square), low, high)
+            least = np.minimum(least, weights[:, None] * bottom + self.square * bottom**2)
+        return least, np.maximum(*ends)
 
 
 def lowest_label(mechanism: FiniteMechanism) -> float:
@@ -78,13 +79,13 @@ def consistent_range(
     the rest. All are linear in the weight between two nodes, and so is the target, so it is enough to look at
     distributions on the nodes.
     """
-    labels, channel, half, gap = _knots(mechanism)
+    pieces = _Pieces.of(mechanism)
     place = _Nodes.of(target.weight)
     weights, many, offset = place.nodes, codes.size, target.offset
-    evidence = _evidence(codes, place, target.weight, channel, _directions(mechanism, labels, channel, many))
+    evidence = _evidence(codes, place, target.weight, pieces.rows, _directions(mechanism, pieces, many))
     lesser = risk * (1 - _MAIN_SHARE) / (evidence.mean.size + 1)
     estimates = target.values(moments, codes)
-    expected = weights[:, None] * (channel @ moments.label) + target.square * (channel @ moments.square)
+    expected = weights[:, None] * (pieces.rows @ moments.label) + target.square * (pieces.rows @ moments.square)
     program = _Program(
         rows=np.vstack([evidence.rows, expected.ravel()]),
         middle=np.r_[evidence.mean, estimates.mean() - offset.mean()],
@@ -94,8 +95,8 @@ def consistent_range(
         ],
         slack=float(_bernstein(offset.var(ddof=1), np.ptp(offset), many, lesser)),
     )
-    low, high = target.over_cells(weights, labels - target.zero, half)
-    low = low - target.square * gap**2 / 4  # between two knots the square runs below its chord by so much
+    low, high = target.over(weights, pieces.low - target.zero, pieces.high - target.zero)
+    low = low - target.square * pieces.gap**2 / 4  # between two pieces the square runs below its chord by so much
     center = float(offset.mean())
     return center + program.least(low.ravel()), center - program.least(-high.ravel(), -1.0)
 
@@ -208,13 +209,13 @@ def _bernstein(variance: Any, span: Any, records: int, risk: float) -> Floats:
     return np.asarray(np.sqrt(2 * variance * room / records) + 7 * span * room / (3 * (records - 1)))
 
 
-def _directions(mechanism: FiniteMechanism, labels: Floats, channel: Floats, records: int) -> Floats:
+def _directions(mechanism: FiniteMechanism, pieces: _Pieces, records: int) -> Floats:
     """Numbers for the codes, a column each, in whose means labels differ most: those that so many records can show."""
-    prior = mechanism.prior
-    masses = np.full(labels.size, 0.5 / labels.size)
+    prior, channel = mechanism.prior, pieces.rows
+    masses = np.full(pieces.low.size, 0.5 / pieces.low.size)
     if prior is not None:
-        nearest = np.searchsorted((labels[1:] + labels[:-1]) / 2, prior.values)
-        masses += np.bincount(nearest, prior.masses / 2, labels.size)
+        borders = np.maximum.accumulate((pieces.high[:-1] + pieces.low[1:]) / 2)
+        masses += np.bincount(np.searchsorted(borders, prior.values), prior.masses / 2, pieces.low.size)
     share = masses @ channel
     root = np.sqrt(np.where(share > 0, share, 1.0))
     _, strength, right = np.linalg.svd(np.sqrt(masses)[:, None] * (channel / root - root), full_matrices=False)
@@ -223,26 +224,54 @@ def _directions(mechanism: FiniteMechanism, labels: Floats, channel: Floats, rec
     return np.asarray(directions[:, seen][:, :_MOST_DIRECTIONS])
 
 
-def _knots(mechanism: FiniteMechanism) -> tuple[Floats, Floats, float, float]:
-    """Labels between which output probabilities are linear, their rows, half a cell, and the widest gap between labels.
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """Labels from `low` to `high` whose output probabilities are `rows`; those between two pieces are mixtures of them.
 
-    A label is rounded to the grid, so it may lie half a cell away; on a grid of whole numbers one apart it does not.
+    `gap` is the widest distance over which there are such mixtures.
     """
-    domain, prior = mechanism.domain, mechanism.prior
-    grid = domain.grid if domain is not None and domain.cells is not None else None
-    if grid is None and prior is not None:
-        grid = prior.values
-    if grid is None:
-        raise InvalidInput("a noise-corrected error needs the mechanism's prior, and this mechanism carries none")
-    channel = mechanism.matrix(grid)
-    if grid.size <= _MOST_KNOTS:
-        kept = np.arange(grid.size)
-    else:
-        slope = np.diff(channel, axis=0) / np.diff(grid)[:, None]
-        bend = np.abs(np.diff(slope, axis=0)).max(axis=1) * np.ptp(grid) > 1e-9
-        even = np.linspace(0, grid.size - 1, _MOST_KNOTS).astype(np.intp)
+
+    low: Floats
+    high: Floats
+    rows: Floats
+    gap: float
+
+    @classmethod
+    def of(cls, mechanism: FiniteMechanism) -> _Pieces:
+        """What the encoder makes of the labels within the bounds: a symbol, and so a row, from one border to the next.
+
+        Without a domain, the bounds are the prior's least and greatest values.
+        """
+        encoder, domain, prior = mechanism.encoder, mechanism.domain, mechanism.prior
+        if prior is None:
+            raise InvalidInput("a noise-corrected error needs the mechanism's prior, and this mechanism carries none")
+        values = prior.values
+        lower, upper = (values[0], values[-1]) if domain is None else (domain.lower, domain.upper)
+        if isinstance(encoder, Grid):
+            centers = encoder.domain.grid
+            half = 0.0 if encoder.domain.step == 1 and float(lower).is_integer() else encoder.domain.step / 2
+            low, high = np.maximum(centers - half, lower), np.minimum(centers + half, upper)
+        else:
+            # A label on a threshold belongs below it: the upper end of a piece has the piece's symbol.
+            inside = (encoder.thresholds >= lower) & (encoder.thresholds < upper)
+            high = np.append(np.unique(encoder.thresholds[inside]), upper)
+            low = np.append(lower, high[:-1])
+            each = np.array_equal(np.searchsorted(high, values), np.arange(high.size))
+            centers = values if each else high
+        rows = mechanism.matrix(centers)
+        return cls(low, high, rows, 0.0) if centers.size <= _MOST_KNOTS else cls._few(low, high, centers, rows)
+
+    @classmethod
+    def _few(cls, low: Floats, high: Floats, centers: Floats, rows: Floats) -> _Pieces:
+        """Only the pieces at which rows bend, and some more: in between, rows are linear in the center.
+
+        A piece kept reaches as far around its center as the widest of those that it stands for.
+        """
+        slope = np.diff(rows, axis=0) / np.diff(centers)[:, None]
+        bend = np.abs(np.diff(slope, axis=0)).max(axis=1) * np.ptp(centers) > 1e-9
+        even = np.linspace(0, centers.size - 1, _MOST_KNOTS).astype(np.intp)
         kept = np.union1d(np.flatnonzero(bend) + 1, even)
-    step = 0.0 if domain is None or domain.cells is None else domain.step
-    whole = step == 1 and float(domain.lower).is_integer() if domain is not None else True
-    gap = float(np.diff(grid[kept]).max(initial=0.0)) if kept.size < grid.size else 0.0
-    return grid[kept], channel[kept], 0.0 if whole else step / 2, gap
+        widest = np.maximum.reduceat(np.maximum(high - centers, centers - low), kept)
+        half = np.maximum(widest, np.append(widest[0], widest[:-1]))
+        gap = float(np.diff(centers[kept]).max())
+        return cls(centers[kept] - half, centers[kept] + half, rows[kept], gap)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from labeldp.budget import MAX_EPSILON, decimal_text, exact, exp_lower, exp_upper, float_up
+from labeldp.budget import MAX_EPSILON, decimal_text, exact, exp_lower, exp_upper, float_up, writing, written
 from labeldp.errors import InsufficientBudget, InvalidInput
 
 exponents = st.one_of(
@@ -80,6 +80,60 @@ def test_a_budget_is_the_decimal_that_a_person_sees(given_as, fraction):
 def test_what_is_no_budget_is_refused(wrong):
     with pytest.raises(InvalidInput, match="epsilon"):
         exact(wrong)
+
+
+def kind_of(value: object) -> str:
+    """A name for a case: pytest cannot print an integer of thousands of digits."""
+    return type(value).__name__
+
+
+@pytest.mark.parametrize(
+    "long",
+    [
+        "0.1" + "1" * 1200,
+        Decimal("0.1" + "1" * 1200),
+        Fraction(1, 3) + Fraction(1, 10**1200),
+        Fraction(10**6000 + 1, 10**6000),
+        f"{10**300}/{10**301 - 1}",
+        "1." + "0" * 100_000,
+    ],
+    ids=kind_of,
+)
+def test_a_budget_of_endless_digits_is_refused_at_once(long):
+    with pytest.raises(InvalidInput, match="digits") as error:
+        exact(long)
+    assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "huge", [10**6000, Fraction(10**6000, 7), -(10**6000), Fraction(1, 10**6000), "9" * 900], ids=kind_of
+)
+def test_a_budget_beyond_all_bounds_is_refused_in_few_words(huge):
+    with pytest.raises(InvalidInput, match="epsilon must be") as error:
+        exact(huge)
+    assert len(str(error.value)) < 200
+
+
+@given(
+    st.one_of(
+        st.fractions(Fraction(1, 100), 39, max_denominator=1000).map(lambda value: value + Fraction(1, 3**600)),
+        st.decimals(Decimal("0.01"), 39, places=299),
+    ),
+    st.floats(0.5, 2e50),
+)
+def test_what_is_accepted_reads_back_and_so_does_what_a_private_prior_leaves_of_it(given_as, scale):
+    total = exact(given_as)
+    assert written(decimal_text(total, places=400)) == total == written(writing(total))
+    labels = total - min(2 / Fraction(scale), total / 2)
+    assert written(decimal_text(exact(labels), places=400)) == labels
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "1/0", "1/00", "1/-2", "1e1000", "nan", "inf", "1_0", "٣", "1/2/3", ".", 1, None]
+)
+def test_what_is_no_plain_number_is_not_read(text):
+    with pytest.raises(InvalidInput, match="epsilon"):
+        written(text)
 
 
 @given(st.fractions())

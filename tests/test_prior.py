@@ -142,3 +142,36 @@ def test_a_private_prior_keeps_its_cost_in_a_file(tmp_path):
     assert Prior.from_csv(tmp_path / "prior.csv") == prior
     with pytest.raises(InvalidInput, match="less than nothing"):
         Prior([0, 1], [1, 2], Fraction(-1, 3))
+
+
+@given(st.floats(5e-324, 1.7e308))
+def test_the_cost_of_every_noise_scale_reads_back_exactly(tmp_path_factory, scale):
+    path = tmp_path_factory.mktemp("prior") / "prior.csv"
+    prior = Prior([0, 1], [1, 2], 2 / Fraction(scale))
+    prior.to_csv(path)
+    assert Prior.from_csv(path) == prior
+
+
+@pytest.mark.parametrize("text", ["0.5", " 0.5", "1/2", "5e-1", "0." + "0" * 398 + "5", "1/" + "7" * 900])
+def test_a_cost_in_a_file_is_what_it_says(tmp_path, text):
+    path = tmp_path / "prior.csv"
+    path.write_text(f"value,mass,epsilon\n0,1,{text}\n1,1,{text}\n")
+    assert Prior.from_csv(path).epsilon_exact == Fraction(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-0.5", "-1/2", "1/0", "1/" + "7" * 1200, "0." + "0" * 998 + "5", "0." + "0" * 200_000, "1e9999", "nan", "x"],
+)
+def test_a_cost_that_cannot_be_read_makes_no_public_prior(tmp_path, text):
+    path = tmp_path / "prior.csv"
+    path.write_text(f"value,mass,epsilon\n0,1,{text}\n1,1,{text}\n")
+    with pytest.raises(InvalidInput, match=r"prior\.csv"):
+        Prior.from_csv(path)
+
+
+@pytest.mark.parametrize("cost", [Fraction(1, 3**2200), Fraction(10**5000)])
+def test_a_cost_that_could_not_be_read_back_is_not_written(tmp_path, cost):
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        Prior([0, 1], [1, 2], cost).to_csv(tmp_path / "prior.csv")
+    assert not (tmp_path / "prior.csv").exists()

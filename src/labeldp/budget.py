@@ -7,6 +7,7 @@ decides a guarantee is computed from these fractions; floats only describe.
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -20,26 +21,70 @@ MAX_EPSILON = 40
 MIN_EPSILON = Fraction(1, 10**50)
 """Nobody means less than this; a longer string of zeros is a slip."""
 
+LONGEST_TEXT = 1000
+"""Characters of a number that is read. What `exact` accepts is written in fewer, so it can always be read back."""
+
+MAX_DIGITS = 300
+"""Digits of the denominator of an ε that is given."""
+
+_SPARE_DIGITS = 60
+"""ε less the cost of a private prior, 2 over a float of at most 2·10^50, has up to 51 digits more."""
+
+_WRITTEN = re.compile(
+    r"\s*\+?(?:[0-9]+/0*[1-9][0-9]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*", re.ASCII
+)
+
 Epsilon = float | int | str | Decimal | Fraction
 
 
 def exact(epsilon: Epsilon) -> Fraction:
     """The fraction that `epsilon` stands for: its shortest decimal if a float, itself otherwise.
 
-    Refuses what is not a number in (0, 40].
+    Refuses what is not a number in (0, 40], and what has more digits than can be written down and read back.
     """
     value = _fraction(epsilon)
     if value is None:
-        raise InvalidInput(f"epsilon must be a positive number, got {epsilon!r}")
+        raise InvalidInput(f"epsilon must be a positive number of at most {MAX_DIGITS} digits, got {_shown(epsilon)}")
     if value <= 0:
-        raise InvalidInput(f"epsilon must be greater than 0, got {epsilon}: at 0 a release may say nothing at all")
+        raise InvalidInput(
+            f"epsilon must be greater than 0, got {_shown(epsilon)}: at 0 a release may say nothing at all"
+        )
     if value < MIN_EPSILON:
         raise InvalidInput(f"epsilon must be at least {float(MIN_EPSILON):g}, got {float(value):g}")
     if value > MAX_EPSILON:
         raise InvalidInput(
-            f"epsilon must be at most {MAX_EPSILON}, got {epsilon}: beyond that there is no protection worth the name"
+            f"epsilon must be at most {MAX_EPSILON}, got {_shown(epsilon)}: beyond that there is no protection worth the "
+            "name"
         )
+    if value.denominator > 10 ** (MAX_DIGITS + (_SPARE_DIGITS if isinstance(epsilon, Fraction) else 0)):
+        raise InvalidInput(f"epsilon must have at most {MAX_DIGITS} digits, got {_shown(epsilon)}: write a shorter one")
     return value
+
+
+def written(text: object) -> Fraction:
+    """The number that `text` gives as a decimal ("0.25", "1e-3") or a fraction ("1/3"), exactly; it may be zero.
+
+    Refuses, rather than cuts or rounds, what is no such text, negative, or longer than 1,000 characters.
+    """
+    if not isinstance(text, str) or len(text) > LONGEST_TEXT or not _WRITTEN.fullmatch(text):
+        raise InvalidInput(
+            f"epsilon must be written as a plain decimal or a fraction, not negative and of at most {LONGEST_TEXT:,} "
+            f"characters, got {_shown(text)}"
+        )
+    return Fraction(text)
+
+
+def writing(value: Fraction) -> str:
+    """The text from which `written` reads `value` back. Refuses a number that has none: it would be lost."""
+    try:
+        text = decimal_text(value, places=MAX_DIGITS)
+    except ValueError:  # thousands of digits
+        text = "-"
+    if len(text) > LONGEST_TEXT or not _WRITTEN.fullmatch(text):
+        raise InvalidInput(
+            f"an epsilon that is negative or has more than {LONGEST_TEXT:,} characters cannot be written to a file"
+        )
+    return text
 
 
 def _fraction(epsilon: object) -> Fraction | None:
@@ -48,17 +93,25 @@ def _fraction(epsilon: object) -> Fraction | None:
     if isinstance(epsilon, Rational):
         return Fraction(int(epsilon.numerator), int(epsilon.denominator))
     try:
-        if isinstance(epsilon, str) and "/" in epsilon and len(epsilon) <= 400:
-            return Fraction(epsilon)
-        if isinstance(epsilon, (str, Decimal)):
-            decimal = Decimal(epsilon)
-            # "1e999999999" is a short text but an endless integer
-            return Fraction(decimal) if decimal.is_finite() and abs(decimal.adjusted()) <= 400 else None
+        if isinstance(epsilon, str):
+            return -written(epsilon[1:]) if epsilon.startswith("-") else written(epsilon)
+        if isinstance(epsilon, Decimal):
+            # Decimal("1e999999999") is short but an endless integer
+            return Fraction(epsilon) if epsilon.is_finite() and abs(epsilon.adjusted()) <= MAX_DIGITS else None
         if isinstance(epsilon, Real):
             return Fraction(repr(float(epsilon)))
     except (ArithmeticError, ValueError):
         return None
     return None
+
+
+def _shown(given: object) -> str:
+    """What was given, for an error: its first characters. Python prints no integer of thousands of digits."""
+    try:
+        text = repr(given) if isinstance(given, str) else str(given)
+    except ValueError:
+        return "one of thousands of digits"
+    return text if len(text) <= 60 else f"{text[:60]}… ({len(text):,} characters)"
 
 
 def float_up(value: Fraction) -> float:

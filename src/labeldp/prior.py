@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import Epsilon, decimal_text, exact, float_up
+from labeldp.budget import Epsilon, exact, float_up, writing, written
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput
 
@@ -91,20 +91,26 @@ class Prior:
         """A CSV file with the columns `value` and `mass`, and `epsilon` if it cost something to estimate."""
         if not Path(path).is_file():
             raise InvalidInput(f"there is no file {path}; a prior is a CSV with the columns value and mass")
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file)
-            if rows.fieldnames is None or not {"value", "mass"} <= set(rows.fieldnames):
-                raise InvalidInput(
-                    f"{path}: a prior needs the columns value and mass, found {rows.fieldnames or 'nothing'}"
-                )
-            values, masses, cost = [], [], Fraction(0)
-            for number, row in enumerate(rows, start=2):
-                try:
-                    values.append(float(row["value"]))
-                    masses.append(float(row["mass"]))
-                    cost = max(cost, Fraction((row.get("epsilon") or "0")[:400]))
-                except (TypeError, ValueError) as error:
-                    raise InvalidInput(f"{path}, line {number}: value and mass must be numbers, got {row}") from error
+        values, masses, cost = [], [], Fraction(0)
+        try:
+            with Path(path).open(newline="", encoding="utf-8-sig") as file:
+                rows = csv.DictReader(file)
+                if rows.fieldnames is None or not {"value", "mass"} <= set(rows.fieldnames):
+                    found = rows.fieldnames or "nothing"
+                    raise InvalidInput(f"{path}: a prior needs the columns value and mass, found {found}")
+                for number, row in enumerate(rows, start=2):
+                    try:
+                        values.append(float(row["value"]))
+                        masses.append(float(row["mass"]))
+                        cost = max(cost, written(row.get("epsilon") or "0"))
+                    except InvalidInput as error:
+                        raise InvalidInput(f"{path}, line {number}: {error}") from error
+                    except (TypeError, ValueError) as error:
+                        raise InvalidInput(
+                            f"{path}, line {number}: value and mass must be numbers, got {row}"
+                        ) from error
+        except csv.Error as error:
+            raise InvalidInput(f"{path}: not a CSV file of a prior: {error}") from error
         try:
             return cls(values, masses, cost)
         except InvalidInput as error:
@@ -112,7 +118,7 @@ class Prior:
 
     def to_csv(self, path: str | Path) -> None:
         """Write the columns `value` and `mass`, losslessly, and `epsilon` for a private prior: its cost stays with it."""
-        cost = f",{decimal_text(self.epsilon_exact, places=300)}" if self.epsilon_exact else ""
+        cost = f",{writing(self.epsilon_exact)}" if self.epsilon_exact else ""
         pairs = zip(self.values.tolist(), self.masses.tolist(), strict=True)
         lines = [f"{value!r},{mass!r}{cost}" for value, mass in pairs]
         Path(path).write_text("\n".join(["value,mass" + (",epsilon" if cost else ""), *lines, ""]), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -110,6 +111,13 @@ def test_they_survive_json_and_refuse_to_be_released(make):
         mechanism.randomize([1.0], randomness=OsEntropy())
     with pytest.raises(InvalidInput, match="comparison"):
         mechanism.randomize([1.0], ids=[1], randomness=KeyedRandomness.generate())
+
+
+@pytest.mark.parametrize("epsilon", [1, "1_0", "-1", "1/0", "1e300000"])
+def test_an_epsilon_that_was_not_written_by_us_is_refused(epsilon):
+    record = json.loads(Laplace(DOMAIN, 0.7).to_json())
+    with pytest.raises(InvalidInput, match="written as a plain decimal"):
+        Mechanism.from_json(json.dumps(record | {"epsilon": epsilon}))
 
 
 def test_losses_of_positive_outputs_are_infinite_without_clipping_below():

@@ -107,6 +107,15 @@ def test_json_keeps_every_number(kind):
 
 
 @every_kind
+@pytest.mark.parametrize(
+    "epsilon", ["0." + "3" * 300, f"{10**299}/{10**300 - 1}", Fraction(1, 3) + Fraction(1, 10**350)]
+)
+def test_json_keeps_an_epsilon_of_many_digits(kind, epsilon):
+    mechanism = make(kind, epsilon)
+    assert Mechanism.from_json(mechanism.to_json()).epsilon_exact == mechanism.epsilon_exact == Fraction(epsilon)
+
+
+@every_kind
 def test_an_edited_description_is_refused(kind):
     record = json.loads(make(kind).to_json())
     for change in (
@@ -122,6 +131,7 @@ def test_an_edited_description_is_refused(kind):
         {"outputs": ["a"]},
         {"outputs": [[value] for value in record["outputs"]]},
         {"epsilon": "1e30000000"},
+        {"epsilon": "1/0"},
         {"epsilon": 1},
         {"loss": ["squared"]},
         {"details": []},

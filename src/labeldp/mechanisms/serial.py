@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
 
+from labeldp.budget import written
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms.base import Mechanism
@@ -39,7 +39,7 @@ def mechanism_from_record(record: dict[str, Any]) -> Mechanism:
     kind = record.get("kind")
     try:
         if kind in COMPARISON_ONLY:
-            return COMPARISON_ONLY[cast("str", kind)].from_parameters(record)
+            return COMPARISON_ONLY[cast("str", kind)].from_parameters(record | {"epsilon": written(record["epsilon"])})
         if kind not in EXACT:
             raise InvalidInput(f"unknown mechanism {kind!r}; known: {', '.join([*EXACT, *COMPARISON_ONLY])}")
         mechanism = _assemble(EXACT[cast("str", kind)], record)
@@ -66,17 +66,10 @@ def _assemble(cls: type[FiniteMechanism], record: dict[str, Any]) -> FiniteMecha
         encoder=encoder_from_json(record["encoder"]),
         table=table_from_json(record["table"]),
         outputs=np.asarray(record["outputs"], np.float64),
-        epsilon=_fraction(record["epsilon"]),
+        epsilon=written(record["epsilon"]),
         domain=None if record["domain"] is None else Domain(*record["domain"]),
-        prior=None if prior is None else Prior(prior["values"], prior["masses"], _fraction(prior["epsilon"])),
+        prior=None if prior is None else Prior(prior["values"], prior["masses"], written(prior["epsilon"])),
         loss=record["loss"],
         details=record["details"],
     )
     return mechanism
-
-
-def _fraction(text: object) -> Fraction:
-    """A decimal or p/q as `to_json` writes it; "1e999999999" would be an endless integer."""
-    if not isinstance(text, str) or len(text) > 1000 or not set(text) <= set("0123456789./"):
-        raise InvalidInput(f"epsilon must be written as a plain decimal or a fraction, got {text!r:.40}")
-    return Fraction(text)

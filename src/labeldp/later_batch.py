@@ -83,6 +83,7 @@ def apply(
         kept = keys.put(replace(kept, done=True, parts=known, pending=scanned.input_hmac))
         try:
             added = _add(message, typed, domain, keys, scanned, hidden / part.name, phase)
+            parts = (*known, stamp(hidden / part.name)) if added else known  # older batches as they were checked
             if added:
                 part.parent.mkdir(exist_ok=True)
                 publish(hidden / part.name, part)
@@ -95,8 +96,7 @@ def apply(
             raise LabelDPError(
                 f"cannot add to {message_path}: {os_reason(error)}. The message is as it was. Mend that and run the same command again"
             ) from error
-        stamps = tuple(stamp(file) for file in message.files())
-        keys.put(replace(kept, parts=stamps, pending=None))
+        keys.put(replace(kept, parts=parts, pending=None))
     return _outcome(message_path, message, scanned, added, resumed=resumed)
 
 

@@ -258,3 +258,24 @@ def test_a_message_with_a_single_byte_changed_is_refused(run, message):
     labels.write_bytes(content)
     code, _, errors = apply(run)
     assert code == 2, errors
+
+
+@pytest.mark.parametrize("file", ["labels.parquet", "labels/part-00001.parquet"], ids=["old", "new"])
+def test_a_batch_that_is_changed_after_the_check_is_not_taken_for_known(run, message, monkeypatch, file):
+    undisturbed = later_batch.publish
+
+    def meddle(*places):
+        undisturbed(*places)
+        pq.write_table(pq.read_table(message / file).slice(5), message / file)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(later_batch, "publish", meddle)
+        assert apply(run)[0] == 0
+    refused(run, says="they were changed")
+
+
+def test_each_batch_is_hashed_once(run, message, monkeypatch):
+    hashed, undisturbed = [], later_batch.stamp
+    monkeypatch.setattr(later_batch, "stamp", lambda file: hashed.append(file.name) or undisturbed(file))
+    assert apply(run)[0] == 0
+    assert hashed == ["labels.parquet", "part-00001.parquet"]

@@ -10,6 +10,7 @@ import pytest
 from labeldp.data import criteo_prior
 from labeldp.tradeoff import Anchors, least_penalty, least_variance, visible_part
 from labeldp.tradeoff.program import _intervals, _solve
+from labeldp.tradeoff.visibility import _copula
 
 PRIOR = criteo_prior()
 
@@ -67,7 +68,9 @@ def test_with_every_pattern_from_the_start_it_comes_out_the_same(seed, visible):
 def test_intervals_alone_are_not_always_enough():
     anchors = Anchors.choose(PRIOR.values, PRIOR.masses, 33)
     masses = np.maximum(anchors.masses(PRIOR.masses), 1e-9)
-    terms = criterion(masses / masses.sum(), anchors.values, 30 / 400_000, 0.7)
+    tau, factor = 30 / 400_000, _copula(masses / masses.sum(), 0.7)  # features that never tell the label itself
+    joint = factor.T @ factor
+    terms = {"weight": 1.0, "curvature": 2 * (1 / tau - 1) * joint, "slope": -2 * joint @ anchors.values}
     intervals = _solve(anchors.values, masses, 0.5, _intervals(33), **terms)
     ours = least_penalty(anchors.values, masses, 0.5, **terms)
     gained = value(intervals, anchors.values, masses, **terms) - value(ours, anchors.values, masses, **terms)

@@ -7,8 +7,9 @@ import pytest
 
 from labeldp import Prior, RROnBins
 from labeldp.decode import code_values
-from labeldp.tradeoff import visible_part
+from labeldp.tradeoff import visible_factor, visible_part
 from labeldp.tradeoff.excess import expected_excess
+from labeldp.tradeoff.visibility import TOLD
 
 MASSES = np.array([0.3, 0.25, 0.2, 0.15, 0.1])
 PRIOR = Prior(np.array([0.0, 1.0, 2.0, 5.0, 20.0]), MASSES)
@@ -19,7 +20,9 @@ def test_it_is_a_joint_distribution_of_two_labels(visible):
     joint = visible_part(MASSES, visible)
     assert joint.min() >= 0
     assert joint.sum(axis=0) == pytest.approx(MASSES, rel=1e-5)
-    assert np.linalg.eigvalsh(joint)[0] > -1e-15
+    assert np.linalg.eigvalsh(joint)[0] > 0
+    factor = visible_factor(MASSES, visible)
+    assert factor.T @ factor == pytest.approx(joint, abs=1e-15)
 
 
 def test_a_constant_bias_is_seen_whole_and_a_sawtooth_hardly():
@@ -27,7 +30,7 @@ def test_a_constant_bias_is_seen_whole_and_a_sawtooth_hardly():
     joint = visible_part(many, 0.5)
     ones, sawtooth = np.ones(100), (-1.0) ** np.arange(100)
     assert ones @ joint @ ones == pytest.approx(1)
-    assert sawtooth @ joint @ sawtooth < 0.01
+    assert sawtooth @ joint @ sawtooth == pytest.approx(TOLD, abs=0.005)  # where features tell the label itself
     assert sawtooth @ visible_part(many, 1.0) @ sawtooth == pytest.approx(1)
 
 
@@ -38,7 +41,10 @@ def test_more_informative_features_see_more():
 
 
 def test_bias_and_variance_agree_with_a_simulated_population():
-    """Labels and features drawn from the copula: the formula's two parts are what averaging over equal features gives."""
+    """Labels and features drawn from the copula: the formula's two parts are what averaging over equal features gives.
+
+    For TOLD of the population the feature is the label.
+    """
     random = np.random.default_rng(5)
     visible, people, each = 0.6, 4000, 60
     mechanism = RROnBins.optimal(PRIOR, 1)
@@ -55,6 +61,8 @@ def test_bias_and_variance_agree_with_a_simulated_population():
     halves = bias[:, : each // 2].mean(axis=1), bias[:, each // 2 :].mean(axis=1)
     means = (channel @ values)[symbol]
     squares = means[:, : each // 2].mean(axis=1) * means[:, each // 2 :].mean(axis=1)
+    seen = (1 - TOLD) * (halves[0] * halves[1]).mean() + TOLD * (bias**2).mean()
+    explained = (1 - TOLD) * squares.mean() + TOLD * (means**2).mean()
     expected = expected_excess(mechanism, values, PRIOR, visible=visible)
-    assert expected.squared_bias == pytest.approx((halves[0] * halves[1]).mean(), abs=0.15)
-    assert expected.variance == pytest.approx(second - squares.mean(), rel=0.02)
+    assert expected.squared_bias == pytest.approx(seen, abs=0.15)
+    assert expected.variance == pytest.approx(second - explained, rel=0.02)

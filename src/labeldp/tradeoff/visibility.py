@@ -7,6 +7,8 @@ from scipy.special import ndtr, ndtri
 
 from labeldp.arrays import Floats
 
+TOLD = 0.02
+"""The share of records whose features are taken to tell the label itself."""
 _NODES = 401
 
 
@@ -14,22 +16,27 @@ def visible_part(masses: Floats, visible: float) -> Floats:
     """The matrix J with b'Jb = E[(E[b(y) | x])²], for features x that explain the share `visible` of the label.
 
     A model is fitted to E[ŷ | x], so of a bias b(y) it keeps E[b(y) | x]. What x says about y is unknown when labels are
-    randomized; the stand-in is the simplest one: x is a normal number whose correlation with the label's normal score is
-    √visible (a Gaussian copula). Smooth biases pass, sawteeth average out. J[i, l] is the chance that two records with
-    the same x have labels i and l; it is positive semidefinite, sums to one, and for `visible` = 1 it is diag(masses), so
-    that the pointwise squared bias is the special case.
+    randomized. The stand-in: x is a normal number whose correlation with the label's normal score is √visible (a
+    Gaussian copula), except that it is the label itself for TOLD of the records. Smooth biases pass, sawteeth average
+    out unless they are large. J[i, l] is the chance that two records with the same x have labels i and l; it is positive
+    definite, sums to one, and for `visible` = 1 it is diag(masses), so that the pointwise squared bias is the special case.
     """
     if visible >= 1:
         return np.diag(masses)
-    factor = visible_factor(masses, visible)
-    joint: Floats = factor.T @ factor
+    factor = _copula(masses, visible)
+    joint: Floats = (1 - TOLD) * (factor.T @ factor) + TOLD * np.diag(masses)
     return joint
 
 
 def visible_factor(masses: Floats, visible: float) -> Floats:
-    """A matrix F with J = F'F: row q is √weight times the distribution of labels at one value of x."""
+    """A matrix F with J = F'F: a row is √weight times the distribution of labels at one value of x."""
+    label = np.diag(np.sqrt(masses))
     if visible >= 1:
-        return np.diag(np.sqrt(masses))
+        return label
+    return np.vstack([np.sqrt(1 - TOLD) * _copula(masses, visible), np.sqrt(TOLD) * label])
+
+
+def _copula(masses: Floats, visible: float) -> Floats:
     edges = ndtri(np.clip(np.r_[0.0, np.cumsum(masses)[:-1], 1.0], 0.0, 1.0))
     signal = np.linspace(-5, 5, _NODES)
     weight = np.exp(-(signal**2) / 2)

@@ -266,6 +266,25 @@ def test_a_warning_of_the_budget_comes_before_the_charge(ledger):
     assert len(raised) == 1
 
 
+class Moody(Ridge):
+    """Fits the made-up targets of a rehearsal, and fails on all other ones."""
+
+    def fit(self, X, y, sample_weight=None):
+        if np.unique(y).size > 2:
+            raise ValueError("not in the mood")
+        return super().fit(X, y, sample_weight)
+
+
+def test_labels_whose_training_failed_are_not_lost(ledger):
+    model = LabelDPRegressor(Moody(), domain=(0, 400), mechanism="unbiased", ledger=ledger, dataset="sales")
+    with pytest.raises(ValueError, match="mood") as raised:
+        model.fit(X, Y)
+    assert "private_labels_" in raised.value.__notes__[0]
+    assert ledger.remaining("sales") == 2
+    assert len(model.private_labels_) == Y.size
+    assert Ridge().fit(X, model.private_labels_.values("auto")).predict(X).shape == Y.shape
+
+
 def test_trees_are_sized_on_any_grid(ledger):
     domain = Domain(0, 400, 300_001)
     model = LabelDPRegressor(

@@ -65,6 +65,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     estimator_ : the regressor, fitted on private labels.
     mechanism_ : the public mechanism that randomized them.
     epsilon_spent_ : what this fit cost, rounded up.
+    private_labels_ : only after a training that failed, the labels released for it (`PrivateLabels`), to train on again.
 
     There is no `random_state`: secure randomness has none, so two fits differ. Sample weights reach the inner estimator and
     must not depend on the labels.
@@ -116,7 +117,15 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         self.epsilon_spent_ = float_up(exact(self.epsilon) if self.ledger is not None else private.epsilon_exact)
         values = code_values(private.mechanism, self.target_values)
         self.estimator_ = clone(self._estimator()) if self.estimator is not None else _sized_trees(private, values, X)
-        self.estimator_.fit(X, values[private.codes], **inner)
+        try:
+            self.estimator_.fit(X, values[private.codes], **inner)
+        except Exception as error:
+            self.private_labels_ = private
+            error.add_note(
+                "The labels are released and ε is spent, but not lost: train on private_labels_.values('auto') of this "
+                "regressor, at no further cost."
+            )
+            raise
         return self
 
     def predict(self, X: Any) -> Floats:

@@ -42,7 +42,8 @@ def test_the_interval_covers_the_true_error_in_180_of_200_seeds(epsilon):
     covered = 0
     for _ in range(200):
         labels, feature = population(random, 2000)
-        estimate = estimate_error(mechanism, mechanism.codes(labels, randomness=OsEntropy()), feature)
+        codes = mechanism.codes(labels, randomness=OsEntropy())
+        estimate = estimate_error(mechanism, codes, feature, on_grid=True)
         assert estimate.bias_allowance < 1e-3 * estimate.standard_error
         covered += estimate.lower <= truth <= estimate.upper
     assert covered >= 180
@@ -146,6 +147,34 @@ def test_rounding_to_the_grid_is_allowed_for():
     assert mean.upper - mean.lower < 13
 
 
+@pytest.mark.parametrize("domain", [Domain(0, 1000).resolve(10**6, 8), Domain(0, 400, 401)])
+def test_a_step_of_one_does_not_make_labels_whole(domain):
+    assert domain.step == 1
+    mechanism = Unbiased.optimal(Prior(domain.grid, np.exp(-domain.grid / 30)), 8, domain=domain, anchors=33)
+    labels = np.minimum(np.floor(np.random.default_rng(1).exponential(30, 100_000)), 399) + 0.4
+    codes = repeatable(mechanism, labels, 0)
+    mean, error = estimate_mean(mechanism, codes), estimate_error(mechanism, codes, np.rint(labels))
+    assert mean.lower <= labels.mean() <= mean.upper
+    assert error.lower <= 0.16 <= error.upper
+    assert mean.upper - mean.lower < 1 + 4.1 * mean.standard_error
+
+
+def test_labels_that_are_said_to_lie_on_the_grid_cost_no_width():
+    labels, feature = population(np.random.default_rng(7), 100_000)
+    mechanism = Unbiased.optimal(PRIOR, 4, domain=DOMAIN)
+    codes = repeatable(mechanism, labels, 0)
+    for estimate in (
+        estimate_mean(mechanism, codes, on_grid=True),
+        estimate_gain(mechanism, codes, feature, on_grid=True),
+    ):
+        assert estimate.upper - estimate.lower < 4.1 * estimate.standard_error
+    anywhere, here = estimate_mean(mechanism, codes), estimate_mean(mechanism, codes, on_grid=True)
+    assert 0.9 < (anywhere.upper - anywhere.lower) - (here.upper - here.lower) < 1.01
+    known, unknown = (estimate_error(mechanism, codes, feature, on_grid=on) for on in (True, False))
+    assert unknown.lower < known.lower
+    assert known.upper < unknown.upper
+
+
 @pytest.mark.parametrize("side", [-1, 1])
 def test_labels_beside_a_threshold_that_is_no_cell_border_are_allowed_for(side):
     """Bins do not round to the grid: 25.82 is nearest to the cell 30, and has the row of the bin that ends at 25.83."""
@@ -165,9 +194,9 @@ def test_bins_of_more_values_than_are_looked_at_keep_their_own_widths():
     """700 public values with gaps of 1 to 40 between them, and labels at the far ends of the gaps."""
     random = np.random.default_rng(3)
     values = np.cumsum(random.integers(1, 40, 700)).astype(float)
-    mechanism = Unbiased.optimal(Prior(values, np.ones(700)), 3)
+    mechanism = Unbiased.optimal(Prior(values, np.ones(700)), 12)
     middle = (values[1:] + values[:-1]) / 2
-    labels = random.choice(np.nextafter(middle, values[1:]), 50_000)
+    labels = random.choice(np.nextafter(middle, values[1:])[340:360], 100_000)
     rounded = values[np.searchsorted(middle, labels)]
     off = rounded.mean() - labels.mean()
     assert off > 5

@@ -7,7 +7,9 @@ estimates the test error and its spread gives the interval; both t and s follow 
 A mechanism with few outputs has no such numbers for every label: labels with nearly the same output probabilities cannot
 be told apart, however many records there are. Then the least-squares numbers are taken for the estimate, and the interval
 runs over every joint distribution of predictions and labels that the codes do not contradict (`labeldp.intervals`).
-It assumes nothing about the labels, the features or the prior. Only labels on a grid of whole numbers are taken to be whole.
+It assumes nothing about the features or the prior, and of the labels that they lie within the bounds (the domain's, else the
+prior's least and greatest values). A label is known only up to its cell or bin. Where labels lie on the grid's points alone,
+such as whole numbers under `Domain.integers`, say so with `on_grid=True`: that saves up to half a cell on either side.
 """
 
 from __future__ import annotations
@@ -73,16 +75,17 @@ def estimate_error(
     *,
     confidence: float = 0.95,
     visible: float = VISIBLE,
+    on_grid: bool = False,
 ) -> ErrorEstimate:
     """The mean squared error of `predictions` against the true labels behind `codes`.
 
     `visible` is the share of the label that features are taken to explain when the estimate is made as good as can be;
-    the interval is valid whatever they explain.
+    the interval is valid whatever they explain. `on_grid` says that every label is a point of the grid.
 
     The predictions must not depend on these records' own codes: hold them out, or see `cross_validated_error`.
     """
     predicted = _checked(codes, predictions, confidence)
-    found = _estimate(mechanism, codes, Target.error(mechanism, predicted), visible, confidence)
+    found = _estimate(mechanism, codes, Target.error(mechanism, predicted), visible, confidence, on_grid)
     sampling = quantile(1 - confidence) * found.standard_error
     return ErrorEstimate(
         mean_squared_error=max(0.0, found.value),
@@ -95,11 +98,13 @@ def estimate_error(
     )
 
 
-def estimate_mean(mechanism: FiniteMechanism, codes: NDArray[np.uint32], *, confidence: float = 0.95) -> Estimate:
-    """The mean of the true labels behind `codes`."""
+def estimate_mean(
+    mechanism: FiniteMechanism, codes: NDArray[np.uint32], *, confidence: float = 0.95, on_grid: bool = False
+) -> Estimate:
+    """The mean of the true labels behind `codes`. `on_grid` says that every label is a point of the grid."""
     ones = _checked(codes, np.ones(codes.shape), confidence)
     zero = lowest_label(mechanism)
-    found = _estimate(mechanism, codes, Target(np.zeros(codes.size), ones, 0.0, zero), 1.0, confidence)
+    found = _estimate(mechanism, codes, Target(np.zeros(codes.size), ones, 0.0, zero), 1.0, confidence, on_grid)
     figures = np.array([found.value, found.lower, found.upper]) + zero
     if mechanism.domain is not None:
         figures = np.clip(figures, mechanism.domain.lower, mechanism.domain.upper)
@@ -108,17 +113,23 @@ def estimate_mean(mechanism: FiniteMechanism, codes: NDArray[np.uint32], *, conf
 
 
 def estimate_gain(
-    mechanism: FiniteMechanism, codes: NDArray[np.uint32], predictions: Any, *, confidence: float = 0.95
+    mechanism: FiniteMechanism,
+    codes: NDArray[np.uint32],
+    predictions: Any,
+    *,
+    confidence: float = 0.95,
+    on_grid: bool = False,
 ) -> Estimate:
     """How much lower the error of `predictions` is than the error of always answering their mean; below zero if higher.
 
     The squares of the labels drop out of this difference, so it is known much better than either error.
+    `on_grid` says that every label is a point of the grid.
     """
     zero = lowest_label(mechanism)
     predicted = _checked(codes, predictions, confidence) - zero
     center = predicted.mean()
     target = Target(center**2 - predicted**2, 2 * (predicted - center), 0.0, zero)
-    return _estimate(mechanism, codes, target, 1.0, confidence)
+    return _estimate(mechanism, codes, target, 1.0, confidence, on_grid)
 
 
 def _checked(codes: NDArray[np.uint32], predictions: Any, confidence: float) -> Floats:
@@ -131,7 +142,14 @@ def _checked(codes: NDArray[np.uint32], predictions: Any, confidence: float) -> 
 
 
 def cross_validated_error(
-    estimator: Any, X: Any, private: PrivateLabels, *, decoder: str = "bins", folds: int = 5, confidence: float = 0.95
+    estimator: Any,
+    X: Any,
+    private: PrivateLabels,
+    *,
+    decoder: str = "bins",
+    folds: int = 5,
+    confidence: float = 0.95,
+    on_grid: bool = False,
 ) -> ErrorEstimate:
     """The test error of `estimator` trained on the private labels: every record is predicted by a model without it.
 
@@ -143,7 +161,7 @@ def cross_validated_error(
     # A fixed shuffle: which record falls into which fold must not depend on the order of labels.
     cv = KFold(folds, shuffle=True, random_state=0)
     predictions = cross_val_predict(estimator, X, values, cv=cv)
-    return estimate_error(private.mechanism, private.codes, predictions, confidence=confidence)
+    return estimate_error(private.mechanism, private.codes, predictions, confidence=confidence, on_grid=on_grid)
 
 
 def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "bins") -> Callable[[Any, Any, Any], float]:
@@ -222,10 +240,15 @@ def _decoded(channel: Floats, target: Floats, masses: Floats, visible: float, ri
 
 
 def _estimate(
-    mechanism: FiniteMechanism, codes: NDArray[np.uint32], target: Target, visible: float, confidence: float
+    mechanism: FiniteMechanism,
+    codes: NDArray[np.uint32],
+    target: Target,
+    visible: float,
+    confidence: float,
+    on_grid: bool,
 ) -> Estimate:
     moments = moment_values(mechanism, codes.size, visible, target.zero)
     values = target.values(moments, codes)
     error = float(values.std(ddof=1) / np.sqrt(values.size))
-    lower, upper = consistent_range(mechanism, codes, target, moments, 1 - confidence)
+    lower, upper = consistent_range(mechanism, codes, target, moments, 1 - confidence, on_grid=on_grid)
     return Estimate(float(np.clip(values.mean(), lower, upper)), error, lower, upper)

@@ -70,16 +70,22 @@ def quantile(risk: float) -> float:
 
 
 def consistent_range(
-    mechanism: FiniteMechanism, codes: NDArray[np.uint32], target: Target, moments: MomentValues, risk: float
+    mechanism: FiniteMechanism,
+    codes: NDArray[np.uint32],
+    target: Target,
+    moments: MomentValues,
+    risk: float,
+    *,
+    on_grid: bool = False,
 ) -> tuple[float, float]:
     """The least and the greatest target over all distributions of (weight, label) that the codes do not contradict.
 
     A distribution is contradicted where the mean of a statistic under it is further from the mean over the records than
     sampling explains. The estimate itself takes most of the risk, the other statistics (`_evidence`) and the offset share
     the rest. All are linear in the weight between two nodes, and so is the target, so it is enough to look at
-    distributions on the nodes.
+    distributions on the nodes. Labels lie anywhere within the bounds, or with `on_grid` only on the grid's points.
     """
-    pieces = _Pieces.of(mechanism)
+    pieces = _Pieces.of(mechanism, on_grid)
     place = _Nodes.of(target.weight)
     weights, many, offset = place.nodes, codes.size, target.offset
     evidence = _evidence(codes, place, target.weight, pieces.rows, _directions(mechanism, pieces, many))
@@ -237,19 +243,20 @@ class _Pieces:
     gap: float
 
     @classmethod
-    def of(cls, mechanism: FiniteMechanism) -> _Pieces:
+    def of(cls, mechanism: FiniteMechanism, on_grid: bool) -> _Pieces:
         """What the encoder makes of the labels within the bounds: a symbol, and so a row, from one border to the next.
 
-        Without a domain, the bounds are the prior's least and greatest values.
+        Without a domain, the bounds are the prior's least and greatest values, and its values are the grid.
         """
         encoder, domain, prior = mechanism.encoder, mechanism.domain, mechanism.prior
         if prior is None:
             raise InvalidInput("a noise-corrected error needs the mechanism's prior, and this mechanism carries none")
         values = prior.values
         lower, upper = (values[0], values[-1]) if domain is None else (domain.lower, domain.upper)
-        if isinstance(encoder, Grid):
-            centers = encoder.domain.grid
-            half = 0.0 if encoder.domain.step == 1 and float(lower).is_integer() else encoder.domain.step / 2
+        if on_grid:
+            low = high = centers = values if domain is None or domain.cells is None else domain.grid
+        elif isinstance(encoder, Grid):
+            centers, half = encoder.domain.grid, encoder.domain.step / 2
             low, high = np.maximum(centers - half, lower), np.minimum(centers + half, upper)
         else:
             # A label on a threshold belongs below it: the upper end of a piece has the piece's symbol.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from labeldp.errors import LabelDPError
 from labeldp.losses import get_loss
-from labeldp.tradeoff import direct_unbiased, least_variance
+from labeldp.tradeoff import direct_unbiased, least_variance, program
+from labeldp.tradeoff.certificate import Prices
 
 
 def a_problem(seed, size):
@@ -45,3 +49,32 @@ def test_reversed_labels_are_the_mirrored_problem():
     there = least_variance(values, masses, 1.5)
     back = least_variance(-values[::-1], masses[::-1], 1.5)
     assert there.second_moment(masses) == pytest.approx(back.second_moment(masses[::-1]), rel=1e-7)
+
+
+def test_patterns_that_the_program_has_are_not_added_again(monkeypatch):
+    values, masses = a_problem(0, 6)
+    solved, undisturbed = [], program._solve
+    monkeypatch.setattr(program, "_solve", lambda *given, **terms: solved.append(1) or undisturbed(*given, **terms))
+    monkeypatch.setattr(Prices, "cheaper_patterns", lambda _: program._intervals(6)[:, 3:7])
+    least_variance(values, masses, 1.0)
+    assert len(solved) == 1
+
+
+def test_a_design_that_the_solver_ends_early_keeps_its_best_proof(monkeypatch):
+    values, masses = a_problem(0, 6)
+    proofs, undisturbed = [], program._solve
+
+    def worse_each_time(*given, **terms):
+        if len(proofs) == 3:
+            raise LabelDPError("the solver fails")
+        columns, prices = undisturbed(*given, **terms)
+        proofs.append(replace(prices, rows=prices.rows - len(proofs)))
+        return columns, proofs[-1]
+
+    some = np.array([[1, 0, 1, 0, 0, 0], [1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0]], bool).T
+    monkeypatch.setattr(program, "_solve", worse_each_time)
+    monkeypatch.setattr(Prices, "cheaper_patterns", lambda _: some[:, len(proofs) - 1 :][:, :1])
+    columns = least_variance(values, masses, 1.0)
+    bounds = [prices.lower_bound() for prices in proofs]
+    assert len(bounds) == 3
+    assert columns.prices.lower_bound() == max(bounds) > bounds[-1]

@@ -7,9 +7,12 @@ one variable pair (t, r = t·o) per pattern and the second moment is a sum of te
 grid is needed.
 
 There are 2^m patterns of m anchors. The program starts with the m(m+1)/2 intervals, asks the multipliers for cheaper
-patterns (`certificate.py`, in closed form), adds them and solves again. It ends when there are none, so what it returns
-is optimal over all ε-DP channels, and `Columns.prices` prove it. Intervals alone were optimal for every unbiased design
-that we have seen; where only visible bias counts, patterns with holes gain up to about half a percent.
+patterns (`certificate.py`, in closed form), adds those it does not have and solves again. It ends when there are none,
+after 30 rounds, or when the solver fails. What it returns is optimal over all ε-DP channels on these anchors up to the gap
+between its criterion and `Columns.prices.lower_bound()`. Of 200 random priors of 3 to 39 labels, some of mass 1e-12, the
+gap was above 1e-6 for four and 5e-5 at most; with more rounds those gaps closed and the criterion stayed as it was, so
+what was missing was the proof. Intervals alone were optimal for every unbiased design that we have seen; where only
+visible bias counts, patterns with holes gain up to about half a percent.
 
 Row i of the equations differs from row i − 1 only where a pattern begins or ends; written as differences they are
 sparse. Clarabel solves 100 anchors in about half a second and 401 in about 20 on one core.
@@ -40,7 +43,7 @@ _VERTEX_ZERO, _VERTEX_ERROR = 1e-12, 1e-9
 class Columns:
     """A channel: P[output j | anchor i] = `probabilities[i, j]`, with the value `outputs[j]`, in increasing order.
 
-    `prices` are the multipliers of the program that it comes from.
+    `prices` are multipliers of the program that it comes from: they say how far from optimal it can be at most.
     """
 
     probabilities: Floats
@@ -104,21 +107,32 @@ def _sparser(columns: Columns, masses: Floats, curvature: Floats, slope: Floats)
 
 
 def _best(values: Floats, masses: Floats, epsilon: float, **criterion: Any) -> Columns:
-    """The best channel over all patterns, by column generation."""
+    """The best channel over all patterns, by column generation. Its prices are those of the round that proves most."""
     if values.size == 1:
         return Columns(np.ones((1, 1)), values.copy())
     likely = _intervals(values.size)
-    columns = _solve(values, masses, epsilon, likely, **criterion)
+    columns, prices = _solve(values, masses, epsilon, likely, **criterion)
+    tried = [prices]
     for _ in range(_ROUNDS):
-        asked = columns.prices.cheaper_patterns() if columns.prices else likely[:, :0]
+        cheaper = prices.cheaper_patterns()
+        if not cheaper.size:
+            return replace(columns, prices=prices)
+        asked = _without(cheaper, likely)
         if not asked.size:
             break
         likely = np.hstack([likely, asked])
         try:
-            columns = _solve(values, masses, epsilon, likely, **criterion)
+            columns, prices = _solve(values, masses, epsilon, likely, **criterion)
         except LabelDPError:  # the channel found so far is as private, and nearly as good
             break
-    return columns
+        tried.append(prices)
+    return replace(columns, prices=max(tried, key=Prices.lower_bound))
+
+
+def _without(asked: Patterns, known: Patterns) -> Patterns:
+    """The patterns that are not known yet: the solver's own error can make a known one look cheaper."""
+    have = {pattern.tobytes() for pattern in known.T}
+    return asked[:, [pattern.tobytes() not in have for pattern in asked.T]] if asked.size else asked
 
 
 def _solve(
@@ -130,8 +144,8 @@ def _solve(
     weight: float,
     curvature: Floats | None,
     slope: Floats | None,
-) -> Columns:
-    """The best channel whose columns have the patterns `likely`."""
+) -> tuple[Columns, Prices]:
+    """The best channel whose columns have the patterns `likely`, and the multipliers there."""
     import scipy.sparse as sp
 
     clarabel: Any = import_module("clarabel")  # compiled, without type stubs
@@ -188,7 +202,7 @@ def _solve(
     if curvature is not None:
         bias = point[3 * count :]
         means_price, gain = -(pull + curvature @ bias), -0.5 * float(bias @ curvature @ bias)
-    return replace(columns, prices=Prices(unit, span, masses, ratio, weight, rows_price, means_price, gain))
+    return columns, Prices(unit, span, masses, ratio, weight, rows_price, means_price, gain)
 
 
 def _intervals(anchors: int) -> Patterns:

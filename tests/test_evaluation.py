@@ -70,6 +70,66 @@ def test_a_mechanism_with_two_outputs_widens_its_interval():
     assert sum(low <= t <= high for t, (low, high, _) in zip(truth, wide, strict=True)) >= 45
 
 
+def covered_of(seeds, mechanism, masses, records):
+    """How often the mean, the error and the gain are covered, all of the population and not of the records drawn."""
+    random = np.random.default_rng(12)
+
+    def draw(size):
+        labels = random.choice(VALUES, size, p=masses)
+        return labels, np.clip(0.5 * labels + 2 + random.normal(0, 1.5, size), 0, 20)
+
+    labels, feature = draw(1_000_000)
+    error = np.mean((feature - labels) ** 2)
+    truth = labels.mean(), error, np.mean((feature.mean() - labels) ** 2) - error
+    covered = np.zeros(3, int)
+    for seed in range(seeds):
+        labels, feature = draw(records)
+        codes = repeatable(mechanism, labels, seed)
+        found = (
+            estimate_mean(mechanism, codes, on_grid=True),
+            estimate_error(mechanism, codes, feature, on_grid=True),
+            estimate_gain(mechanism, codes, feature, on_grid=True),
+        )
+        covered += [e.lower <= true <= e.upper for e, true in zip(found, truth, strict=True)]
+        assert found[1].upper <= 400  # no error is larger, however few the records
+    return covered
+
+
+@pytest.mark.parametrize(("records", "epsilon"), [(2, 1), (20, 4), (50, 4)])
+def test_few_records_are_covered_as_often_as_many(records, epsilon):
+    mechanism = Unbiased.optimal(PRIOR, epsilon, domain=DOMAIN)
+    # Normal intervals cover the mean of 2 records in 63 % and the error of 20 and 50 in 70 % and 83 %.
+    assert covered_of(30, mechanism, PRIOR.masses, records).min() >= 27
+
+
+def test_a_label_of_one_in_a_thousand_is_covered_whether_it_was_drawn_or_not():
+    masses = np.where(VALUES == 0, 0.999, 0) + np.where(VALUES == 20, 0.001, 0)
+    assert covered_of(30, Unbiased.optimal(PRIOR, 8, domain=DOMAIN), masses, 1000).min() >= 27
+
+
+@pytest.mark.parametrize("records", [100, 10_000])
+def test_what_no_record_shows_may_be_there_three_times_in_so_many(records):
+    """The rule of three: of n equal labels, 3/n may be any other."""
+    mechanism = Unbiased.optimal(PRIOR, 10, domain=DOMAIN, anchors=21)
+    codes = repeatable(mechanism, np.zeros(records), 0)
+    mean = estimate_mean(mechanism, codes, on_grid=True)
+    error = estimate_error(mechanism, codes, np.zeros(records), on_grid=True)
+    assert 3 / records < mean.upper / 20 < 8 / records + 0.01
+    assert 3 / records < error.upper / 400 < 8 / records + 0.01
+
+
+def test_with_many_records_the_interval_is_as_narrow_as_the_normal_one():
+    labels, feature = population(np.random.default_rng(8), 20_000)
+    mechanism = MECHANISMS["unbiased"]
+    codes = repeatable(mechanism, labels, 0)
+    for estimate in (
+        estimate_mean(mechanism, codes, on_grid=True),
+        estimate_error(mechanism, codes, feature, on_grid=True),
+        estimate_gain(mechanism, codes, feature, on_grid=True),
+    ):
+        assert estimate.upper - estimate.lower < 1.15 * 3.92 * estimate.standard_error
+
+
 def repeatable(mechanism, labels, seed):
     """Codes that are the same in every run of the tests."""
     randomness = KeyedRandomness(bytes(32), seed.to_bytes(16, "big"))
@@ -156,7 +216,7 @@ def test_a_step_of_one_does_not_make_labels_whole(domain):
     mean, error = estimate_mean(mechanism, codes), estimate_error(mechanism, codes, np.rint(labels))
     assert mean.lower <= labels.mean() <= mean.upper
     assert error.lower <= 0.16 <= error.upper
-    assert mean.upper - mean.lower < 1 + 4.1 * mean.standard_error
+    assert mean.upper - mean.lower < 1 + 4.8 * mean.standard_error
 
 
 def test_labels_that_are_said_to_lie_on_the_grid_cost_no_width():
@@ -167,7 +227,7 @@ def test_labels_that_are_said_to_lie_on_the_grid_cost_no_width():
         estimate_mean(mechanism, codes, on_grid=True),
         estimate_gain(mechanism, codes, feature, on_grid=True),
     ):
-        assert estimate.upper - estimate.lower < 4.1 * estimate.standard_error
+        assert estimate.upper - estimate.lower < 4.8 * estimate.standard_error
     anywhere, here = estimate_mean(mechanism, codes), estimate_mean(mechanism, codes, on_grid=True)
     assert 0.9 < (anywhere.upper - anywhere.lower) - (here.upper - here.lower) < 1.01
     known, unknown = (estimate_error(mechanism, codes, feature, on_grid=on) for on in (True, False))

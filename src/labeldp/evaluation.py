@@ -10,6 +10,7 @@ runs over every joint distribution of predictions and labels that the codes do n
 It assumes nothing about the features or the prior, and of the labels that they lie within the bounds (the domain's, else the
 prior's least and greatest values). A label is known only up to its cell or bin. Where labels lie on the grid's points alone,
 such as whole numbers under `Domain.integers`, say so with `on_grid=True`: that saves up to half a cell on either side.
+The estimate's own sampling error is approximate, for many records (`labeldp.intervals.Sampling`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from labeldp.arrays import Floats
 from labeldp.choice import VISIBLE
 from labeldp.decode import code_values
 from labeldp.errors import InvalidInput
-from labeldp.intervals import Target, consistent_range, lowest_label, quantile
+from labeldp.intervals import Sampling, Target, consistent_range
 from labeldp.tradeoff.visibility import visible_factor
 
 _UNSURE = 0.01
@@ -85,12 +86,12 @@ def estimate_error(
     The predictions must not depend on these records' own codes: hold them out, or see `cross_validated_error`.
     """
     predicted = _checked(codes, predictions, confidence)
-    found = _estimate(mechanism, codes, Target.error(mechanism, predicted), visible, confidence, on_grid)
-    sampling = quantile(1 - confidence) * found.standard_error
+    target = Target.error(mechanism, predicted)
+    found, sampling = _estimate(mechanism, codes, target, visible, confidence, on_grid)
     return ErrorEstimate(
         mean_squared_error=max(0.0, found.value),
         standard_error=found.standard_error,
-        bias_allowance=max(0.0, (found.upper - found.lower) / 2 - sampling),
+        bias_allowance=max(0.0, (found.upper - found.lower - sampling.below - sampling.above) / 2),
         lower=max(0.0, found.lower),
         upper=max(0.0, found.upper),
         confidence=confidence,
@@ -102,10 +103,10 @@ def estimate_mean(
     mechanism: FiniteMechanism, codes: NDArray[np.uint32], *, confidence: float = 0.95, on_grid: bool = False
 ) -> Estimate:
     """The mean of the true labels behind `codes`. `on_grid` says that every label is a point of the grid."""
-    ones = _checked(codes, np.ones(codes.shape), confidence)
-    zero = lowest_label(mechanism)
-    found = _estimate(mechanism, codes, Target(np.zeros(codes.size), ones, 0.0, zero), 1.0, confidence, on_grid)
-    figures = np.array([found.value, found.lower, found.upper]) + zero
+    _checked(codes, np.ones(codes.shape), confidence)
+    target = Target.mean(mechanism, codes.size)
+    found, _ = _estimate(mechanism, codes, target, 1.0, confidence, on_grid)
+    figures = np.array([found.value, found.lower, found.upper]) + target.zero
     if mechanism.domain is not None:
         figures = np.clip(figures, mechanism.domain.lower, mechanism.domain.upper)
     value, lower, upper = figures.tolist()
@@ -125,11 +126,8 @@ def estimate_gain(
     The squares of the labels drop out of this difference, so it is known much better than either error.
     `on_grid` says that every label is a point of the grid.
     """
-    zero = lowest_label(mechanism)
-    predicted = _checked(codes, predictions, confidence) - zero
-    center = predicted.mean()
-    target = Target(center**2 - predicted**2, 2 * (predicted - center), 0.0, zero)
-    return _estimate(mechanism, codes, target, 1.0, confidence, on_grid)
+    target = Target.gain(mechanism, _checked(codes, predictions, confidence))
+    return _estimate(mechanism, codes, target, 1.0, confidence, on_grid)[0]
 
 
 def _checked(codes: NDArray[np.uint32], predictions: Any, confidence: float) -> Floats:
@@ -246,9 +244,7 @@ def _estimate(
     visible: float,
     confidence: float,
     on_grid: bool,
-) -> Estimate:
+) -> tuple[Estimate, Sampling]:
     moments = moment_values(mechanism, codes.size, visible, target.zero)
-    values = target.values(moments, codes)
-    error = float(values.std(ddof=1) / np.sqrt(values.size))
-    lower, upper = consistent_range(mechanism, codes, target, moments, 1 - confidence, on_grid=on_grid)
-    return Estimate(float(np.clip(values.mean(), lower, upper)), error, lower, upper)
+    lower, upper, sampling = consistent_range(mechanism, codes, target, moments, 1 - confidence, on_grid=on_grid)
+    return Estimate(float(np.clip(sampling.mean, lower, upper)), sampling.error, lower, upper), sampling

@@ -31,23 +31,56 @@ _MOST_KNOTS = 500
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The mean of offset + weight·y + square·y² over records; y is the hidden label less `zero`, the rest is public."""
+    """The mean of bend·w² + tilt·w + w·y + square·y² over records; y is the hidden label less `zero`, the weight w public.
 
-    offset: Floats
+    `reach` are the weights at the bounds: a record not seen may have any of those in between.
+    """
+
     weight: Floats
+    bend: float
+    tilt: float
     square: float
     zero: float
+    reach: tuple[float, float]
+
+    @classmethod
+    def mean(cls, mechanism: FiniteMechanism, records: int) -> Target:
+        """The label itself."""
+        return cls(np.ones(records), 0.0, 0.0, 0.0, lowest_label(mechanism), (1.0, 1.0))
 
     @classmethod
     def error(cls, mechanism: FiniteMechanism, predictions: Floats) -> Target:
         """The squared error of predictions."""
         zero = lowest_label(mechanism)
-        predicted = predictions - zero
-        return cls(predicted**2, -2 * predicted, 1.0, zero)
+        ends = -2 * (np.array(_bounds(mechanism)) - zero)
+        return cls(-2 * (predictions - zero), 0.25, 0.0, 1.0, zero, (ends[1], ends[0]))
+
+    @classmethod
+    def gain(cls, mechanism: FiniteMechanism, predictions: Floats) -> Target:
+        """How much lower the squared error of predictions is than that of their mean."""
+        zero, center = lowest_label(mechanism), float(predictions.mean())
+        ends = 2 * (np.array(_bounds(mechanism)) - center)
+        return cls(2 * (predictions - center), -0.25, zero - center, 0.0, zero, (ends[0], ends[1]))
+
+    def offset(self, weights: Floats | float) -> Floats:
+        """The part that does not depend on the label."""
+        return np.asarray(self.bend * np.square(weights) + self.tilt * weights)
 
     def values(self, moments: MomentValues, codes: NDArray[np.uint32]) -> Floats:
         """The target of each record with estimates in place of y and y²."""
-        return self.offset + self.weight * moments.label[codes] + self.square * moments.square[codes]
+        label, square = moments.label[codes], moments.square[codes]
+        return self.offset(self.weight) + self.weight * label + self.square * square
+
+    def extremes(self, label: Floats, square: Floats) -> tuple[float, float]:
+        """The least and the greatest value of a record with one of these estimates of y and y².
+
+        Its weight is within `reach` or between weights seen; where all are the same, it is that one.
+        """
+        seen = float(self.weight.min()), float(self.weight.max())
+        ends = seen if seen[0] == seen[1] else (min(seen[0], self.reach[0]), max(seen[1], self.reach[1]))
+        bottom = np.clip(-(self.tilt + label) / (2 * self.bend), *ends) if self.bend else np.full(label.size, ends[0])
+        values = [self.offset(w) + w * label + self.square * square for w in (ends[0], ends[1], bottom)]
+        return float(np.min(values)), float(np.max(values))
 
     def over(self, weights: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Least and greatest weight·y + square·y² for y from `low` to `high`: a row for each weight."""
@@ -64,9 +97,42 @@ def lowest_label(mechanism: FiniteMechanism) -> float:
     return 0.0 if mechanism.prior is None else float(mechanism.prior.values[0])
 
 
-def quantile(risk: float) -> float:
-    """How many standard errors the estimate may be off within its share of the risk."""
-    return NormalDist().inv_cdf(1 - risk * _MAIN_SHARE / 2)
+def _bounds(mechanism: FiniteMechanism) -> tuple[float, float]:
+    """The domain's bounds; without a domain, the prior's least and greatest values."""
+    domain, prior = mechanism.domain, mechanism.prior
+    if domain is not None:
+        return domain.lower, domain.upper
+    if prior is None:
+        raise InvalidInput("a noise-corrected error needs the mechanism's prior, and this mechanism carries none")
+    return float(prior.values[0]), float(prior.values[-1])
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """An estimate, its standard error, and how far below and above it the number that it estimates may lie.
+
+    Approximate, for many records: as many standard errors as a normal distribution asks for. The sample's deviation
+    says nothing of what is too rare to be in it, so what that may add comes on top: something of chance log(2/risk)/n is
+    missed by n records with probability risk/2, and moves the mean by its distance times that chance. It is a label, with
+    the values expected of it, or a code that some label gives no more often.
+    """
+
+    mean: float
+    error: float
+    below: float
+    above: float
+
+    @classmethod
+    def of(
+        cls, target: Target, moments: MomentValues, codes: NDArray[np.uint32], rows: Floats, risk: float
+    ) -> Sampling:
+        values = target.values(moments, codes)
+        mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
+        normal, chance = NormalDist().inv_cdf(1 - risk / 2) * error, np.log(2 / risk) / values.size
+        rare = rows.min(axis=0) < chance
+        label, square = (np.r_[rows @ each, each[rare]] for each in (moments.label, moments.square))
+        least, most = target.extremes(label, square)
+        return cls(mean, error, normal + chance * max(0.0, mean - least), normal + chance * max(0.0, most - mean))
 
 
 def consistent_range(
@@ -77,34 +143,37 @@ def consistent_range(
     risk: float,
     *,
     on_grid: bool = False,
-) -> tuple[float, float]:
+) -> tuple[float, float, Sampling]:
     """The least and the greatest target over all distributions of (weight, label) that the codes do not contradict.
 
     A distribution is contradicted where the mean of a statistic under it is further from the mean over the records than
-    sampling explains. The estimate itself takes most of the risk, the other statistics (`_evidence`) and the offset share
-    the rest. All are linear in the weight between two nodes, and so is the target, so it is enough to look at
-    distributions on the nodes. Labels lie anywhere within the bounds, or with `on_grid` only on the grid's points.
+    sampling explains. The estimate itself (`Sampling`, the third answer) takes most of the risk, the other statistics
+    (`_evidence`) and the offset share the rest. All are linear in the weight between two nodes, and so is the target, so
+    it is enough to look at distributions on the nodes. Labels lie anywhere within the bounds, or with `on_grid` only on
+    the grid's points.
     """
     pieces = _Pieces.of(mechanism, on_grid)
-    place = _Nodes.of(target.weight)
-    weights, many, offset = place.nodes, codes.size, target.offset
+    place, many, offset = _Nodes.of(target.weight), codes.size, target.offset(target.weight)
     evidence = _evidence(codes, place, target.weight, pieces.rows, _directions(mechanism, pieces, many))
     lesser = risk * (1 - _MAIN_SHARE) / (evidence.mean.size + 1)
-    estimates = target.values(moments, codes)
-    expected = weights[:, None] * (pieces.rows @ moments.label) + target.square * (pieces.rows @ moments.square)
+    sampling = Sampling.of(target, moments, codes, pieces.rows, risk * _MAIN_SHARE)
+    radius = _bernstein(evidence.variance, evidence.span, many, lesser)
+    expected = place.nodes[:, None] * (pieces.rows @ moments.label) + target.square * (pieces.rows @ moments.square)
+    center = float(offset.mean())
+    offsets = np.array(target.extremes(*np.zeros((2, 1))))
     program = _Program(
         rows=np.vstack([evidence.rows, expected.ravel()]),
-        middle=np.r_[evidence.mean, estimates.mean() - offset.mean()],
-        radius=np.r_[
-            _bernstein(evidence.variance, evidence.span, many, lesser),
-            quantile(risk) * estimates.std(ddof=1) / np.sqrt(many),
-        ],
-        slack=float(_bernstein(offset.var(ddof=1), np.ptp(offset), many, lesser)),
+        low=np.r_[evidence.mean - radius, sampling.mean - center - sampling.below],
+        high=np.r_[evidence.mean + radius, sampling.mean - center + sampling.above],
+        slack=np.abs(offsets - center).clip(0, _bernstein(offset.var(ddof=1), np.ptp(offsets), many, lesser)),
     )
-    low, high = target.over(weights, pieces.low - target.zero, pieces.high - target.zero)
+    low, high = target.over(place.nodes, pieces.low - target.zero, pieces.high - target.zero)
     low = low - target.square * pieces.gap**2 / 4  # between two pieces the square runs below its chord by so much
-    center = float(offset.mean())
-    return center + program.least(low.ravel()), center - program.least(-high.ravel(), -1.0)
+    found = center + program.least(low.ravel()), center - program.least(-high.ravel(), -1.0)
+    ends = np.array(_bounds(mechanism)) - target.zero
+    least, most = target.extremes(ends, ends**2)
+    lower, upper = np.clip(found, 0.0 if target.square else least, most).tolist()
+    return lower, upper, sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +195,7 @@ def _evidence(
     found = _code_statistics(codes, np.ones(codes.size), directions)
     if nodes.size == 1:
         return _Evidence(alone, *found)
-    times = (told[:, None, :] * place.scaled(nodes)[:, None]).reshape(told.shape[0], -1)
+    times = (told[:, None, :] * place.scaled(nodes)[:, None]).reshape(told.shape[0], told.shape[1] * nodes.size)
     where = np.repeat(np.eye(nodes.size), channel.shape[0], axis=1)
     others = _code_statistics(codes, place.scaled(weights), directions), place.statistics()
     return _Evidence(
@@ -136,15 +205,15 @@ def _evidence(
 
 @dataclass(frozen=True, eq=False)
 class _Program:
-    """Distributions q ≥ 0 with sum one and |rows·q − middle| ≤ radius; the last row also has a free number |g| ≤ slack.
+    """Distributions q ≥ 0 with sum one and low ≤ rows·q ≤ high; the last row also has a free number g.
 
-    g is the offset's own sampling error, which moves the target and the estimate alike.
+    −slack[0] ≤ g ≤ slack[1] is the offset's own sampling error, which moves the target and the estimate alike.
     """
 
     rows: Floats
-    middle: Floats
-    radius: Floats
-    slack: float
+    low: Floats
+    high: Floats
+    slack: Floats
 
     def least(self, cost: Floats, sign: float = 1.0) -> float:
         """The least cost·q + sign·g. Statistics that contradict each other are given more room until they do not.
@@ -154,20 +223,21 @@ class _Program:
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         size = cost.size
-        unit = max(float(np.abs(cost).max()), self.slack, 1e-300)
+        unit = max(float(np.abs(cost).max()), float(self.slack.max()), 1e-300)
         # In units of each statistic's largest value; g in units of the cost.
         scale = np.maximum(np.abs(self.rows).max(axis=1), 1e-300)
         shift = np.zeros((self.rows.shape[0], 1))
         shift[-1] = unit / scale[-1]
         table = np.vstack([np.hstack([self.rows / scale[:, None], shift]), np.r_[np.ones(size), 0.0]])
-        bounds = Bounds(np.r_[np.zeros(size), -self.slack / unit], np.r_[np.ones(size), self.slack / unit])
-        for room in 1.5 ** np.arange(40):
-            low = np.r_[(self.middle - room * self.radius) / scale - 1e-9, 1.0]
-            high = np.r_[(self.middle + room * self.radius) / scale + 1e-9, 1.0]
+        bounds = Bounds(np.r_[np.zeros(size), -self.slack[0] / unit], np.r_[np.ones(size), self.slack[1] / unit])
+        for room in 1.5 ** np.arange(40) - 1:
+            more = room * (self.high - self.low) / 2
+            low = np.r_[(self.low - more) / scale - 1e-9, 1.0]
+            high = np.r_[(self.high + more) / scale + 1e-9, 1.0]
             answer = milp(np.r_[cost / unit, sign], constraints=LinearConstraint(table, low, high), bounds=bounds)
             if answer.status == 0:
                 return float(answer.fun) * unit
-        return float(cost.min()) - self.slack
+        return float(cost.min() - self.slack.max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,10 +319,8 @@ class _Pieces:
         Without a domain, the bounds are the prior's least and greatest values, and its values are the grid.
         """
         encoder, domain, prior = mechanism.encoder, mechanism.domain, mechanism.prior
-        if prior is None:
-            raise InvalidInput("a noise-corrected error needs the mechanism's prior, and this mechanism carries none")
-        values = prior.values
-        lower, upper = (values[0], values[-1]) if domain is None else (domain.lower, domain.upper)
+        lower, upper = _bounds(mechanism)
+        values = np.empty(0) if prior is None else prior.values
         if on_grid:
             low = high = centers = values if domain is None or domain.cells is None else domain.grid
         elif isinstance(encoder, Grid):

@@ -9,8 +9,8 @@ Which columns are numbers and which are categories is read off their types and c
 
 Networks get numbers with mean 0 and deviation 1 on the training rows, cut off at ±10 so that one absurd value cannot
 throw a prediction; a missing number becomes the mean, and each column that had missing numbers in training adds an
-input that says so. A constant column is 0 whatever comes later. Trees get numbers as they are, NaN where
-missing; a column without any number in training is 0 for them.
+input that says so. A constant column is 0 whatever comes later. Trees get numbers as they are, NaN where missing. A column
+without any number in training is 0 for both and not read later, whatever it holds then: text too.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class NumericColumn:
     def fit(cls, name: str, values: Floats) -> NumericColumn:
         present = values[~np.isnan(values)]
         if not present.size:
-            return cls(name, math.nan, math.inf, missing=values.size > 0)
+            return cls(name, math.nan, math.inf, missing=False)
         unit = float(np.abs(present).max()) or 1.0  # keeps squares of very large or small numbers finite
         mean, scale = float((present / unit).mean()), float((present / unit).std())
         constant = scale <= 1e-12 * max(abs(mean), 1e-3)
@@ -61,6 +61,10 @@ class NumericColumn:
     def empty(self) -> bool:
         """Whether training had no number in this column."""
         return math.isnan(self.mean)
+
+    def read(self, table: Table) -> Floats:
+        """This column of `table`, NaN where missing; 0 where training had no number."""
+        return np.zeros(table.rows) if self.empty else numbers(table.column(self.name), self.name)
 
     def standardize(self, values: Floats) -> Floats:
         """Mean 0 and deviation 1 on the training rows, within ±10; the mean where missing."""
@@ -122,16 +126,6 @@ class Design:
         """The number of codes of each categorical column."""
         return tuple(vocabulary.size for vocabulary in self.categorical)
 
-    @property
-    def ordinal_names(self) -> tuple[str, ...]:
-        """The columns of `ordinal`, in its order: numbers, then categories."""
-        return (*(c.name for c in self.numeric), *(v.name for v in self.categorical))
-
-    @property
-    def ordinal_categorical(self) -> NDArray[np.bool_]:
-        """Which columns of `ordinal` are categories: `categorical_features` of gradient boosting."""
-        return np.repeat([False, True], [len(self.numeric), len(self.categorical)])
-
     def transform(self, features: Any) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Codes (one column per categorical column) and standardised numbers, for networks."""
         table = self._checked(features)
@@ -142,7 +136,7 @@ class Design:
         inputs = np.empty((table.rows, len(self.numeric) + len(flags)), np.float32)
         flagged = len(self.numeric)
         for j, column in enumerate(self.numeric):
-            values = numbers(table.column(column.name), column.name)
+            values = column.read(table)
             if column.missing:
                 inputs[:, flagged] = np.isnan(values)
                 flagged += 1
@@ -154,7 +148,7 @@ class Design:
         table = self._checked(features)
         matrix = np.empty((table.rows, len(self.numeric) + len(self.categorical)), np.float64)
         for j, column in enumerate(self.numeric):
-            matrix[:, j] = 0.0 if column.empty else numbers(table.column(column.name), column.name)
+            matrix[:, j] = column.read(table)
         for j, vocabulary in enumerate(self.categorical, start=len(self.numeric)):
             matrix[:, j] = vocabulary.encode(table.column(vocabulary.name))
         return matrix

@@ -135,3 +135,13 @@ def test_rounding_to_the_grid_costs_at_most_the_stated_error(loss):
     measure = get_loss(loss)
     excess = measure(outputs[None, :], rounded[:, None]) - measure(outputs[None, :], labels[:, None])
     assert np.abs(excess).max() <= domain.rounding_error(loss) * (1 + 1e-12)
+
+
+def test_whole_labels_have_a_cell_each():
+    assert Domain.integers(0, 52).whole
+    assert not Domain(0, 52, 53).whole
+    assert Domain(*Domain.integers(-3, 52).record).whole
+    assert not Domain(*Domain(0, 52).record).whole
+    for lower, upper, cells in ((0, 52, 52), (0.5, 51.5, 52), (0, 52, None)):
+        with pytest.raises(InvalidInput, match=r"Domain\.integers"):
+            Domain(lower, upper, cells, whole=True)

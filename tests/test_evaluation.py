@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 
-from labeldp import Domain, KeyedRandomness, OsEntropy, Prior, RROnBins
+from labeldp import Domain, KeyedRandomness, Mechanism, OsEntropy, Prior, RROnBins
 from labeldp.errors import InvalidInput
 from labeldp.evaluation import (
     cross_validated_error,
@@ -43,7 +43,7 @@ def test_the_interval_covers_the_true_error_in_180_of_200_seeds(epsilon):
     for _ in range(200):
         labels, feature = population(random, 2000)
         codes = mechanism.codes(labels, randomness=OsEntropy())
-        estimate = estimate_error(mechanism, codes, feature, on_grid=True)
+        estimate = estimate_error(mechanism, codes, feature)
         assert estimate.bias_allowance < 1e-3 * estimate.standard_error
         covered += estimate.lower <= truth <= estimate.upper
     assert covered >= 180
@@ -86,9 +86,9 @@ def covered_of(seeds, mechanism, masses, records):
         labels, feature = draw(records)
         codes = repeatable(mechanism, labels, seed)
         found = (
-            estimate_mean(mechanism, codes, on_grid=True),
-            estimate_error(mechanism, codes, feature, on_grid=True),
-            estimate_gain(mechanism, codes, feature, on_grid=True),
+            estimate_mean(mechanism, codes),
+            estimate_error(mechanism, codes, feature),
+            estimate_gain(mechanism, codes, feature),
         )
         covered += [e.lower <= true <= e.upper for e, true in zip(found, truth, strict=True)]
         assert found[1].upper <= 400  # no error is larger, however few the records
@@ -112,8 +112,8 @@ def test_what_no_record_shows_may_be_there_three_times_in_so_many(records):
     """The rule of three: of n equal labels, 3/n may be any other."""
     mechanism = Unbiased.optimal(PRIOR, 10, domain=DOMAIN, anchors=21)
     codes = repeatable(mechanism, np.zeros(records), 0)
-    mean = estimate_mean(mechanism, codes, on_grid=True)
-    error = estimate_error(mechanism, codes, np.zeros(records), on_grid=True)
+    mean = estimate_mean(mechanism, codes)
+    error = estimate_error(mechanism, codes, np.zeros(records))
     assert 3 / records < mean.upper / 20 < 8 / records + 0.01
     assert 3 / records < error.upper / 400 < 8 / records + 0.01
 
@@ -123,9 +123,9 @@ def test_with_many_records_the_interval_is_as_narrow_as_the_normal_one():
     mechanism = MECHANISMS["unbiased"]
     codes = repeatable(mechanism, labels, 0)
     for estimate in (
-        estimate_mean(mechanism, codes, on_grid=True),
-        estimate_error(mechanism, codes, feature, on_grid=True),
-        estimate_gain(mechanism, codes, feature, on_grid=True),
+        estimate_mean(mechanism, codes),
+        estimate_error(mechanism, codes, feature),
+        estimate_gain(mechanism, codes, feature),
     ):
         assert estimate.upper - estimate.lower < 1.15 * 3.92 * estimate.standard_error
 
@@ -219,20 +219,23 @@ def test_a_step_of_one_does_not_make_labels_whole(domain):
     assert mean.upper - mean.lower < 1 + 4.8 * mean.standard_error
 
 
-def test_labels_that_are_said_to_lie_on_the_grid_cost_no_width():
+def test_labels_that_are_said_to_be_whole_cost_no_width():
     labels, feature = population(np.random.default_rng(7), 100_000)
-    mechanism = Unbiased.optimal(PRIOR, 4, domain=DOMAIN)
-    codes = repeatable(mechanism, labels, 0)
-    for estimate in (
-        estimate_mean(mechanism, codes, on_grid=True),
-        estimate_gain(mechanism, codes, feature, on_grid=True),
-    ):
+    whole, any_number = (Unbiased.optimal(PRIOR, 4, domain=domain) for domain in (DOMAIN, Domain(0, 20, 21)))
+    codes = repeatable(whole, labels, 0)
+    for estimate in (estimate_mean(whole, codes), estimate_gain(whole, codes, feature)):
         assert estimate.upper - estimate.lower < 4.8 * estimate.standard_error
-    anywhere, here = estimate_mean(mechanism, codes), estimate_mean(mechanism, codes, on_grid=True)
+    anywhere, here = (estimate_mean(mechanism, codes) for mechanism in (any_number, whole))
     assert 0.9 < (anywhere.upper - anywhere.lower) - (here.upper - here.lower) < 1.01
-    known, unknown = (estimate_error(mechanism, codes, feature, on_grid=on) for on in (True, False))
+    known, unknown = (estimate_error(mechanism, codes, feature) for mechanism in (whole, any_number))
     assert unknown.lower < known.lower
     assert known.upper < unknown.upper
+
+
+def test_a_message_says_that_its_labels_are_whole():
+    for domain in (DOMAIN, Domain(0, 20, 21)):
+        sent = Mechanism.from_json(Unbiased.optimal(PRIOR, 4, domain=domain).to_json())
+        assert sent.domain.whole == domain.whole
 
 
 @pytest.mark.parametrize("side", [-1, 1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,7 +24,8 @@ class Domain:
     """Bounds on the labels and the grid on which their distribution is estimated.
 
     `cells` grid points lie evenly from `lower` to `upper`, both included. Left out, it is chosen from the number of
-    records and ε when a prior is drawn (`resolve`), never from the labels.
+    records and ε when a prior is drawn (`resolve`), never from the labels. `whole` says in public that labels are whole
+    numbers, as those of `integers` are: intervals around estimates are narrower for it.
 
     >>> Domain(0, 400, cells=401).step
     1.0
@@ -33,6 +34,7 @@ class Domain:
     lower: float
     upper: float
     cells: int | None = None
+    whole: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
@@ -54,6 +56,8 @@ class Domain:
                 raise InvalidInput(
                     f"{self.cells:,} cells between {self.lower!r} and {self.upper!r} are finer than floats"
                 )
+        if self.whole and not (self.lower.is_integer() and self.cells == self.upper - self.lower + 1):
+            raise InvalidInput(f"whole labels have a cell each, use Domain.integers(lower, upper); got {self!r}")
 
     @classmethod
     def integers(cls, lower: int, upper: int) -> Domain:
@@ -63,7 +67,7 @@ class Domain:
                 raise InvalidInput(f"the {name} bound of integer labels must be a whole number, got {value!r}")
         if not lower < upper:
             raise InvalidInput(f"integer labels need lower < upper, got {lower}:{upper}")
-        return cls(lower, upper, int(upper) - int(lower) + 1)
+        return cls(lower, upper, int(upper) - int(lower) + 1, whole=True)
 
     @classmethod
     def of(cls, domain: Domain | tuple[float, float]) -> Domain:
@@ -79,6 +83,11 @@ class Domain:
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"domain must be a Domain or a (lower, upper) pair, got {domain!r}") from error
         return cls(lower, upper)
+
+    @property
+    def record(self) -> list[Any]:
+        """The domain for JSON: `Domain(*record)` gives it back."""
+        return [self.lower, self.upper, self.cells, *([True] if self.whole else [])]
 
     @property
     def step(self) -> float:

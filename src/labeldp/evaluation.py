@@ -8,8 +8,8 @@ A mechanism with few outputs has no such numbers for every label: labels with ne
 be told apart, however many records there are. Then the least-squares numbers are taken for the estimate, and the interval
 runs over every joint distribution of predictions and labels that the codes do not contradict (`labeldp.intervals`).
 It assumes nothing about the features or the prior, and of the labels that they lie within the bounds (the domain's, else the
-prior's least and greatest values). A label is known only up to its cell or bin. Where labels lie on the grid's points alone,
-such as whole numbers under `Domain.integers`, say so with `on_grid=True`: that saves up to half a cell on either side.
+prior's least and greatest values). A label is known only up to its cell or bin, except for the whole numbers of
+`Domain.integers`, which are the cells.
 The estimate's own sampling error is approximate, for many records (`labeldp.intervals.Sampling`).
 """
 
@@ -76,18 +76,17 @@ def estimate_error(
     *,
     confidence: float = 0.95,
     visible: float = VISIBLE,
-    on_grid: bool = False,
 ) -> ErrorEstimate:
     """The mean squared error of `predictions` against the true labels behind `codes`.
 
     `visible` is the share of the label that features are taken to explain when the estimate is made as good as can be;
-    the interval is valid whatever they explain. `on_grid` says that every label is a point of the grid.
+    the interval is valid whatever they explain.
 
     The predictions must not depend on these records' own codes: hold them out, or see `cross_validated_error`.
     """
     predicted = _checked(codes, predictions, confidence)
     target = Target.error(mechanism, predicted)
-    found, sampling = _estimate(mechanism, codes, target, visible, confidence, on_grid)
+    found, sampling = _estimate(mechanism, codes, target, visible, confidence)
     return ErrorEstimate(
         mean_squared_error=max(0.0, found.value),
         standard_error=found.standard_error,
@@ -99,13 +98,11 @@ def estimate_error(
     )
 
 
-def estimate_mean(
-    mechanism: FiniteMechanism, codes: NDArray[np.uint32], *, confidence: float = 0.95, on_grid: bool = False
-) -> Estimate:
-    """The mean of the true labels behind `codes`. `on_grid` says that every label is a point of the grid."""
+def estimate_mean(mechanism: FiniteMechanism, codes: NDArray[np.uint32], *, confidence: float = 0.95) -> Estimate:
+    """The mean of the true labels behind `codes`."""
     _checked(codes, np.ones(codes.shape), confidence)
     target = Target.mean(mechanism, codes.size)
-    found, _ = _estimate(mechanism, codes, target, 1.0, confidence, on_grid)
+    found, _ = _estimate(mechanism, codes, target, 1.0, confidence)
     figures = np.array([found.value, found.lower, found.upper]) + target.zero
     if mechanism.domain is not None:
         figures = np.clip(figures, mechanism.domain.lower, mechanism.domain.upper)
@@ -119,15 +116,13 @@ def estimate_gain(
     predictions: Any,
     *,
     confidence: float = 0.95,
-    on_grid: bool = False,
 ) -> Estimate:
     """How much lower the error of `predictions` is than the error of always answering their mean; below zero if higher.
 
     The squares of the labels drop out of this difference, so it is known much better than either error.
-    `on_grid` says that every label is a point of the grid.
     """
     target = Target.gain(mechanism, _checked(codes, predictions, confidence))
-    return _estimate(mechanism, codes, target, 1.0, confidence, on_grid)[0]
+    return _estimate(mechanism, codes, target, 1.0, confidence)[0]
 
 
 def _checked(codes: NDArray[np.uint32], predictions: Any, confidence: float) -> Floats:
@@ -147,19 +142,23 @@ def cross_validated_error(
     decoder: str = "bins",
     folds: int = 5,
     confidence: float = 0.95,
-    on_grid: bool = False,
 ) -> ErrorEstimate:
     """The test error of `estimator` trained on the private labels: every record is predicted by a model without it.
 
     Costs `folds` fits and no privacy. It speaks of models trained on (folds − 1)/folds of the records.
     """
+    values = code_values(private.mechanism, decoder)[private.codes]
+    predictions = out_of_fold_predictions(estimator, X, values, folds)
+    return estimate_error(private.mechanism, private.codes, predictions, confidence=confidence)
+
+
+def out_of_fold_predictions(estimator: Any, X: Any, targets: Floats, folds: int) -> Floats:
+    """Every record predicted by a clone of `estimator` trained without its fold."""
     from sklearn.model_selection import KFold, cross_val_predict
 
-    values = code_values(private.mechanism, decoder)[private.codes]
     # A fixed shuffle: which record falls into which fold must not depend on the order of labels.
-    cv = KFold(folds, shuffle=True, random_state=0)
-    predictions = cross_val_predict(estimator, X, values, cv=cv)
-    return estimate_error(private.mechanism, private.codes, predictions, confidence=confidence, on_grid=on_grid)
+    predictions: Floats = cross_val_predict(estimator, X, targets, cv=KFold(folds, shuffle=True, random_state=0))
+    return predictions
 
 
 def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "bins") -> Callable[[Any, Any, Any], float]:
@@ -243,8 +242,7 @@ def _estimate(
     target: Target,
     visible: float,
     confidence: float,
-    on_grid: bool,
 ) -> tuple[Estimate, Sampling]:
     moments = moment_values(mechanism, codes.size, visible, target.zero)
-    lower, upper, sampling = consistent_range(mechanism, codes, target, moments, 1 - confidence, on_grid=on_grid)
+    lower, upper, sampling = consistent_range(mechanism, codes, target, moments, 1 - confidence)
     return Estimate(float(np.clip(sampling.mean, lower, upper)), sampling.error, lower, upper), sampling

@@ -141,18 +141,15 @@ def consistent_range(
     target: Target,
     moments: MomentValues,
     risk: float,
-    *,
-    on_grid: bool = False,
 ) -> tuple[float, float, Sampling]:
     """The least and the greatest target over all distributions of (weight, label) that the codes do not contradict.
 
     A distribution is contradicted where the mean of a statistic under it is further from the mean over the records than
     sampling explains. The estimate itself (`Sampling`, the third answer) takes most of the risk, the other statistics
     (`_evidence`) and the offset share the rest. All are linear in the weight between two nodes, and so is the target, so
-    it is enough to look at distributions on the nodes. Labels lie anywhere within the bounds, or with `on_grid` only on
-    the grid's points.
+    it is enough to look at distributions on the nodes.
     """
-    pieces = _Pieces.of(mechanism, on_grid)
+    pieces = _Pieces.of(mechanism)
     place, many, offset = _Nodes.of(target.weight), codes.size, target.offset(target.weight)
     evidence = _evidence(codes, place, target.weight, pieces.rows, _directions(mechanism, pieces, many))
     lesser = risk * (1 - _MAIN_SHARE) / (evidence.mean.size + 1)
@@ -313,16 +310,16 @@ class _Pieces:
     gap: float
 
     @classmethod
-    def of(cls, mechanism: FiniteMechanism, on_grid: bool) -> _Pieces:
+    def of(cls, mechanism: FiniteMechanism) -> _Pieces:
         """What the encoder makes of the labels within the bounds: a symbol, and so a row, from one border to the next.
 
-        Without a domain, the bounds are the prior's least and greatest values, and its values are the grid.
+        Whole labels are the grid's points. Without a domain, the bounds are the prior's least and greatest values, and its values are the grid.
         """
         encoder, domain, prior = mechanism.encoder, mechanism.domain, mechanism.prior
         lower, upper = _bounds(mechanism)
         values = np.empty(0) if prior is None else prior.values
-        if on_grid:
-            low = high = centers = values if domain is None or domain.cells is None else domain.grid
+        if domain is not None and domain.whole:
+            low = high = centers = domain.grid
         elif isinstance(encoder, Grid):
             centers, half = encoder.domain.grid, encoder.domain.step / 2
             low, high = np.maximum(centers - half, lower), np.minimum(centers + half, upper)

@@ -199,7 +199,7 @@ def _request(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan) ->
     return json.dumps(
         {
             "epsilon": decimal_text(exact(randomizer.epsilon)),
-            "domain": [domain.lower, domain.upper, domain.cells],
+            "domain": domain.record,
             "loss": randomizer.loss if isinstance(randomizer.loss, str) else getattr(randomizer.loss, "name", "custom"),
             "mechanism": randomizer.mechanism,
             "prior": given,

@@ -93,7 +93,7 @@ def train(
     model = _model(kind, loss, columns, share=share, epochs=epochs, quiet=quiet or as_json)
     targets = values[joined.codes]
     estimates = estimates_of_mean(message.mechanism, joined.codes)
-    if folds >= 2 and loss == "squared":
+    if estimates and folds >= 2 and loss == "squared":
         estimates |= estimates_of_model(model, used, targets, message.mechanism, joined.codes, folds)
     model.fit(used, targets)
     domain = message.mechanism.domain
@@ -228,7 +228,10 @@ def _report(facts: dict[str, Any], path: Path) -> None:
                 f"{figure['upper']:,.4g}",
             )
     if estimates:
-        line("", "(from private labels, their noise taken out; the intervals hold whatever the labels are)")
+        line(
+            "",
+            "(from private labels, their noise taken out; the intervals assume only that labels lie within the bounds)",
+        )
     line("next", f"labeldp predict {path} FILE --out predictions.parquet")
 
 

@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
-from labeldp.evaluation import ErrorEstimate, Estimate, estimate_error, estimate_gain, estimate_mean
+from labeldp.evaluation import (
+    ErrorEstimate,
+    Estimate,
+    estimate_error,
+    estimate_gain,
+    estimate_mean,
+    out_of_fold_predictions,
+)
 from labeldp.mechanisms import FiniteMechanism
 
 Figures = dict[str, dict[str, float]]
@@ -33,27 +39,18 @@ def estimates_of_mean(mechanism: FiniteMechanism, codes: NDArray[np.uint32]) -> 
 def estimates_of_model(
     model: Any, table: pa.Table, targets: Floats, mechanism: FiniteMechanism, codes: NDArray[np.uint32], folds: int
 ) -> Figures:
-    """The model's mean squared test `error` and its `gain` over the mean's; empty where codes do not tell.
+    """The model's mean squared test `error` and its `gain` over the mean's; empty where there are too few records.
 
-    Every record is predicted by a model that did not see it. So the figures speak of models trained on
+    For mechanisms that `estimates_of_mean` can judge. Every record is predicted by a model that did not see it. So the figures speak of models trained on
     (folds − 1)/folds of the records, whose predictions are clipped into the bounds.
     """
-    if mechanism.prior is None or codes.size < 2 * folds:
+    if codes.size < 2 * folds:
         return {}
-    fold = np.random.default_rng(0).permutation(codes.size) % folds
-    predictions = np.empty(codes.size)
-    for number in range(folds):
-        held, kept = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        fitted = clone(model).fit(table.take(pa.array(kept)), targets[kept])
-        predictions[held] = fitted.predict(table.take(pa.array(held)))
+    predictions = out_of_fold_predictions(model, table, targets, folds)
     if mechanism.domain is not None:
         predictions = np.clip(predictions, mechanism.domain.lower, mechanism.domain.upper)
-    try:
-        error = estimate_error(mechanism, codes, predictions, visible=1.0)
-        gain = estimate_gain(mechanism, codes, predictions)
-    except InvalidInput:
-        return {}
-    return {"error": _figures(error), "gain": _figures(gain)}
+    error = estimate_error(mechanism, codes, predictions, visible=1.0)
+    return {"error": _figures(error), "gain": _figures(estimate_gain(mechanism, codes, predictions))}
 
 
 def _figures(estimate: Estimate | ErrorEstimate) -> dict[str, float]:

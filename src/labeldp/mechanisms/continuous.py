@@ -132,7 +132,7 @@ class ContinuousMechanism(Mechanism):
             "format_version": FORMAT_VERSION,
             "kind": self.kind,
             "epsilon": decimal_text(self.epsilon_exact, places=400),
-            "domain": [self.domain.lower, self.domain.upper, self.domain.cells],
+            "domain": self.domain.record,
             "details": self._parameters(),
         }
         return json.dumps(record, indent=1, ensure_ascii=False) + "\n"

@@ -82,7 +82,7 @@ class Grid:
         return b"grid" + frame + self.domain.count.to_bytes(8, "little")
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": "grid", "domain": [self.domain.lower, self.domain.upper, self.domain.cells]}
+        return {"type": "grid", "domain": self.domain.record}
 
 
 Encoder = Thresholds | Grid

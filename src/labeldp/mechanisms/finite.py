@@ -174,7 +174,7 @@ class FiniteMechanism(Mechanism):
             "kind": self.kind,
             "epsilon": decimal_text(self.epsilon_exact, places=400),
             "loss": self.loss,
-            "domain": None if self.domain is None else [self.domain.lower, self.domain.upper, self.domain.cells],
+            "domain": None if self.domain is None else self.domain.record,
             "details": self.details,
             "outputs": self.outputs.tolist(),
             "encoder": self.encoder.to_json(),

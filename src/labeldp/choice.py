@@ -47,6 +47,8 @@ CAPACITY = 30.0
 """Degrees of freedom that a model spends: the share of the values' variance in its error is CAPACITY / n."""
 VISIBLE = 0.7
 """The share of the label that features are taken to explain."""
+MOST_FOR_PRIOR = Fraction(1, 10)
+"""The most that `auto` spends on its prior."""
 COARSE = 1001
 """Cells of a design whose domain has more labels than it can tell apart."""
 
@@ -128,10 +130,11 @@ def choose_privately(
 
 
 def split_for_training(epsilon: Epsilon, cells: int, records: int, loss: LossLike = "squared") -> BudgetSplit:
-    """ε/25 for the prior and the rest for the labels. A design by bias and variance needs only a rough prior.
+    """ε/25 for the prior, at most MOST_FOR_PRIOR, and the rest for the labels: a design needs only a rough prior.
 
     The paper's √(cells/records) grows too large where cells are many and too small where they are few: whether a tail
-    is real or noise is worth more than the 4 % that the labels lose. Losses with the paper's mechanism keep its split.
+    is real or noise is worth more than the 4 % that the labels lose. At large ε the labels' variance grows with e^ε₁,
+    whatever ε is, which is what the limit is for. Losses with the paper's mechanism keep its split.
     """
     if get_loss(loss).name != "squared":
         return split_budget(epsilon, cells, records)
@@ -140,7 +143,7 @@ def split_for_training(epsilon: Epsilon, cells: int, records: int, loss: LossLik
         raise InvalidInput("there are no labels: a private prior needs at least one record")
     if cells > MAX_PRIOR_CELLS:
         raise InvalidInput(f"a private prior on {cells:,} cells is too large: give at most {MAX_PRIOR_CELLS:,} cells")
-    scale = float_up(2 / (total / 25))
+    scale = float_up(2 / min(total / 25, MOST_FOR_PRIOR))
     spent = 2 / Fraction(scale)
     advice = (
         f"{records:,} records are too few to learn how the labels are distributed at epsilon = {float(total):g}: "

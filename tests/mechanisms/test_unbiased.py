@@ -125,3 +125,13 @@ def test_the_description_is_complete(anchors):
 def test_one_label_is_released_as_it_is():
     mechanism = Unbiased.optimal(Prior([7.0], [1.0]), 1)
     assert mechanism.outputs.tolist() == [7.0]
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-4, 0.001])
+@pytest.mark.parametrize("cells", [2, 3, 6])
+def test_tiny_budgets_are_no_harder_to_design_for(cells, epsilon):
+    domain = Domain(-3, 17, cells)
+    for seed in range(5):
+        prior = Prior(domain.grid, np.random.default_rng(seed).random(cells) ** 3)
+        mechanism = Unbiased.optimal(prior, epsilon, domain=domain)
+        assert np.abs(mechanism.bias(domain.grid)).max() < 1e-9 * 20

@@ -154,19 +154,23 @@ def _solve(
     anchors, ratio = values.size, float(np.exp(epsilon))
     count = likely.shape[1]
     equations = _pattern_differences(likely, ratio)
+    # Differences of rows are 1 − e^−ε at most. Counted in that, tiny ε leave the program as it is at others; so do the
+    # outputs of an unbiased channel, which go with its inverse.
+    reach = 1 / (1 - 1 / ratio)
+    tame = sp.diags_array(np.r_[1.0, np.full(anchors - 1, reach)]) @ equations
     share = equations.T @ np.cumsum(masses[::-1])[::-1]  # the masses times each pattern
 
     none = sp.csc_matrix((anchors, count))
     step = np.r_[1.0, np.zeros(anchors - 1)]
     if curvature is None or slope is None:
-        rows = [sp.hstack([equations, none, none]), sp.hstack([none, equations, none])]
-        right = np.r_[step, unit[0], np.diff(unit)]
-        quadratic, linear = sp.csc_matrix((3 * count, 3 * count)), np.r_[np.zeros(2 * count), weight * share]
+        rows = [sp.hstack([tame, none, none]), sp.hstack([none, tame, none])]
+        right = np.r_[step, unit[0] / reach, np.diff(unit)]
+        quadratic, linear = sp.csc_matrix((3 * count, 3 * count)), np.r_[np.zeros(2 * count), weight * reach**2 * share]
     else:
         # Everything on the unit scale, where E[ŷ²] is taken about the origin; that makes another linear term.
         differences = sp.eye(anchors) - sp.eye(anchors, k=-1)
         empty = sp.csc_matrix((anchors, anchors))
-        rows = [sp.hstack([equations, none, none, empty]), sp.hstack([none, equations, none, -differences])]
+        rows = [sp.hstack([tame, none, none, empty]), sp.hstack([none, equations, none, -differences])]
         right = np.r_[step, unit[0], np.diff(unit)]
         quadratic = sp.block_diag([sp.csc_matrix((3 * count, 3 * count)), sp.csc_matrix(np.triu(curvature))], "csc")
         pull = (slope + 2 * weight * origin * masses) / span
@@ -190,18 +194,21 @@ def _solve(
     if str(solution.status) not in {"Solved", "AlmostSolved"}:
         raise LabelDPError(
             f"the design of a randomizer for {anchors} anchors at epsilon = {epsilon:g} failed ({solution.status}): "
-            "try fewer anchors"
+            "try fewer anchors, or a larger epsilon"
         )
-    point = np.asarray(solution.x)
-    columns = _columns(likely, point[:count], point[count : 2 * count], ratio, origin, span)
-    # The equations are differences of rows, so the price of a row is a difference of multipliers.
-    rows_price, means_price = (
-        np.append(np.diff(m), -m[-1]) / scale for m in np.asarray(solution.z)[: 2 * anchors].reshape(2, anchors)
-    )
+    point, multipliers = np.asarray(solution.x), np.asarray(solution.z)[: 2 * anchors].reshape(2, anchors) / scale
+    scales, moments = point[:count], point[count : 2 * count]
+    multipliers[0, 1:] *= reach
     gain = 0.0
+    if curvature is None:
+        moments = reach * moments
+        multipliers[1, 0] /= reach
+    # The equations are differences of rows, so the price of a row is a difference of multipliers.
+    rows_price, means_price = (np.append(np.diff(m), -m[-1]) for m in multipliers)
     if curvature is not None:
         bias = point[3 * count :]
         means_price, gain = -(pull + curvature @ bias), -0.5 * float(bias @ curvature @ bias)
+    columns = _columns(likely, scales, moments, ratio, origin, span)
     return columns, Prices(unit, span, masses, ratio, weight, rows_price, means_price, gain)
 
 

@@ -1,10 +1,12 @@
 """What each part of `auto`'s recipe is worth: its two guesses, its prior, and post-processing that it does without.
 
-Run: python benchmarks/recipe.py [--part guesses,priors,shapes,values] [--seeds 20] [--jobs 2]
+Run: python benchmarks/recipe.py [--part guesses,designs,priors,shapes,values] [--seeds 20] [--jobs 2]
 
 Test MSE of gradient boosting sized by `boosting_settings`. Seeds, rows and test rows are those of benchmarks/training.py.
 
 - guesses: other values of τ·n and `visible` than 30 and 0.7 (Criteo-like, n = 10,000, ε = 0.5);
+- designs: without the 2 % of records whose features tell the label, and with ε/25 for the prior at every ε, no training:
+  bias² and variance of the values under the true distribution of the labels (a quarter of the seeds);
 - priors: the same noisy histogram clipped, projected on the simplex, or taken to have one mode (ε = 0.5);
 - shapes: the same three priors for labels of known shapes, without training: the excess error that a design's mechanism
   is expected to bring (`expected_excess`), over that of a design from the true distribution at the whole ε;
@@ -27,7 +29,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import cross_val_predict
 
-from labeldp import Domain, Prior, RROnBins
+from labeldp import Domain, Prior, RROnBins, choice
 from labeldp.choice import CAPACITY, VISIBLE, boosting_settings, choose_privately, label_share, split_for_training
 from labeldp.decode import code_values
 from labeldp.denoise import posterior_means, project_counts, refined_means
@@ -35,6 +37,7 @@ from labeldp.mechanisms.bias_variance import BiasVariance
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.prior import histogram, noisy_counts, split_budget
+from labeldp.tradeoff import visibility
 from labeldp.tradeoff.excess import expected_excess
 from labeldp.unimodal import unimodal_masses
 from training import error, rows_of
@@ -64,7 +67,7 @@ SHAPES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", default="guesses,priors,shapes,values")
+    parser.add_argument("--part", default="guesses,designs,priors,shapes,values")
     parser.add_argument("--seeds", type=int, default=20, help="two or more")
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
@@ -80,6 +83,18 @@ def main() -> None:
 
         if "guesses" in arguments.part:
             run("guesses: criteo-like, n = 10,000, ε = 0.5", guesses)
+        if "designs" in arguments.part:
+            seeds = max(2, arguments.seeds // 4)
+            print(f"\ndesigns: bias² that features see, bias² at each label, variance, excess error; {seeds} seeds:")
+            settings = product((("criteo", 10_000), ("rand-hie", 0)), (2, 8), ((0.02, 0.1), (0.0, 0.1), (0.02, 1.0)))
+            for (data, records), epsilon, (told, most) in settings:
+                trial = partial(designs, data, records, epsilon, told, most)
+                seen, each, variance, excess = np.mean(list(pool.map(trial, range(seeds))), axis=0)
+                print(
+                    f"  {data:<10} ε = {epsilon:g}, told {told:g}, prior at most {most:g}:"
+                    f"{seen:>12.4g}{each:>12.4g}{variance:>12.4g}{excess:>12.4g}",
+                    flush=True,
+                )
         if "priors" in arguments.part:
             for data, epsilon in (("criteo", 0.5), ("rand-hie", 0.5), ("rand-hie", 2), ("fertility", 0.5)):
                 run(f"priors: {data}, ε = {epsilon:g}", partial(priors, data, epsilon))
@@ -107,6 +122,20 @@ def guesses(seed: int, epsilon: float = 0.5) -> dict[str, float]:
             mechanism = BiasVariance.optimal(prior, budget.labels, capacity / labels.size, visible=visible, domain=grid)
             found[f"visible = {visible}, τ·n = {capacity:g}"] = trained(split, mechanism, mechanism.outputs, prior)
     return found
+
+
+def designs(data: str, records: int, epsilon: float, told: float, most: float, seed: int) -> list[float]:
+    """What `auto`'s mechanism does to the true labels, with other constants in its recipe."""
+    warnings.simplefilter("ignore")
+    split = rows_of(data, records, seed)
+    labels, grid = split["labels"], split["domain"].resolve(split["labels"].size, epsilon)
+    counts = histogram(labels, grid)
+    visibility.TOLD, choice.MOST_FOR_PRIOR = told, Fraction(repr(most))
+    chosen = choose_privately(counts, grid, epsilon, labels.size)
+    visibility.TOLD = 0.0
+    truth = Prior(grid.grid, counts)
+    seen, each = (expected_excess(chosen.mechanism, chosen.values, truth, visible=v) for v in (VISIBLE, 1.0))
+    return [seen.squared_bias, each.squared_bias, each.variance, seen.test_error(CAPACITY / labels.size)]
 
 
 def priors(data: str, epsilon: float, seed: int) -> dict[str, float]:

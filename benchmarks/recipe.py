@@ -242,12 +242,11 @@ def epochs(records: int, seed: int) -> dict[str, float]:
             grid = split["domain"].resolve(records, epsilon)
             chosen = choose_privately(histogram(labels, grid), grid, epsilon, records)
             targets, share = chosen.values[chosen.mechanism.codes(labels)], label_share(chosen.mechanism, chosen.values)
-        rule = network_settings(records, share)["epochs"]
-        for number in sorted({rule, *EPOCHS[records]}):
+        tried = {f"{number} epochs": number for number in EPOCHS[records]}
+        for name, number in (tried | {"by the rule": network_settings(records, share)["epochs"]}).items():
             model = NetworkRegressor(random_state=0, epochs=number, threads=1).fit(split["train"].features, targets)
             wrong = model.predict(split["test"].features) - split["test_labels"]
-            found[f"ε = {epsilon:g}, {number} epochs"] = float(np.mean(wrong**2))
-        found[f"ε = {epsilon:g}, by the rule"] = found[f"ε = {epsilon:g}, {rule} epochs"]
+            found[f"ε = {epsilon:g}, {name}"] = float(np.mean(wrong**2))
     return found
 
 

@@ -99,6 +99,11 @@ def test_claims_about_trained_models_can_fail(scaled, broken):
     assert all(broken in text for text in failed)
 
 
+def test_what_was_not_tried_is_not_claimed():
+    figures = {("rr-on-bins", 0.7): Measured(100.0, 1.0, 3), ("auto", 0.7): Measured(50.0, 1.0, 3)}
+    assert not list(claims.trained_claims(CRITEO, figures, stand_in_near=True))
+
+
 def test_a_claim_about_published_figures_can_fail():
     exact = {
         (method, epsilon): Measured(mean * (1.002 if epsilon == 3 else 1))

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.budget import Epsilon, exact, float_up
+from labeldp.budget import Epsilon, exact
 from labeldp.decode import code_values, training_decoder
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
@@ -35,7 +35,7 @@ from labeldp.mechanisms.bias_variance import MOST_LABELS, BiasVariance
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.prior import MAX_PRIOR_CELLS, BudgetSplit, Prior, noisy_counts, prior_from_counts, split_budget
+from labeldp.prior import BudgetSplit, Prior, check_histogram, noisy_counts, prior_from_counts, split_budget
 from labeldp.tradeoff.excess import Excess, expected_excess
 from labeldp.tradeoff.visibility import visible_part
 from labeldp.unimodal import unimodal_masses
@@ -139,17 +139,13 @@ def split_for_training(epsilon: Epsilon, cells: int, records: int, loss: LossLik
     if get_loss(loss).name != "squared":
         return split_budget(epsilon, cells, records)
     total = exact(epsilon)
-    if records < 1:
-        raise InvalidInput("there are no labels: a private prior needs at least one record")
-    if cells > MAX_PRIOR_CELLS:
-        raise InvalidInput(f"a private prior on {cells:,} cells is too large: give at most {MAX_PRIOR_CELLS:,} cells")
-    scale = float_up(2 / min(total / 25, MOST_FOR_PRIOR))
-    spent = 2 / Fraction(scale)
+    check_histogram(cells, records)
     advice = (
         f"{records:,} records are too few to learn how the labels are distributed at epsilon = {float(total):g}: "
         "the mechanism is designed for nearly flat labels. A public prior helps."
     )
-    return BudgetSplit(total, spent, total - spent, scale, advice if scale > records / 4 else None)
+    most = min(total / 25, MOST_FOR_PRIOR)
+    return BudgetSplit.spending(most, total, advice if 2 / most > Fraction(records, 4) else None)
 
 
 def alternatives(

@@ -52,6 +52,11 @@ class ErrorEstimate:
     confidence: float
     records: int
 
+    @property
+    def value(self) -> float:
+        """The estimate, by the name that every `Estimate` has for it."""
+        return self.mean_squared_error
+
     def __str__(self) -> str:
         return (
             f"mean squared error {self.mean_squared_error:,.4g} "
@@ -88,11 +93,11 @@ def estimate_error(
     target = Target.error(mechanism, predicted)
     found, sampling = _estimate(mechanism, codes, target, visible, confidence)
     return ErrorEstimate(
-        mean_squared_error=max(0.0, found.value),
+        mean_squared_error=found.value,
         standard_error=found.standard_error,
         bias_allowance=max(0.0, (found.upper - found.lower - sampling.below - sampling.above) / 2),
-        lower=max(0.0, found.lower),
-        upper=max(0.0, found.upper),
+        lower=found.lower,
+        upper=found.upper,
         confidence=confidence,
         records=codes.size,
     )
@@ -103,11 +108,8 @@ def estimate_mean(mechanism: FiniteMechanism, codes: NDArray[np.uint32], *, conf
     _checked(codes, np.ones(codes.shape), confidence)
     target = Target.mean(mechanism, codes.size)
     found, _ = _estimate(mechanism, codes, target, 1.0, confidence)
-    figures = np.array([found.value, found.lower, found.upper]) + target.zero
-    if mechanism.domain is not None:
-        figures = np.clip(figures, mechanism.domain.lower, mechanism.domain.upper)
-    value, lower, upper = figures.tolist()
-    return Estimate(value, found.standard_error, lower, upper)
+    zero = target.zero
+    return Estimate(found.value + zero, found.standard_error, found.lower + zero, found.upper + zero)
 
 
 def estimate_gain(

@@ -1,4 +1,4 @@
-"""Intervals from private labels that assume nothing about the true ones.
+"""Intervals from private labels that assume no distribution of the true ones.
 
 Labels with nearly the same output probabilities cannot be told apart, however many records there are. So an interval for
 the mean of a target (a mean label, a squared error) has to run over every joint distribution of public numbers and hidden
@@ -313,7 +313,7 @@ class _Pieces:
     def of(cls, mechanism: FiniteMechanism) -> _Pieces:
         """What the encoder makes of the labels within the bounds: a symbol, and so a row, from one border to the next.
 
-        Whole labels are the grid's points. Without a domain, the bounds are the prior's least and greatest values, and its values are the grid.
+        Whole labels are the grid's points.
         """
         encoder, domain, prior = mechanism.encoder, mechanism.domain, mechanism.prior
         lower, upper = _bounds(mechanism)

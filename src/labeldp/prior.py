@@ -171,6 +171,13 @@ class BudgetSplit:
     scale: float
     advice: str | None = None
 
+    @classmethod
+    def spending(cls, most: Fraction, total: Fraction, advice: str | None) -> BudgetSplit:
+        """At most `most` for the prior, by the float scale that is noisy enough; the rest for the labels."""
+        scale = float_up(2 / most)
+        spent = 2 / Fraction(scale)
+        return cls(total, spent, total - spent, scale, advice)
+
     def warn(self, stacklevel: int = 2) -> None:
         """Issue the advice, if there is any, as a `BudgetWarning`."""
         if self.advice is not None:
@@ -183,10 +190,7 @@ def split_budget(epsilon: Epsilon, cells: int, records: int) -> BudgetSplit:
     Refuses a grid with more than n·ε² cells: its noise would drown the histogram.
     """
     total = exact(epsilon)
-    if records < 1:
-        raise InvalidInput("there are no labels: a private prior needs at least one record")
-    if cells > MAX_PRIOR_CELLS:
-        raise InvalidInput(f"a private prior on {cells:,} cells is too large: give at most {MAX_PRIOR_CELLS:,} cells")
+    check_histogram(cells, records)
     most = math.floor(records * total**2)
     if cells > most:
         reach = (
@@ -200,13 +204,20 @@ def split_budget(epsilon: Epsilon, cells: int, records: int) -> BudgetSplit:
         )
     wanted = math.sqrt(cells / records)
     half = total / 2
-    scale = float_up(2 / min(half, Fraction(wanted)))
-    spent = 2 / Fraction(scale)
     advice = (
         f"the prior would like ε₁ = √({cells:,}/{records:,}) = {wanted:.3g} and gets half of epsilon, {float(half):.3g}. "
         "Fewer cells leave more of the budget for the labels."
     )
-    return BudgetSplit(total, spent, total - spent, scale, advice if Fraction(wanted) > half else None)
+    spent = min(half, Fraction(wanted))
+    return BudgetSplit.spending(spent, total, advice if Fraction(wanted) > half else None)
+
+
+def check_histogram(cells: int, records: int) -> None:
+    """Refuses a private histogram of no records, or of more cells than one is made for."""
+    if records < 1:
+        raise InvalidInput("there are no labels: a private prior needs at least one record")
+    if cells > MAX_PRIOR_CELLS:
+        raise InvalidInput(f"a private prior on {cells:,} cells is too large: give at most {MAX_PRIOR_CELLS:,} cells")
 
 
 def private_prior(

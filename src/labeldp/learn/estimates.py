@@ -54,5 +54,4 @@ def estimates_of_model(
 
 
 def _figures(estimate: Estimate | ErrorEstimate) -> dict[str, float]:
-    value = estimate.value if isinstance(estimate, Estimate) else estimate.mean_squared_error
-    return {"value": value, "lower": estimate.lower, "upper": estimate.upper}
+    return {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}

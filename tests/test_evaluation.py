@@ -329,6 +329,21 @@ def test_the_scorer_works_in_a_grid_search():
     assert search.best_score_ < 0
 
 
+def test_the_scorer_tells_models_apart_where_noise_takes_their_error_below_zero():
+    mechanism = Unbiased.optimal(PRIOR, 0.5, domain=DOMAIN)
+    score, random = noise_corrected_scorer(mechanism), np.random.default_rng(4)
+    features = np.array([[0.0], [1.0]])
+    good, bad = (Ridge(alpha=0).fit(features, ends) for ends in ([0.0, 10.0], [100.0, 0.0]))
+    above_zero = 0
+    for _ in range(40):
+        labels = random.integers(0, 2, 20) * 10.0
+        values = mechanism.outputs[mechanism.codes(labels, randomness=OsEntropy())]
+        scores = [score(model, labels[:, None] / 10, values) for model in (good, bad)]
+        above_zero += scores[0] > 0
+        assert scores[0] != scores[1]
+    assert above_zero > 5
+
+
 def test_the_scorer_refuses_numbers_that_are_no_codes():
     mechanism = Unbiased.optimal(PRIOR, 4, domain=DOMAIN)
     model = LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])

@@ -167,7 +167,8 @@ def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "bins") ->
     """A scikit-learn scorer for models trained on `code_values(mechanism, decoder)`: minus the corrected squared error.
 
     Use it as `scoring=` in `cross_val_score` or `GridSearchCV` on private values. The values stand for codes, so `y`
-    must hold exactly those numbers.
+    must hold exactly those numbers. On few records noise can take a score above zero; it is the same noise for all
+    models, so they are still told apart.
     """
     values = code_values(mechanism, decoder)
     order = np.argsort(values, kind="stable")
@@ -183,7 +184,7 @@ def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "bins") ->
         predicted = np.asarray(estimator.predict(X), np.float64)
         squared = Target.error(mechanism, predicted)
         moments = moment_values(mechanism, codes.size, zero=squared.zero)
-        return -max(0.0, float(squared.values(moments, codes).mean()))
+        return -float(squared.values(moments, codes).mean())
 
     return score
 

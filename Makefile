@@ -29,8 +29,8 @@ test: .venv/test  ## set up and run the tests
 test-slow: .venv/test  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
-check: .venv/check  ## ruff and mypy
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+check: .venv/check  ## ruff, mypy and the import contract
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
 clean:           ## remove the environment and caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache dist

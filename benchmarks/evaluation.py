@@ -21,13 +21,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 from labeldp import Domain, LabelRandomizer, Prior
-from labeldp.choice import choose_privately, split_for_training
-from labeldp.data import criteo_like
-from labeldp.evaluation import cross_validated_error, estimate_error, estimate_gain, estimate_mean
+from labeldp.evaluation.estimates import cross_validated_error, estimate_error, estimate_gain, estimate_mean
+from labeldp.mechanisms.auto import choose_privately, split_for_training
+from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.prior import BudgetWarning, histogram, noisy_counts
-from labeldp.randomizer import PrivateLabels
-from labeldp.unimodal import unimodal_masses
+from labeldp.paper.data import criteo_like
+from labeldp.priors import BudgetWarning, histogram, noisy_counts, unimodal_masses
 
 TEST_ROWS = 100_000
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeldp import Domain, LabelRandomizer, Prior
-from labeldp.engines.source import LabelSource
-from labeldp.learn.joining import join
-from labeldp.message import Message
-from labeldp.release import privatize
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.message.reader import Message
+from labeldp.release.privatize import privatize
+from labeldp.training.joining import join
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 Three programs train the same network from the same start with the same rule, turn by turn, one epoch each:
 
-- labeldp:      `labeldp.learn.training`, as `NetworkRegressor` uses it;
+- labeldp:      `labeldp.paper.network.trainer`, as `NetworkRegressor` uses it;
 - plain torch:  modules, autograd, torch.optim.RMSprop, fed by DataLoader(TensorDataset(...), 8192, shuffle=True);
 - our steps:    labeldp's steps fed by that DataLoader, so that feeding alone makes the difference.
 
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from labeldp.learn.training import Examples, Settings, Trainer
+from labeldp.paper.network.trainer import Examples, Settings, Trainer
 
 BATCH = 8192
 SHAPES = {  # vocabularies and numbers of the paper's two public tasks

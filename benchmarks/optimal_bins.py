@@ -19,7 +19,7 @@ import numpy as np
 from labeldp.binning import optimal_bins
 from labeldp.binning._problem import interval_problem
 from labeldp.losses import get_loss
-from labeldp.prior import Prior
+from labeldp.priors import Prior
 
 EPSILONS = (0.5, 3.0)
 LOSSES = ("squared", "absolute")

@@ -31,25 +31,19 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import cross_val_predict
 
-from labeldp import Domain, Prior, RROnBins, choice
-from labeldp.choice import (
-    CAPACITY,
-    VISIBLE,
-    boosting_settings,
-    choose_privately,
-    label_share,
-    network_settings,
-    split_for_training,
-)
-from labeldp.decode import code_values
-from labeldp.denoise import posterior_means, project_counts, refined_means
+from labeldp import Domain, Prior, RROnBins
+from labeldp.channels import visibility
+from labeldp.mechanisms import auto as choice
+from labeldp.mechanisms.auto import CAPACITY, VISIBLE, choose_privately, split_for_training
 from labeldp.mechanisms.bias_variance import BiasVariance
+from labeldp.mechanisms.decoding import code_values
+from labeldp.mechanisms.excess import expected_excess
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.posterior import posterior_means, refined_means
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.prior import histogram, noisy_counts, split_budget
-from labeldp.tradeoff import visibility
-from labeldp.tradeoff.excess import expected_excess
-from labeldp.unimodal import unimodal_masses
+from labeldp.paper.network.sizing import network_settings
+from labeldp.priors import histogram, noisy_counts, project_counts, split_budget, unimodal_masses
+from labeldp.training.sizing import boosting_settings, label_share
 from training import error, rows_of
 
 PRIORS = {
@@ -232,7 +226,7 @@ def values(epsilon: float, seed: int) -> dict[str, float]:
 
 def epochs(records: int, seed: int) -> dict[str, float]:
     """Networks trained for longer and shorter than `network_settings` says."""
-    from labeldp.learn.network import NetworkRegressor
+    from labeldp.paper.network.regressor import NetworkRegressor
 
     split = rows_of("criteo", records, 1000 + seed)
     labels, found = split["labels"], {}

@@ -31,14 +31,15 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from labeldp import Domain, Prior, RROnBins
-from labeldp.choice import CAPACITY, boosting_settings, choose_privately, label_share, network_settings
-from labeldp.data import criteo_like, fertility, rand_hie
-from labeldp.decode import code_values
+from labeldp.mechanisms.auto import CAPACITY, choose_privately
 from labeldp.mechanisms.bias_variance import BiasVariance
+from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.prior import BudgetWarning, histogram, noisy_counts, split_budget
-from labeldp.unimodal import unimodal_masses
+from labeldp.paper.data import criteo_like, fertility, rand_hie
+from labeldp.paper.network.sizing import network_settings
+from labeldp.priors import BudgetWarning, histogram, noisy_counts, split_budget, unimodal_masses
+from labeldp.training.sizing import boosting_settings, label_share
 
 TEST_ROWS = 30_000
 REAL = {"fertility": fertility, "rand-hie": rand_hie}
@@ -205,7 +206,7 @@ def trial(split: dict, epsilon: float, learner: str, without: list[str]) -> dict
 def error(split: dict, values: np.ndarray, share: float, learner: str) -> float:
     """Train on `values`, return the mean squared error against the true test labels."""
     if learner == "network":
-        from labeldp.learn.network import NetworkRegressor
+        from labeldp.paper.network.regressor import NetworkRegressor
 
         model = NetworkRegressor(random_state=0, **network_settings(values.size, share))
         predictions = model.fit(split["train"].features, values).predict(split["test"].features)

@@ -13,8 +13,9 @@ import matplotlib as mpl
 import numpy as np
 
 from labeldp import Domain
-from labeldp.choice import CAPACITY, alternatives
-from labeldp.data import criteo_prior
+from labeldp.mechanisms.auto import CAPACITY
+from labeldp.mechanisms.comparison import alternatives
+from labeldp.paper.data import criteo_prior
 
 COLOURS = {
     "rr-on-bins": "#b3432b",

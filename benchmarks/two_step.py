@@ -15,8 +15,8 @@ import warnings
 import numpy as np
 
 from labeldp import Domain, RROnBins
-from labeldp.data import criteo_prior
-from labeldp.prior import BudgetWarning, prior_from_counts, split_budget
+from labeldp.paper.data import criteo_prior
+from labeldp.priors import BudgetWarning, prior_from_counts, split_budget
 
 
 def main() -> None:

@@ -124,19 +124,6 @@ def test_default_cells_grow_with_the_data_and_epsilon_within_limits():
     assert Domain(0, 1, 7).resolve(10**9, 1.0).cells == 7
 
 
-@pytest.mark.parametrize("loss", ["squared", "absolute", "huber(3.0)", "pinball(0.2)"])
-def test_rounding_to_the_grid_costs_at_most_the_stated_error(loss):
-    from labeldp.losses import get_loss
-
-    domain = Domain(0, 100, cells=26)
-    labels = np.linspace(0, 100, 1999)
-    outputs = np.linspace(0, 100, 83)
-    rounded = domain.grid[domain.cell(labels)]
-    measure = get_loss(loss)
-    excess = measure(outputs[None, :], rounded[:, None]) - measure(outputs[None, :], labels[:, None])
-    assert np.abs(excess).max() <= domain.rounding_error(loss) * (1 + 1e-12)
-
-
 def test_whole_labels_have_a_cell_each():
     assert Domain.integers(0, 52).whole
     assert not Domain(0, 52, 53).whole

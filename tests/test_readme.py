@@ -55,18 +55,3 @@ def test_links_lead_somewhere():
         for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             if "://" not in link:
                 assert (page.parent / link).exists(), f"{page.name} links to {link}"
-
-
-def test_docstring_examples_run():
-    import doctest
-
-    import labeldp
-    import labeldp.domain
-    import labeldp.mechanisms.rr_on_bins
-    import labeldp.prior
-    import labeldp.randomizer
-
-    for module in (labeldp, labeldp.domain, labeldp.prior, labeldp.randomizer, labeldp.mechanisms.rr_on_bins):
-        outcome = doctest.testmod(module)
-        assert outcome.attempted
-        assert not outcome.failed

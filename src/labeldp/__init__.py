@@ -1,12 +1,15 @@
 """labeldp: train regression models when the labels are private.
 
-    >>> import numpy as np, labeldp
-    >>> labels = np.minimum(np.random.default_rng(0).exponential(90, 100_000), 400)
-    >>> private = labeldp.LabelRandomizer(epsilon=1.0, domain=(0, 400)).randomize(labels)
-    >>> private.values("debiased").shape
-    (100000,)
+Start with `LabelRandomizer` (labels in an array), `privatize` (labels in a file) or `LabelDPRegressor` (both sides in one
+hand); `docs/` explains what stands behind them. Names are imported when first used.
 
-Start with `LabelRandomizer`; `docs/` explains what stands behind it. Names are imported when first used.
+Examples
+--------
+>>> import numpy as np, labeldp
+>>> labels = np.minimum(np.random.default_rng(0).exponential(90, 100_000), 400)
+>>> private = labeldp.LabelRandomizer(epsilon=1.0, domain=(0, 400)).randomize(labels)
+>>> private.values("debiased").shape
+(100000,)
 """
 
 from __future__ import annotations
@@ -15,77 +18,145 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labeldp.audit import Measurement, measure, verify
     from labeldp.binning import Bins, optimal_bins
     from labeldp.domain import Domain
-    from labeldp.learn.regressor import LabelDPRegressor
-    from labeldp.ledger import Ledger
+    from labeldp.engines.arrow.source import LabelSource
+    from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, PrivacyRefused
+    from labeldp.evaluation.estimates import (
+        ErrorEstimate,
+        Estimate,
+        cross_validated_error,
+        estimate_error,
+        estimate_gain,
+        estimate_mean,
+        noise_corrected_scorer,
+    )
+    from labeldp.losses import Loss, get_loss
     from labeldp.mechanisms import (
         BiasVariance,
         ContinuousExponential,
         DiscreteLaplace,
         DiscreteStaircase,
         Exponential,
+        FiniteMechanism,
         Laplace,
         Mechanism,
+        PrivateLabels,
         RandomizedResponse,
         RROnBins,
         RRWithPrior,
         Staircase,
         Unbiased,
     )
-    from labeldp.prior import Prior, private_prior
-    from labeldp.randomizer import LabelRandomizer, PrivateLabels
+    from labeldp.mechanisms.auto import Choice, alternatives, choose
+    from labeldp.mechanisms.comparison import Comparison, compare
+    from labeldp.mechanisms.decoding import code_values
+    from labeldp.mechanisms.posterior import posterior_means, refined_means
+    from labeldp.mechanisms.proof import Proof
+    from labeldp.message import Message
+    from labeldp.priors import BudgetWarning, Prior, private_prior
+    from labeldp.randomizer import LabelRandomizer
+    from labeldp.release.apply import apply
+    from labeldp.release.ledger import Ledger
+    from labeldp.release.privatize import privatize
     from labeldp.sampling import KeyedRandomness, OsEntropy
+    from labeldp.training.boosting import BoostingRegressor
+    from labeldp.training.joining import Joined, join
+    from labeldp.training.regressor import LabelDPRegressor
+    from labeldp.training.saved import SavedModel
+    from labeldp.training.sizing import boosting_settings, label_share
 
-_ROOMS = {
-    "labeldp.binning": ("Bins", "optimal_bins"),
-    "labeldp.domain": ("Domain",),
-    "labeldp.learn.regressor": ("LabelDPRegressor",),
-    "labeldp.ledger": ("Ledger",),
-    "labeldp.mechanisms": (
-        "BiasVariance",
-        "ContinuousExponential",
-        "DiscreteLaplace",
-        "DiscreteStaircase",
-        "Exponential",
-        "Laplace",
-        "Mechanism",
-        "RROnBins",
-        "RRWithPrior",
-        "RandomizedResponse",
-        "Staircase",
-        "Unbiased",
-    ),
-    "labeldp.prior": ("Prior", "private_prior"),
-    "labeldp.randomizer": ("LabelRandomizer", "PrivateLabels"),
-    "labeldp.sampling": ("KeyedRandomness", "OsEntropy"),
+_NAMES_IN = {
+    "labeldp.audit": "Measurement measure verify",
+    "labeldp.binning": "Bins optimal_bins",
+    "labeldp.domain": "Domain",
+    "labeldp.engines.arrow.source": "LabelSource",
+    "labeldp.errors": "InsufficientBudget InvalidInput LabelDPError PrivacyRefused",
+    "labeldp.evaluation.estimates": "ErrorEstimate Estimate cross_validated_error estimate_error estimate_gain estimate_mean noise_corrected_scorer",
+    "labeldp.losses": "Loss get_loss",
+    "labeldp.mechanisms": "BiasVariance ContinuousExponential DiscreteLaplace DiscreteStaircase Exponential FiniteMechanism Laplace Mechanism PrivateLabels RROnBins RRWithPrior RandomizedResponse Staircase Unbiased",
+    "labeldp.mechanisms.auto": "Choice alternatives choose",
+    "labeldp.mechanisms.comparison": "Comparison compare",
+    "labeldp.mechanisms.decoding": "code_values",
+    "labeldp.mechanisms.posterior": "posterior_means refined_means",
+    "labeldp.mechanisms.proof": "Proof",
+    "labeldp.message": "Message",
+    "labeldp.priors": "BudgetWarning Prior private_prior",
+    "labeldp.randomizer": "LabelRandomizer",
+    "labeldp.release.apply": "apply",
+    "labeldp.release.ledger": "Ledger",
+    "labeldp.release.privatize": "privatize",
+    "labeldp.sampling": "KeyedRandomness OsEntropy",
+    "labeldp.training.boosting": "BoostingRegressor",
+    "labeldp.training.joining": "Joined join",
+    "labeldp.training.regressor": "LabelDPRegressor",
+    "labeldp.training.saved": "SavedModel",
+    "labeldp.training.sizing": "boosting_settings label_share",
 }
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+_ROOM_OF = {name: room for room, names in _NAMES_IN.items() for name in names.split()}
 
 __all__ = [
     "BiasVariance",
     "Bins",
+    "BoostingRegressor",
+    "BudgetWarning",
+    "Choice",
+    "Comparison",
     "ContinuousExponential",
     "DiscreteLaplace",
     "DiscreteStaircase",
     "Domain",
+    "ErrorEstimate",
+    "Estimate",
     "Exponential",
+    "FiniteMechanism",
+    "InsufficientBudget",
+    "InvalidInput",
+    "Joined",
     "KeyedRandomness",
+    "LabelDPError",
     "LabelDPRegressor",
     "LabelRandomizer",
+    "LabelSource",
     "Laplace",
     "Ledger",
+    "Loss",
+    "Measurement",
     "Mechanism",
+    "Message",
     "OsEntropy",
     "Prior",
+    "PrivacyRefused",
     "PrivateLabels",
+    "Proof",
     "RROnBins",
     "RRWithPrior",
     "RandomizedResponse",
+    "SavedModel",
     "Staircase",
     "Unbiased",
+    "alternatives",
+    "apply",
+    "boosting_settings",
+    "choose",
+    "code_values",
+    "compare",
+    "cross_validated_error",
+    "estimate_error",
+    "estimate_gain",
+    "estimate_mean",
+    "get_loss",
+    "join",
+    "label_share",
+    "measure",
+    "noise_corrected_scorer",
     "optimal_bins",
+    "posterior_means",
     "private_prior",
+    "privatize",
+    "refined_means",
+    "verify",
 ]
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array, offending_rows
 from labeldp.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from labeldp.losses import Loss
 
 MAX_CELLS = 2**32
 OutOfRange = Literal["clip", "error"]
@@ -128,15 +125,6 @@ class Domain:
         values = np.asarray(labels, np.float64)
         position = np.rint((np.clip(values, self.lower, self.upper) - self.lower) / self.step)
         return np.minimum(position, self.count - 1).astype(np.uint32)
-
-    def rounding_error(self, loss: str | Loss = "squared") -> float:
-        """The most that rounding a label to the grid can add to a loss: Lipschitz constant times half a cell.
-
-        This is the discretisation error of the paper's extension to continuous labels.
-        """
-        from labeldp.losses import get_loss
-
-        return float(get_loss(loss).lipschitz(self.lower, self.upper) * self.step / 2)
 
     @property
     def count(self) -> int:

@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.budget import Epsilon, exact, float_up
+from labeldp.budget import Epsilon, exact
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms import AUTO, NEEDS_PRIOR, FiniteMechanism, check_kind, design
-from labeldp.prior import BudgetSplit, Prior, histogram, prior_from_counts, split_budget
-
-if TYPE_CHECKING:
-    from labeldp.mechanisms.base import LossLike
-    from labeldp.sampling import Randomness
+from labeldp.losses import LossLike
+from labeldp.mechanisms import FiniteMechanism, PrivateLabels, Request, design, releasable
+from labeldp.priors import BudgetSplit, Prior, histogram
+from labeldp.sampling import Randomness
 
 
 @dataclass(frozen=True)
 class LabelRandomizer:
-    """The paper's two-step randomizer: ε₁ buys a prior, ε₂ = ε − ε₁ randomizes the labels with the mechanism best for it.
+    """Randomizes labels in two steps: ε₁ buys a prior, ε₂ = ε − ε₁ randomizes with the mechanism designed for it.
 
-    Privacy: `randomize` is ε-label-DP for replacing one label: a private histogram of ε₁ and a mechanism of ε₂ on each
-    label, ε₁ + ε₂ ≤ ε as exact fractions. A public `prior` costs nothing and leaves all of ε to the labels. Every call
-    of `fit` or `randomize` is a new release and costs again.
+    Parameters
+    ----------
+    epsilon : float, str, Decimal or Fraction
+        What each label may cost in all. A float means the decimal that is seen: 0.1 is 1/10.
+    domain : Domain or (lower, upper)
+        The public bounds of the labels, never read off them.
+    loss : str, Loss or callable
+        What the mechanism is designed to keep small.
+    mechanism : str
+        A name in the catalogue: "rr-on-bins" is the paper's, "auto" is designed for training a model.
+    prior : Prior, optional
+        Public knowledge about the labels. It costs nothing and leaves all of ε to the labels.
+    out_of_range : {"clip", "error"}
+        Whether labels outside the bounds are moved to them or refused.
 
+    Privacy
+    -------
+    `randomize` is ε-label-DP for replacing one label: a private histogram of ε₁ and a mechanism of ε₂ on each label,
+    ε₁ + ε₂ ≤ ε as exact fractions. Every call of `fit` or `randomize` is a new release and costs again.
+
+    Examples
+    --------
+    >>> from labeldp import LabelRandomizer
     >>> private = LabelRandomizer(epsilon=1.0, domain=(0, 400)).randomize(range(400))
     >>> len(private.values())
     400
@@ -43,7 +59,7 @@ class LabelRandomizer:
 
     def __post_init__(self) -> None:
         exact(self.epsilon)
-        check_kind(self.mechanism)
+        releasable(self.mechanism)
         if self.prior is not None and self.prior.epsilon_exact > 0:
             raise InvalidInput(
                 f"this prior was estimated from labels and cost ε = {self.prior.epsilon:.4g}: it is not public. Leave it out and "
@@ -52,14 +68,44 @@ class LabelRandomizer:
         object.__setattr__(self, "domain", Domain.of(self.domain))
 
     def fit(self, labels: Any) -> FiniteMechanism:
-        """Draws the private prior (ε₁) and returns the mechanism (ε₂) designed for it. Costs ε₁.
+        """Draw the private prior and design the mechanism for it.
 
-        Randomizing the same labels with the mechanism returned costs ε₂ once more, ε together.
+        Parameters
+        ----------
+        labels : array-like
+            The true labels.
+
+        Returns
+        -------
+        FiniteMechanism
+            The mechanism, of ε₂; its `prior` cost ε₁.
+
+        Privacy
+        -------
+        Costs ε₁. Randomizing the same labels with the mechanism costs ε₂ once more, ε together.
         """
         return self._fit(self.checked(labels))
 
     def randomize(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> PrivateLabels:
-        """The paper's Algorithm 3 whole. Costs ε."""
+        """Draw a private label for each label: the paper's Algorithm 3 whole.
+
+        Parameters
+        ----------
+        labels : array-like
+            The true labels.
+        ids : array-like, optional
+            One id a record, for `KeyedRandomness`.
+        randomness : OsEntropy or KeyedRandomness, optional
+            Where the random bits come from; the operating system by default.
+
+        Returns
+        -------
+        PrivateLabels
+
+        Privacy
+        -------
+        Costs ε. The result holds no true label.
+        """
         values = self.checked(labels)
         mechanism = self._fit(values)
         return PrivateLabels(mechanism.codes(values, ids, randomness), mechanism)
@@ -69,42 +115,40 @@ class LabelRandomizer:
         return self._domain.check(labels, self.out_of_range)
 
     def plan(self, records: int) -> tuple[Domain, BudgetSplit | None]:
-        """The grid and the budget split for so many records, before any label is read; no split, nothing spent on a prior."""
-        grid = self._domain.resolve(records, float(exact(self.epsilon)))
-        if self.prior is not None or self.mechanism not in NEEDS_PRIOR:
-            return grid, None
-        if self.mechanism == AUTO:
-            from labeldp.choice import split_for_training
+        """The grid and the budget split for so many records, before any label is read.
 
-            return grid, split_for_training(self.epsilon, len(grid.grid), records, self.loss)
-        return grid, split_budget(self.epsilon, len(grid.grid), records)
+        No split means that nothing is spent on a prior.
+        """
+        request = self._request(records)
+        return request.domain, releasable(self.mechanism).split_for(request)
 
     def rehearse(self, records: int) -> FiniteMechanism:
         """A mechanism for so many records, designed from no label at all. Costs nothing.
 
-        What the settings make impossible is refused and what they make unwise is said, before anything is charged.
+        Settings that cannot work are refused here, and unwise ones give a warning, before anything is charged.
         """
         grid, split = self.plan(records)
         if split is not None:
             split.warn(stacklevel=3)
-        return self.design(np.zeros(len(grid.grid), np.int64), records)
+        return self.design(np.zeros(grid.count, np.int64), records)
 
     def count(self, values: Floats) -> NDArray[np.int64]:
-        """What `design` asks of the labels: exact counts on the planned grid, or nothing where no prior is drawn."""
+        """What `design` needs of the labels: exact counts on the planned grid, or nothing where no prior is drawn."""
         grid, split = self.plan(values.size)
         return np.empty(0, np.int64) if split is None else histogram(values, grid)
 
     def design(self, counts: NDArray[np.int64], records: int) -> FiniteMechanism:
         """The mechanism from exact counts on the planned grid: what `fit` does once the labels are counted."""
-        grid, split = self.plan(records)
+        request, entry = self._request(records), releasable(self.mechanism)
+        split = entry.split_for(request)
         if split is None:
-            return design(self.mechanism, grid, self.epsilon, prior=self.prior, loss=self.loss, records=records)
-        if self.mechanism == AUTO:
-            from labeldp.choice import choose_privately
+            return design(self.mechanism, request)
+        prior = entry.fit_prior(counts, split.scale, request)
+        return design(self.mechanism, Request(request.domain, split.labels, self.loss, prior, records))
 
-            return choose_privately(counts, grid, self.epsilon, records, self.loss).mechanism
-        prior = prior_from_counts(counts, grid, split.scale)
-        return design(self.mechanism, grid, split.labels, prior=prior, loss=self.loss, records=records)
+    def _request(self, records: int) -> Request:
+        grid = self._domain.resolve(records, float(exact(self.epsilon)))
+        return Request(grid, self.epsilon, self.loss, self.prior, records)
 
     def _fit(self, values: Floats) -> FiniteMechanism:
         if values.size == 0:
@@ -117,34 +161,3 @@ class LabelRandomizer:
     @property
     def _domain(self) -> Domain:
         return Domain.of(self.domain)
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateLabels:
-    """Private labels as codes, with the public mechanism that says what they mean. Holds no true label."""
-
-    codes: NDArray[np.uint32]
-    mechanism: FiniteMechanism
-
-    @property
-    def epsilon_exact(self) -> Fraction:
-        """What the labels cost in all: the private prior and the mechanism."""
-        prior = self.mechanism.prior
-        return self.mechanism.epsilon_exact + (prior.epsilon_exact if prior is not None else 0)
-
-    @property
-    def epsilon(self) -> float:
-        """`epsilon_exact`, rounded up."""
-        return float_up(self.epsilon_exact)
-
-    def values(self, decoder: str = "bins") -> Floats:
-        """A number for each record: `bins`, the mechanism's outputs; `auto`, what suits training; see `labeldp.decode`."""
-        from labeldp.decode import code_values
-
-        return code_values(self.mechanism, decoder)[self.codes]
-
-    def __len__(self) -> int:
-        return self.codes.size
-
-    def __repr__(self) -> str:
-        return f"PrivateLabels({self.codes.size:,} labels, epsilon={self.epsilon:g}, {self.mechanism!r})"

@@ -9,11 +9,11 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 
-from labeldp.binning.reference import ReferenceBins, algorithm_2, minimiser
 from labeldp.budget import exact, exp_lower
 from labeldp.losses import Huber, get_loss
 from labeldp.losses.base import FloatArray
-from labeldp.prior import Prior
+from labeldp.paper.algorithm_2 import ReferenceBins, algorithm_2, minimiser
+from labeldp.priors import Prior
 
 LOGARITHMIC = {"poisson", "gamma", "squared-log"}
 LOSSES = ["squared", "absolute", "pinball(0.3)", "huber(1.5)", "poisson", "gamma", "squared-log"]

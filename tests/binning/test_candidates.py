@@ -10,7 +10,7 @@ import pytest
 
 from labeldp.binning import optimal_bins
 from labeldp.errors import InvalidInput
-from labeldp.prior import Prior
+from labeldp.priors import Prior
 
 CALLABLES = [
     lambda output, label: np.sqrt(np.abs(output - label)),

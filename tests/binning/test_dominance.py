@@ -10,7 +10,7 @@ from optimum_oracles import LOSSES
 
 from labeldp.binning import optimal_bins
 from labeldp.losses import get_loss
-from labeldp.prior import Prior
+from labeldp.priors import Prior
 
 
 def random_setting(rng):

@@ -12,7 +12,7 @@ from optimum_oracles import LOSSES
 
 from labeldp.binning import Bins, optimal_bins
 from labeldp.errors import InvalidInput
-from labeldp.prior import Prior
+from labeldp.priors import Prior
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -12,7 +12,7 @@ from labeldp.binning import optimal_bins
 from labeldp.binning._problem import interval_problem
 from labeldp.binning._search import follow
 from labeldp.losses import get_loss
-from labeldp.prior import Prior
+from labeldp.priors import Prior
 
 
 def random_prior(rng, k):

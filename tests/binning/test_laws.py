@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from optimum_oracles import LOSSES
 
 from labeldp.binning import optimal_bins
-from labeldp.prior import Prior
+from labeldp.priors import Prior
 
 
 @st.composite

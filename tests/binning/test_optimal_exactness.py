@@ -8,7 +8,7 @@ import pytest
 from optimum_oracles import LOSSES, PRECISION, Case, exact_optimum, hard_case, number, rounded_optimum
 
 from labeldp.binning import optimal_bins
-from labeldp.prior import Prior
+from labeldp.priors import Prior
 
 NOTHING = mpmath.mpf(2) ** -1500  # what cancels exactly leaves less than this in the oracle's numbers
 SUBNORMAL = mpmath.mpf(2) ** -1070  # a few units in the last place of the smallest doubles

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from labeldp import Domain, Laplace, RROnBins
-from labeldp.data import criteo_prior
+from labeldp.paper.data import criteo_prior
 
 
 @pytest.fixture

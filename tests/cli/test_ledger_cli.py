@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import pytest
 
-from labeldp import ledger as ledger_module
-from labeldp.ledger import Ledger
+from labeldp.release import ledger as ledger_module
+from labeldp.release.ledger import Ledger
 
 
 @pytest.fixture

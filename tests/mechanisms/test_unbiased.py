@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp import Domain, Laplace, Mechanism, OsEntropy, Prior
-from labeldp.data import criteo_prior
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.paper.data import criteo_prior
 from labeldp.sampling import ResponseTable
 
 CRITEO = Domain.integers(0, 400)

@@ -1,8 +1,11 @@
-"""Is it really ε? An exact proof for integer tables (`verify`), a statistical audit of any randomizer (`measure`)."""
+"""Audits of any randomizer, ours or not: the exact proof where there is a table of integers, statistics elsewhere.
+
+May import `mechanisms` and below.
+"""
 
 from __future__ import annotations
 
 from labeldp.audit.measurement import Measurement, measure, smallest_excess
-from labeldp.audit.proof import Proof, log_upper, verify
+from labeldp.mechanisms.proof import Proof, log_upper, verify
 
 __all__ = ["Measurement", "Proof", "log_upper", "measure", "smallest_excess", "verify"]

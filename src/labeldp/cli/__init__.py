@@ -16,6 +16,7 @@ from labeldp.cli.audit import audit
 from labeldp.cli.compare import compare
 from labeldp.cli.console import complain, show_warning
 from labeldp.cli.demo import run as demo
+from labeldp.cli.lazy_help import LazyHelp
 from labeldp.cli.ledger import app as ledger
 from labeldp.cli.privatize import privatize
 from labeldp.cli.reproduce import reproduce
@@ -31,13 +32,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="privatize")(privatize)
+app.command(name="privatize", cls=LazyHelp)(privatize)
 app.command(name="apply")(apply)
-app.command(name="train")(train)
+app.command(name="train", cls=LazyHelp)(train)
 app.command(name="predict")(predict)
 app.command(name="evaluate")(evaluate)
 app.command(name="audit")(audit)
-app.command(name="compare")(compare)
+app.command(name="compare", cls=LazyHelp)(compare)
 app.command(name="reproduce")(reproduce)
 app.command(name="demo")(demo)
 app.add_typer(ledger, name="ledger")
@@ -45,9 +46,9 @@ app.add_typer(ledger, name="ledger")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from labeldp import __version__
+        from importlib.metadata import version as installed
 
-        typer.echo(f"labeldp {__version__}")
+        typer.echo(f"labeldp {installed('labeldp')}")
         raise typer.Exit
 
 

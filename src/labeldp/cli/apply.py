@@ -36,9 +36,9 @@ def apply(
     Example:
       labeldp apply message tuesday.parquet --label amount --key-file sales.key
     """  # noqa: D301 - the escape keeps the line of the example
-    from labeldp.engines.source import LabelSource
-    from labeldp.later_batch import apply as run
-    from labeldp.message import Message
+    from labeldp.engines.arrow.source import LabelSource
+    from labeldp.message.reader import Message
+    from labeldp.release.apply import apply as run
 
     check_id_type(id_type)
     ids = id_column if id_column is not None else Message.open(message).header.id_column

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from labeldp.cli.console import out, print_json
+from labeldp.cli.lazy_help import LOSSES
 from labeldp.errors import InvalidInput
 
 
@@ -22,9 +23,7 @@ def compare(
     dataset: Annotated[
         str | None, typer.Option(metavar="criteo", help="A distribution that comes with labeldp.")
     ] = None,
-    loss: Annotated[
-        str, typer.Option(help="squared, absolute, poisson, gamma, squared-log, pinball(q), huber(d).")
-    ] = "squared",
+    loss: Annotated[str, typer.Option(metavar="LOSS", help=f"What is expected: {LOSSES}.")] = "squared",
     mechanisms: Annotated[
         str | None, typer.Option(metavar="NAME,…", help="Only these mechanisms, separated by commas.")
     ] = None,
@@ -52,16 +51,17 @@ def compare(
 
       labeldp compare --prior prior.csv --loss absolute --out comparison
     """
-    from labeldp import comparison
+    from labeldp.mechanisms.comparison import compare as run
 
     distribution = _prior(prior, dataset)
     epsilons = [part.strip() for part in epsilon.split(",")]
     rows = list(
-        comparison.compare(
+        run(
             distribution,
             epsilons,
             loss,
-            mechanisms=comparison.MAKERS if mechanisms is None else [m.strip() for m in mechanisms.split(",")],
+            mechanisms=None if mechanisms is None else [m.strip() for m in mechanisms.split(",")],
+            records=records,
         )
     )
     if folder is not None:
@@ -77,8 +77,8 @@ def compare(
 
 
 def _prior(path: Path | None, dataset: str | None) -> Any:
-    from labeldp.data import criteo_prior
-    from labeldp.prior import Prior
+    from labeldp.paper.data import criteo_prior
+    from labeldp.priors import Prior
 
     if (path is None) == (dataset is None):
         raise InvalidInput("give the distribution of the labels: either --prior CSV or --dataset criteo")
@@ -90,7 +90,7 @@ def _prior(path: Path | None, dataset: str | None) -> Any:
 
 
 def _training(prior: Any, epsilons: list[str], records: int) -> list[dict[str, Any]]:
-    from labeldp.choice import alternatives
+    from labeldp.mechanisms.auto import alternatives
 
     return [
         {
@@ -109,7 +109,7 @@ def _training(prior: Any, epsilons: list[str], records: int) -> list[dict[str, A
 def _show_training(rows: list[dict[str, Any]], records: int) -> None:
     from rich.table import Table
 
-    from labeldp.choice import VISIBLE
+    from labeldp.mechanisms.auto import VISIBLE
 
     table = Table(title=f"for training on {records:,} records, least predicted error in bold", title_justify="left")
     for column in ("ε", "choice", "bias seen (rms)", "variance", "predicted test MSE"):

@@ -29,7 +29,7 @@ def run(
 
     from rich.table import Table
 
-    from labeldp import demo
+    from labeldp.paper import demo
 
     if folder.exists():
         if not force or not (folder / "ledger.db").exists():

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from labeldp.budget import decimal_text
 from labeldp.cli.console import out, print_json
-from labeldp.ledger import Dataset, Ledger, Release, dataset_name, exact_budget
+from labeldp.release.ledger import Dataset, Ledger, Release, dataset_name, exact_budget
 
 app = typer.Typer(
     name="ledger",

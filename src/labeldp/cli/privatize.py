@@ -9,6 +9,7 @@ import typer
 
 from labeldp.budget import decimal_text
 from labeldp.cli.console import line, note, print_json
+from labeldp.cli.lazy_help import LOSSES, MECHANISMS
 from labeldp.cli.outcome import (
     OUTPUT,
     Id,
@@ -74,14 +75,13 @@ def privatize(
     ] = "clip",
     loss: Annotated[
         str,
-        typer.Option(
-            help="squared, absolute, poisson, gamma, squared-log, pinball(q), huber(d).", rich_help_panel=MECHANISM
-        ),
+        typer.Option(metavar="LOSS", help=f"What the mechanism keeps small: {LOSSES}.", rich_help_panel=MECHANISM),
     ] = "squared",
     mechanism: Annotated[
         str | None,
         typer.Option(
-            help="rr-on-bins (the default), auto, unbiased, discrete-laplace, discrete-staircase, exponential …",
+            metavar="NAME",
+            help=f"Instead of --for. {MECHANISMS}.",
             rich_help_panel=MECHANISM,
         ),
     ] = None,
@@ -146,12 +146,12 @@ def privatize(
           --epsilon 1 --lower 0 --upper 400 --out message
           --key-file sales.key --ledger ledger.db --dataset sales
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.engines.source import LabelSource
-    from labeldp.ledger import Ledger
+    from labeldp.engines.arrow.source import LabelSource
     from labeldp.losses import get_loss
-    from labeldp.prior import Prior
+    from labeldp.priors import Prior
     from labeldp.randomizer import LabelRandomizer
-    from labeldp.release import privatize as run
+    from labeldp.release.ledger import Ledger
+    from labeldp.release.privatize import privatize as run
 
     randomizer = LabelRandomizer(
         epsilon,
@@ -235,9 +235,9 @@ def _domain(lower: float | None, upper: float | None, cells: int | None, integer
 def _show_plan(source: Any, randomizer: LabelRandomizer, *, as_json: bool) -> None:
     """What would happen, from the number of rows and the settings alone."""
     from labeldp.domain import Domain
-    from labeldp.engines.source import count_rows
-    from labeldp.mechanisms import design
-    from labeldp.prior import Prior
+    from labeldp.engines.arrow.source import count_rows
+    from labeldp.mechanisms import Request, design
+    from labeldp.priors import Prior
 
     rows = count_rows(source)
     grid, split = randomizer.plan(rows)
@@ -245,7 +245,7 @@ def _show_plan(source: Any, randomizer: LabelRandomizer, *, as_json: bool) -> No
         split.warn()
     assumed = randomizer.prior if randomizer.prior is not None else Prior.uniform(grid)
     left = randomizer.epsilon if split is None else split.labels
-    expected = design(randomizer.mechanism, grid, left, prior=assumed, loss=randomizer.loss, records=rows)
+    expected = design(randomizer.mechanism, Request(grid, left, randomizer.loss, assumed, rows))
     loss = randomizer.loss
     plan = {
         "rows": rows,

@@ -18,8 +18,8 @@ from labeldp.cli.outcome import stoppable
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from labeldp.experiments import Reproduction, Scale, Task
-    from labeldp.experiments.training import Model
+    from labeldp.paper.experiments import Reproduction, Scale, Task
+    from labeldp.paper.experiments.training import Model
 
 LOG_SECONDS = 30.0
 WIDE = 240
@@ -75,8 +75,9 @@ def reproduce(
 
       labeldp reproduce census --data EXT1940USCB.dat --full
     """
-    from labeldp.experiments import Reproduction, get_task
-    from labeldp.experiments.methods import check_methods
+    from labeldp.paper.experiments import Reproduction, get_task
+    from labeldp.paper.experiments.methods import check_methods
+    from labeldp.paper.experiments.page import write_reproduction
 
     if model not in ("network", "boosting"):
         raise InvalidInput(f"unknown model {model!r}; choose network or boosting")
@@ -96,7 +97,9 @@ def reproduce(
             note(f"no genuine data was given: training on {work.dataset.description if work.dataset else 'a stand-in'}")
         with stoppable("Finished trainings are kept: the same command goes on from there"), _bar() as progress:
             work.train(place, scale, chosen, model=cast("Model", model), workers=workers, tell=_tell, progress=progress)
-    written = work.write(place, _command(experiment, data, stand_in, scale, None if mechanism_only else model))
+    written = write_reproduction(
+        work, place, _command(experiment, data, stand_in, scale, None if mechanism_only else model)
+    )
     if as_json:
         print_json(_plain(work))
         return
@@ -133,7 +136,7 @@ def _epsilons(text: str) -> tuple[float, ...]:
 
 
 def _show(work: Reproduction) -> None:
-    from labeldp.experiments import summary
+    from labeldp.paper.experiments import summary
 
     out.print(work.data_in_words, soft_wrap=True)
     for column, figures, what in (
@@ -245,7 +248,7 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
     """Trainings done and the time left: a bar for people, a line now and then for logs."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from labeldp.experiments.reproduction import duration
+    from labeldp.paper.experiments.reproduction import duration
 
     start = last = time.monotonic()
 

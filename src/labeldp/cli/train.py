@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from labeldp.cli.console import err, line, out, print_json
+from labeldp.cli.lazy_help import LEARNERS, learners
 from labeldp.errors import InvalidInput
 
 Model = Annotated[
@@ -16,7 +17,6 @@ Model = Annotated[
 Features = Annotated[Path, typer.Argument(metavar="FILE", help="Features: Parquet, CSV, TSV (also .gz) or Arrow IPC.")]
 Names = Annotated[str | None, typer.Option(metavar="COL,…", help="Columns to read so, whatever their type.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-KINDS = ("boosting", "network")
 
 
 def train(
@@ -35,9 +35,7 @@ def train(
             help="What stands for a code: auto, or positive with --loss poisson.",
         ),
     ] = None,
-    kind: Annotated[
-        str, typer.Option("--model", metavar="boosting|network", help=r"network needs the extra: labeldp\[torch].")
-    ] = "boosting",
+    kind: Annotated[str, typer.Option("--model", metavar="NAME", help=f"{LEARNERS}.")] = "boosting",
     loss: Annotated[str, typer.Option(metavar="squared|poisson", help="The loss to train with.")] = "squared",
     categorical: Names = None,
     numeric: Names = None,
@@ -62,16 +60,20 @@ def train(
 
       labeldp train message --features clicks.csv --id order --model network --categorical shop,country --out model
     """
-    from labeldp.choice import label_share, network_settings
-    from labeldp.decode import code_values
-    from labeldp.learn.estimates import estimates_of_mean, estimates_of_model
-    from labeldp.learn.files import column, read_table
-    from labeldp.learn.joining import join
-    from labeldp.learn.saved import SavedModel
-    from labeldp.message import Message
+    from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model
+    from labeldp.mechanisms.decoding import code_values
+    from labeldp.message.reader import Message
+    from labeldp.training.files import column, read_table
+    from labeldp.training.joining import join
+    from labeldp.training.learners import LearnerRequest
+    from labeldp.training.saved import SavedModel
+    from labeldp.training.sizing import label_share
 
     if model_path.exists():
         raise InvalidInput(f"{model_path} exists: choose another --out, nothing is overwritten")
+    learner = learners()[kind]
+    if loss not in learner.losses:
+        raise InvalidInput(f"--loss must be one of {', '.join(learner.losses)} for {kind}, got {loss!r}")
     decoder = target_values or ("positive" if loss == "poisson" else "auto")
     message = Message.open(message_path)
     values = code_values(message.mechanism, decoder)
@@ -88,9 +90,18 @@ def train(
     if not used.num_columns:
         raise InvalidInput(f"{features} has no column left to learn from besides {id_column!r}")
     share = label_share(message.mechanism, values)
-    columns = {"categorical": _names(categorical), "numeric": _names(numeric), "random_state": seed}
-    epochs = epochs or network_settings(joined.rows.size, share)["epochs"]
-    model = _model(kind, loss, columns, share=share, epochs=epochs, quiet=quiet or as_json)
+    model = learner.make(
+        LearnerRequest(
+            joined.rows.size,
+            share,
+            loss,
+            _names(categorical),
+            _names(numeric),
+            seed,
+            epochs,
+            progress=not (quiet or as_json),
+        )
+    )
     targets = values[joined.codes]
     estimates = estimates_of_mean(message.mechanism, joined.codes)
     if estimates and folds >= 2 and loss == "squared":
@@ -137,8 +148,8 @@ def predict(
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
 
-    from labeldp.learn.files import column, read_table
-    from labeldp.learn.saved import SavedModel
+    from labeldp.training.files import column, read_table
+    from labeldp.training.saved import SavedModel
 
     if predictions.exists():
         raise InvalidInput(f"{predictions} exists: choose another --out, nothing is overwritten")
@@ -171,9 +182,9 @@ def evaluate(
     Example: labeldp evaluate model test.parquet --label amount
     """
     from labeldp.arrays import label_array
-    from labeldp.learn.files import column, read_table
-    from labeldp.learn.saved import SavedModel
-    from labeldp.learn.scores import scores
+    from labeldp.evaluation.scores import scores
+    from labeldp.training.files import column, read_table
+    from labeldp.training.saved import SavedModel
 
     saved = SavedModel.load(model_path)
     table = read_table(features)
@@ -186,20 +197,6 @@ def evaluate(
     for name, value in figures.items():
         out.print(f"{name:<26} {value:,.6g}" if value is not None else f"{name:<26} undefined")
     err.print("[yellow]note:[/yellow] these figures are computed from true labels and are not private")
-
-
-def _model(kind: str, loss: str, columns: dict[str, Any], *, share: float, epochs: int, quiet: bool) -> Any:
-    if loss not in ("squared", "poisson"):
-        raise InvalidInput(f"--loss must be squared or poisson, got {loss!r}")
-    if kind == "boosting":
-        from labeldp.learn.boosting import BoostingRegressor
-
-        return BoostingRegressor(**columns, loss="squared_error" if loss == "squared" else "poisson", share=share)
-    if kind == "network":
-        from labeldp.learn.network import NetworkRegressor
-
-        return NetworkRegressor(**columns, loss=loss, epochs=epochs, progress=not quiet)  # type: ignore[arg-type]
-    raise InvalidInput(f"--model must be one of {', '.join(KINDS)}, got {kind!r}")
 
 
 def _report(facts: dict[str, Any], path: Path) -> None:

@@ -1,1 +1,4 @@
-"""Engines run the labels party's steps on data that does not fit in memory. They own no mathematics."""
+"""Engines stream rows through a release's steps, whatever their number. They own no mathematics.
+
+One folder an engine (`arrow/`). May import `message`, `mechanisms` and below. Known to `release`.
+"""

@@ -1,8 +1,9 @@
-"""What every loss offers: a value, its domain, a decision threshold, a Lipschitz constant."""
+"""What every loss offers: a value, its domain, a decision threshold."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -41,10 +42,6 @@ class Loss(ABC):
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> FloatArray:
         """The label between two outputs at which both lose the same, broadcast."""
 
-    @abstractmethod
-    def lipschitz(self, lower: float, upper: float) -> float:
-        """A Lipschitz constant in the label and in the output for both in [lower, upper]; `inf` if there is none."""
-
     def check_assumption(self, values: npt.ArrayLike) -> None:  # noqa: B027 - named losses are proven: nothing to do
         """Refuse a loss that breaks Assumption 1 on the range of `values`."""
 
@@ -54,3 +51,7 @@ class Loss(ABC):
 
 def as_float(values: npt.ArrayLike) -> FloatArray:
     return np.asarray(values, dtype=np.float64)
+
+
+LossLike = str | Loss | Callable[[FloatArray, FloatArray], FloatArray]
+"""A loss wherever one is taken: its name, a `Loss`, or a callable (output, label)."""

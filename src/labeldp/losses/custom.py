@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,12 +23,11 @@ class Custom(Loss):
     """A loss given as `function(output, label)`, over arrays that broadcast or over plain numbers.
 
     It must be finite, never negative, and must not fall as output and label move apart (Assumption 1 of the paper);
-    convexity is not asked for. `lipschitz_constant` is the caller's word, used for rounding bounds only.
+    convexity is not asked for.
     """
 
     function: Callable[[Any, Any], Any]
     label: str = field(default="")
-    lipschitz_constant: float = math.inf
 
     @property
     def name(self) -> str:
@@ -56,9 +54,6 @@ class Custom(Loss):
             low_wins = self(low, middle) <= self(high, middle)
             left, right = np.where(low_wins, middle, left), np.where(low_wins, right, middle)
         return as_float(left)
-
-    def lipschitz(self, lower: float, upper: float) -> float:  # noqa: ARG002 - the caller's word holds on any bounds
-        return self.lipschitz_constant
 
     def check_assumption(self, values: npt.ArrayLike) -> None:
         """Refuse the loss if it breaks Assumption 1 on a grid over the range of `values` (relative tolerance 1e-9)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.losses.base import FloatArray, Loss, as_float
+from labeldp.losses.catalogue import loss
 from labeldp.losses.excess import log_excess
 from labeldp.losses.interval import Interval
 from labeldp.losses.structure import Deviance
 
 
+@loss("gamma", help="gamma deviance, for positive amounts: the mean", seeks_mean=True, rank=3)
 @dataclass(frozen=True)
 class Gamma(Loss):
     """Gamma deviance 2·(y/ŷ − 1 − log(y/ŷ)), as in scikit-learn. Labels and outputs: greater than 0."""
@@ -44,6 +45,3 @@ class Gamma(Loss):
         with np.errstate(invalid="ignore"):
             value = np.where(ratio > 0, high * (np.log1p(ratio) / np.where(ratio > 0, ratio, 1.0)), low)
         return as_float(np.clip(value, low, high))
-
-    def lipschitz(self, lower: float, upper: float) -> float:
-        return 2 * (upper - lower) / lower**2 if lower > 0 else math.inf

@@ -10,9 +10,11 @@ import numpy.typing as npt
 
 from labeldp.errors import InvalidInput
 from labeldp.losses.base import FloatArray, Loss, as_float
+from labeldp.losses.catalogue import loss
 from labeldp.losses.structure import ClippedSquare
 
 
+@loss("huber", example="huber(1.5)", help="squared up to a distance, then absolute", rank=6)
 @dataclass(frozen=True)
 class Huber(Loss):
     """½·(ŷ − y)² while |ŷ − y| ≤ δ, δ·(|ŷ − y| − δ/2) beyond. Labels and outputs: all real numbers."""
@@ -39,6 +41,3 @@ class Huber(Loss):
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> FloatArray:
         low = as_float(low_output)
         return as_float(low + (as_float(high_output) - low) / 2)
-
-    def lipschitz(self, lower: float, upper: float) -> float:
-        return min(self.delta, upper - lower)

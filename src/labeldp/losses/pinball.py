@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from labeldp.errors import InvalidInput
 from labeldp.losses.base import FloatArray, Loss, as_float
+from labeldp.losses.catalogue import loss
 from labeldp.losses.structure import TiltedDistance
 
 
+@loss("pinball", example="pinball(0.3)", help="the quantile of that level", rank=5)
 @dataclass(frozen=True)
 class Pinball(Loss):
     """q·(y − ŷ) where the label is above the output, (1 − q)·(ŷ − y) where it is below; 0 < q < 1.
@@ -41,10 +43,8 @@ class Pinball(Loss):
         low, high = as_float(low_output), as_float(high_output)
         return as_float(np.minimum(low + (1 - self.quantile) * (high - low), high))
 
-    def lipschitz(self, lower: float, upper: float) -> float:  # noqa: ARG002 - the same on any bounds
-        return max(self.quantile, 1 - self.quantile)
 
-
+@loss("absolute", help="|ŷ − y|: the median", rank=1)
 @dataclass(frozen=True)
 class Absolute(Loss):
     """|ŷ − y|. Labels and outputs: all real numbers."""
@@ -63,6 +63,3 @@ class Absolute(Loss):
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> FloatArray:
         low = as_float(low_output)
         return as_float(low + (as_float(high_output) - low) / 2)
-
-    def lipschitz(self, lower: float, upper: float) -> float:  # noqa: ARG002 - the same on any bounds
-        return 1.0

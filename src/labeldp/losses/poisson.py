@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.losses.base import FloatArray, Loss, as_float
+from labeldp.losses.catalogue import loss
 from labeldp.losses.excess import entropy_excess
 from labeldp.losses.interval import Interval
 from labeldp.losses.structure import Deviance
 
 
+@loss("poisson", help="Poisson deviance, for counts: the mean", seeks_mean=True, rank=2)
 @dataclass(frozen=True)
 class Poisson(Loss):
     """Poisson deviance 2·(y·log(y/ŷ) − (y − ŷ)), with 0·log 0 = 0: the usual constant, as in scikit-learn.
@@ -51,9 +53,6 @@ class Poisson(Loss):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             mean = np.where(high > low, (high - low) / np.log1p((high - low) / low), low)
         return as_float(np.clip(np.where(low > 0, mean, 0.0), low, high))
-
-    def lipschitz(self, lower: float, upper: float) -> float:
-        return 2 * (upper / lower - 1) if lower > 0 else math.inf
 
     def log_loss(self, output: npt.ArrayLike, label: npt.ArrayLike) -> FloatArray:
         """The Poisson log loss ŷ − y·log ŷ."""

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy.typing as npt
 
 from labeldp.losses.base import FloatArray, Loss, as_float
+from labeldp.losses.catalogue import loss
 from labeldp.losses.structure import SquaredDistance
 
 
+@loss("squared", help="(ŷ − y)²: the mean", seeks_mean=True, rank=0)
 @dataclass(frozen=True)
 class Squared(Loss):
     """(ŷ − y)², without the factor ½. Labels and outputs: all real numbers."""
@@ -29,6 +31,3 @@ class Squared(Loss):
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> FloatArray:
         low = as_float(low_output)
         return as_float(low + (as_float(high_output) - low) / 2)
-
-    def lipschitz(self, lower: float, upper: float) -> float:
-        return 2 * (upper - lower)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.losses.base import FloatArray, Loss, as_float
+from labeldp.losses.catalogue import loss
 from labeldp.losses.interval import Interval
 from labeldp.losses.structure import SquaredDistance
 
 
+@loss("squared-log", help="squared difference of log(1 + label)", rank=4)
 @dataclass(frozen=True)
 class SquaredLog(Loss):
     """(log(1 + ŷ) − log(1 + y))²: log1p rather than log, so that labels of 0 are welcome (as in scikit-learn's MSLE).
@@ -43,6 +44,3 @@ class SquaredLog(Loss):
         low, high = as_float(low_output), as_float(high_output)
         half = np.log1p((high - low) / (1 + low)) / 2
         return as_float(np.clip(low + (1 + low) * np.expm1(half), low, high))
-
-    def lipschitz(self, lower: float, upper: float) -> float:
-        return 2 * math.log1p((upper - lower) / (1 + lower)) / (1 + lower) if lower > -1 else math.inf

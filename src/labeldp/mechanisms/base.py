@@ -1,34 +1,58 @@
-"""What every mechanism can do, and what only the exact ones can."""
+"""What every mechanism can do."""
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.budget import float_up
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
+from labeldp.losses import LossLike
+from labeldp.mechanisms.catalogue import MECHANISMS
+from labeldp.plots import joint
+from labeldp.priors import Prior
+from labeldp.sampling import Randomness
+from labeldp.shown import Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.axes import Axes
 
-    from labeldp.domain import Domain
-    from labeldp.losses import Loss
-    from labeldp.prior import Prior
-    from labeldp.sampling import Randomness
-
-    LossLike = str | Loss | Callable[[Floats, Floats], Floats]
+FORMAT = "labeldp-mechanism"
+FORMAT_VERSION = 1
+JOINT_CELLS = 80
 
 
-class Mechanism(ABC):
-    """A randomizer of single labels: a value object that holds no label, no key and no randomness.
+class Mechanism(Shown, ABC):
+    """A randomizer of single labels: a frozen value that holds no label, no key and no randomness.
 
-    `exact` mechanisms decide every output by integers and may be released; the others are float mechanisms for
+    `exact` mechanisms decide every output by integers and may be released. The others are float mechanisms for
     comparison, and whatever releases labels refuses them.
+
+    Attributes
+    ----------
+    kind : str
+        Its name on the command line and in JSON.
+    exact : bool
+        Whether it may be released.
+    epsilon_exact : Fraction
+        The ε of one label.
+    domain : Domain or None
+        The public bounds of the labels, where it knows them.
+    outputs : array
+        The private labels that it gives, in the order of their codes.
+
+    Examples
+    --------
+    >>> from labeldp import Mechanism, RROnBins
+    >>> mechanism = RROnBins([10, 100], epsilon=1)
+    >>> Mechanism.from_json(mechanism.to_json()) == mechanism
+    True
     """
 
     kind: ClassVar[str]
@@ -54,48 +78,104 @@ class Mechanism(ABC):
     def conditional_moments(self, values: Floats) -> tuple[Floats, Floats]:
         """E[ŷ | y] and Var[ŷ | y] for each y in `values`."""
 
+    @abstractmethod
+    def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
+        """The outputs that each label can get and their probabilities, a row a label, for plots on these cells."""
+
     def expected_loss(self, prior: Prior, loss: LossLike = "squared") -> float:
         """E[ℓ(ŷ, y)] with y from `prior`. "squared" is (ŷ − y)², without a half."""
         held = prior.masses > 0
         return float(prior.masses[held] @ self.conditional_loss(prior.values[held], loss))
 
     def bias(self, values: Any) -> Floats:
-        """E[ŷ | y] − y."""
+        """E[ŷ | y] − y for each y in `values`."""
         points = np.asarray(values, np.float64)
         return self.conditional_moments(points)[0] - points
 
     def variance(self, values: Any) -> Floats:
-        """Var[ŷ | y]."""
+        """Var[ŷ | y] for each y in `values`."""
         return self.conditional_moments(np.asarray(values, np.float64))[1]
 
     @abstractmethod
     def to_json(self) -> str:
         """The complete public description."""
 
+    @classmethod
+    @abstractmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """The mechanism from its parsed description, proven and checked again."""
+
     @staticmethod
     def from_json(text: str) -> Mechanism:
-        """The mechanism that `to_json` described. What was edited or cannot be proven is refused."""
-        from labeldp.mechanisms.serial import mechanism_from_json
+        """The mechanism that `to_json` described.
 
-        return mechanism_from_json(text)
+        Raises
+        ------
+        InvalidInput
+            If the description was edited or damaged, or comes from another version.
+        PrivacyRefused
+            If its ε cannot be proven.
+        """
+        try:
+            record = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InvalidInput(f"the mechanism is not valid JSON: {error}") from error
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise InvalidInput(f"this JSON does not describe a labeldp mechanism (its format is not {FORMAT!r})")
+        if record.get("format_version") != FORMAT_VERSION:
+            raise InvalidInput(
+                f"the mechanism has format version {record.get('format_version')!r}, this labeldp reads "
+                f"{FORMAT_VERSION}: install the version that wrote it, or a newer one"
+            )
+        entry = MECHANISMS.get(record.get("kind"))
+        if entry is None or entry.cls is None:
+            known = ", ".join(entry.name for entry in MECHANISMS if entry.cls is not None)
+            raise InvalidInput(f"unknown mechanism {record.get('kind')!r}; known: {known}")
+        try:
+            made: Mechanism = entry.cls.from_record(record)  # type: ignore[attr-defined]
+        except InvalidInput:
+            raise
+        except (AttributeError, KeyError, TypeError, IndexError, ArithmeticError, ValueError) as error:
+            raise InvalidInput(f"the mechanism's description is damaged: {type(error).__name__} {error}") from error
+        return made
 
     def plot(self, prior: Prior | None = None, *, view: str = "bins", ax: Axes | None = None) -> Axes:
-        """Outputs over the prior (`view="bins"`), or the joint density of true and private labels (`view="joint"`)."""
-        from labeldp import plots
+        """Draw the mechanism with matplotlib.
 
-        drawn: Axes = plots.mechanism(self, prior, view=view, ax=ax)
-        return drawn
+        Parameters
+        ----------
+        prior : Prior, optional
+            The distribution of the labels; the mechanism's own by default.
+        view : {"bins", "joint"}
+            The outputs over the prior, or the joint density of true and private labels.
+        ax : matplotlib axes, optional
+            Where to draw; new axes by default.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        shown = prior if prior is not None else getattr(self, "prior", None)
+        if view == "bins":
+            return self._plot_bins(shown, ax)
+        if view != "joint":
+            raise InvalidInput(f'view must be "bins" or "joint", got {view!r}')
+        if shown is None:
+            raise InvalidInput("the joint density needs a prior: plot(prior, view='joint')")
+        frame = self.domain or Domain(float(shown.values[0]), float(shown.values[-1]))
+        edges = np.linspace(frame.lower, frame.upper, JOINT_CELLS + 1)
+        held = shown.masses > 0
+        labels = shown.values[held], shown.masses[held]
+        title = f"{type(self).__name__}, ε = {self.epsilon:.4g}\nMSE {self.expected_loss(shown):,.1f}"
+        return joint(labels, *self.output_rows(labels[0], edges), edges, title=title, ax=ax)
+
+    def _plot_bins(self, prior: Prior | None, ax: Axes | None) -> Axes:  # noqa: ARG002
+        raise InvalidInput(f"{self.kind} has no bins: use view='joint'")
 
     def _facts(self) -> dict[str, str]:
-        """What a person wants to know at a glance, for `repr` and notebooks."""
         return {"epsilon": f"{self.epsilon:g}"}
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._facts().items())})"
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = "".join(f"<tr><th>{escape(n)}</th><td>{escape(t)}</td></tr>" for n, t in self._facts().items())
-        note = "exact: may be released" if self.exact else "comparison only: never released"
-        return f"<table><caption>{type(self).__name__} ({note})</caption>{rows}</table>"
+    def _caption(self) -> str:
+        return (
+            f"{type(self).__name__} ({'exact: may be released' if self.exact else 'comparison only: never released'})"
+        )

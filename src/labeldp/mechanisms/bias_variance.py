@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any
 
 import numpy as np
 
-from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact
+from labeldp.channels import Anchors, least_penalty, release_exactly, visible_part
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.cells import Cells
-from labeldp.mechanisms.encoders import Encoder
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import MOST_EPSILON_DESIGNED, default_anchors
-from labeldp.sampling import Table
-from labeldp.tradeoff import Anchors, least_penalty, release_exactly, visible_part
-from labeldp.tradeoff.excess import expected_excess
+from labeldp.priors import Prior
 
-if TYPE_CHECKING:
-    from labeldp.prior import Prior
-
-
+CAPACITY = 30.0
+"""Degrees of freedom that a model spends."""
 MOST_LABELS = 2_001
 """The criterion is a matrix over all pairs of labels: beyond this it takes minutes and gigabytes, and gains nothing."""
 
 
+@mechanism(
+    "bias-variance",
+    title="bias-variance",
+    help="squared bias against variance, weighed for training on the records",
+    make=lambda r: BiasVariance.optimal(r.known_prior, r.epsilon, weight_of_variance(r.known_records), domain=r.domain),
+    needs_prior=True,
+    needs_records=True,
+    for_training=True,
+    colour="#444c56",
+    rank=3,
+)
 class BiasVariance(FiniteMechanism):
     """Minimises E[bias²] + τ·E[variance] over all ε-DP mechanisms, 0 < τ ≤ 1.
 
@@ -36,7 +42,7 @@ class BiasVariance(FiniteMechanism):
     optimal and returned; τ → 0 approaches `Unbiased`. Above 1 the criterion is not convex.
 
     With `visible` < 1, bias and variance are those that a model meets: given features x that explain the share
-    `visible` of the label, E[(E[bias | x])²] + τ·E[Var(ŷ | x)] (see `labeldp.tradeoff.visible_part`). Bias that averages
+    `visible` of the label, E[(E[bias | x])²] + τ·E[Var(ŷ | x)] (see `labeldp.channels.visible_part`). Bias that averages
     out among labels that features cannot tell apart is then free, which saves much variance. `visible` = 1 is the
     bias and the variance at each label.
 
@@ -44,8 +50,6 @@ class BiasVariance(FiniteMechanism):
 
     Made by `BiasVariance.optimal`.
     """
-
-    kind: ClassVar[str] = "bias-variance"
 
     @classmethod
     def optimal(
@@ -73,10 +77,16 @@ class BiasVariance(FiniteMechanism):
                 f"a bias-variance design tells at most {MOST_LABELS:,} labels apart, this one has {cells.labels.size:,}: "
                 "use a domain with fewer cells"
             )
-        details = {"tau": float(tau), "visible": float(visible)}
+        facts: dict[str, Any] = {
+            "epsilon_exact": budget,
+            "domain": cells.domain,
+            "prior": prior,
+            "loss": "squared",
+            "parameters": (("tau", float(tau)), ("visible", float(visible))),
+        }
         if tau == visible == 1 or cells.labels.size == 1:
             bins = RROnBins.optimal(prior, budget, domain=cells.domain)
-            return cls._of(bins.encoder, bins.table, bins.outputs, budget, cells.domain, prior, details)
+            return cls(encoder=bins.encoder, table=bins.table, outputs=bins.outputs, **facts)
         count = min(57, default_anchors(float(budget))) if anchors is None else anchors
         chosen = Anchors.choose(cells.labels, cells.masses, count)
         weights = np.maximum(cells.masses, 1e-9)
@@ -96,43 +106,22 @@ class BiasVariance(FiniteMechanism):
             slope=-2 * mixing.T @ (joint @ (cells.labels - zero)),
         )
         release = release_exactly(columns, budget, masses)
-        return cls._of(
-            cells.encoder, chosen.table(release.table), release.outputs + zero, budget, cells.domain, prior, details
-        )
+        outputs = release.outputs + zero
+        return cls(encoder=cells.encoder, table=chosen.table(release.table), outputs=outputs, **facts)
 
     @property
     def tau(self) -> float:
         """The weight of variance against squared bias."""
-        return float(self.details["tau"])
+        return self.parameter("tau")
 
     @property
     def visible(self) -> float:
         """The share of the label that features are taken to explain; 1 for pointwise bias."""
-        return float(self.details["visible"])
+        return self.parameter("visible")
 
-    def objective(self, prior: Prior) -> float:
-        """E[bias²] + τ·E[variance] under `prior`, as seen by features that explain the share `visible`."""
-        expected = expected_excess(self, self.outputs, prior, visible=self.visible)
-        return expected.squared_bias + self.tau * expected.variance
 
-    @classmethod
-    def _of(
-        cls,
-        encoder: Encoder,
-        table: Table,
-        outputs: Floats,
-        epsilon: Fraction,
-        domain: Domain | None,
-        prior: Prior,
-        details: dict[str, float],
-    ) -> BiasVariance:
-        return cls(
-            encoder=encoder,
-            table=table,
-            outputs=outputs,
-            epsilon=epsilon,
-            domain=domain,
-            prior=prior,
-            loss="squared",
-            details=details,
-        )
+def weight_of_variance(records: int) -> float:
+    """τ = CAPACITY / n, at most 1: the share of the values' variance in the error of a model trained on n of them."""
+    if records < 1:
+        raise InvalidInput(f"the number of records must be at least 1, got {records}")
+    return min(1.0, CAPACITY / records)

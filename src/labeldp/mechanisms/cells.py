@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
 from labeldp.mechanisms.encoders import Encoder, Grid, Thresholds
-
-if TYPE_CHECKING:
-    from labeldp.prior import Prior
+from labeldp.priors import Prior
 
 
 @dataclass(frozen=True, eq=False)

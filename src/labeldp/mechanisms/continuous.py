@@ -10,24 +10,19 @@ from __future__ import annotations
 import json
 import math
 from abc import abstractmethod
-from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import Epsilon, decimal_text, exact
+from labeldp.budget import Epsilon, decimal_text, exact, written
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
-from labeldp.losses import Loss, get_loss
+from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.losses.structure import ClippedSquare
-from labeldp.mechanisms.base import Mechanism
-from labeldp.mechanisms.finite import FORMAT, FORMAT_VERSION
-
-if TYPE_CHECKING:
-    from labeldp.mechanisms.base import LossLike
+from labeldp.mechanisms.base import FORMAT, FORMAT_VERSION, Mechanism
 
 NODES = 20
 
@@ -42,12 +37,16 @@ class ContinuousMechanism(Mechanism):
     domain: Domain
     clip: bool
 
-    def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon, *, clip: bool) -> None:
-        self.domain = Domain.of(domain)
-        self.epsilon_exact = exact(epsilon)
-        self.clip = clip
-        ends = [self.domain.lower, self.domain.upper] if clip else [-math.inf, math.inf]
-        self.outputs = np.asarray(ends)
+    def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon, *, clip: bool, **more: float) -> None:
+        frame = Domain.of(domain)
+        ends = np.asarray([frame.lower, frame.upper] if clip else [-math.inf, math.inf])
+        ends.flags.writeable = False
+        fields = {"domain": frame, "epsilon_exact": exact(epsilon), "clip": clip, "outputs": ends, **more}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a mechanism is immutable: cannot set {name!r}; build a new one")
 
     @property
     def sensitivity(self) -> float:
@@ -138,9 +137,13 @@ class ContinuousMechanism(Mechanism):
         return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
-    def from_parameters(cls, record: dict[str, Any]) -> Self:
-        """From the record that `to_json` wrote."""
-        return cls(Domain(*record["domain"]), Fraction(record["epsilon"]), **record["details"])
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """The mechanism from its parsed description."""
+        return cls(Domain(*record["domain"]), written(record["epsilon"]), **record["details"])
+
+    def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
+        """Nodes and weights of a quadrature that respects the cells."""
+        return self._quadrature(values, edges[1:-1] - edges[0])
 
     def _facts(self) -> dict[str, str]:
         return super()._facts() | {

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact
 from labeldp.domain import Domain
+from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.encoders import Grid
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.sampling import ShiftTable
 from labeldp.sampling.noise import laplace_profile
 
 
+@mechanism(
+    "discrete-laplace",
+    title="discrete Laplace",
+    help="whole cells of Laplace noise, clipped into the bounds",
+    make=lambda r: DiscreteLaplace(r.domain, r.epsilon),
+    colour="#2f6f8f",
+)
 class DiscreteLaplace(FiniteMechanism):
     """Adds whole cells of noise, t with mass e^(−ε|t|/(cells − 1)), and stays in a window around the range.
 
@@ -22,8 +28,6 @@ class DiscreteLaplace(FiniteMechanism):
     goes to the window's ends, which costs no privacy.
     Privacy: ε-DP for each label, exact in integers.
     """
-
-    kind: ClassVar[str] = "discrete-laplace"
 
     def __init__(self, domain: Domain, epsilon: Epsilon, *, window: int = 0) -> None:
         budget = exact(epsilon)
@@ -33,9 +37,9 @@ class DiscreteLaplace(FiniteMechanism):
             encoder=Grid(domain),
             table=ShiftTable.from_profile(profile, budget, cells=cells, window=window),
             outputs=window_values(domain, window),
-            epsilon=budget,
+            epsilon_exact=budget,
             domain=domain,
-            details={"window": window},
+            parameters=(("window", window),),
         )
 
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from labeldp.budget import Epsilon, exact
 from labeldp.domain import Domain
-from labeldp.losses import get_loss
+from labeldp.losses import LossLike, get_loss
+from labeldp.mechanisms.catalogue import Request, mechanism
 from labeldp.mechanisms.discrete_laplace import window_values
 from labeldp.mechanisms.encoders import Grid
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.priors import Prior
 from labeldp.sampling import ShiftTable
 from labeldp.sampling.noise import staircase_profile
 
-if TYPE_CHECKING:
-    from labeldp.mechanisms.base import LossLike
-    from labeldp.prior import Prior
 
-
+@mechanism(
+    "discrete-staircase",
+    title="discrete staircase",
+    help="whole cells of staircase noise, its step best for the prior where there is one",
+    make=lambda r: _made(r),  # noqa: PLW0108 - it is defined below
+    colour="#6a994e",
+)
 class DiscreteStaircase(FiniteMechanism):
     """Adds whole cells of noise whose mass is a staircase: `r` cells at one height, the rest of Δ at e^−ε of it, and on.
 
@@ -28,8 +32,6 @@ class DiscreteStaircase(FiniteMechanism):
     absolute); `DiscreteStaircase.optimal` minimises the loss of the outputs under a prior. `window` as in
     `DiscreteLaplace`. Privacy: ε-DP for each label, exact in integers.
     """
-
-    kind: ClassVar[str] = "discrete-staircase"
 
     def __init__(
         self, domain: Domain, epsilon: Epsilon, *, r: int | None = None, loss: LossLike = "squared", window: int = 0
@@ -42,9 +44,9 @@ class DiscreteStaircase(FiniteMechanism):
             encoder=Grid(domain),
             table=ShiftTable.from_profile(profile, budget, cells=cells, window=window),
             outputs=window_values(domain, window),
-            epsilon=budget,
+            epsilon_exact=budget,
             domain=domain,
-            details={"r": steps, "window": window},
+            parameters=(("r", steps), ("window", window)),
         )
 
     @classmethod
@@ -67,6 +69,12 @@ class DiscreteStaircase(FiniteMechanism):
                 return cls(domain, epsilon, r=best, window=window)
             stride = int(np.diff(scan).max())
             low, high = max(low, best - stride), min(high, best + stride)
+
+
+def _made(request: Request) -> DiscreteStaircase:
+    if request.prior is None:
+        return DiscreteStaircase(request.domain, request.epsilon, loss=request.loss)
+    return DiscreteStaircase.optimal(request.prior, request.epsilon, request.loss, domain=request.domain)
 
 
 def _best_for_noise(span: int, epsilon: float, loss: LossLike) -> int:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from labeldp.budget import Epsilon, exact
 from labeldp.domain import Domain
+from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.encoders import Grid
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.sampling import WeightTable
 
 
+@mechanism(
+    "exponential",
+    title="exponential",
+    help="near cells exponentially more often than far ones, on a grid",
+    make=lambda r: Exponential(r.domain, r.epsilon),
+    colour="#8d5a97",
+)
 class Exponential(FiniteMechanism):
     """Takes cell ŷ with weight e^(−ε|ŷ − y|/2Δ), Δ the width of the domain.
 
     Half of ε pays for the score and half for the normalising constant, which depends on the label.
     Privacy: ε-DP for each label, exact in integers. Needs cells² ≤ 2·10⁷.
     """
-
-    kind: ClassVar[str] = "exponential"
 
     def __init__(self, domain: Domain, epsilon: Epsilon) -> None:
         budget = exact(epsilon)
@@ -32,6 +36,6 @@ class Exponential(FiniteMechanism):
             encoder=Grid(domain),
             table=WeightTable.from_probabilities(rows / rows.sum(axis=1, keepdims=True), budget),
             outputs=grid,
-            epsilon=budget,
+            epsilon_exact=budget,
             domain=domain,
         )

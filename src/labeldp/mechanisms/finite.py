@@ -5,82 +5,88 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp import audit
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import Epsilon, decimal_text, exact
+from labeldp.budget import decimal_text, exact, written
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
-from labeldp.losses import get_loss
-from labeldp.mechanisms.base import Mechanism
-from labeldp.mechanisms.encoders import Encoder
-from labeldp.sampling import OsEntropy, Table
+from labeldp.losses import LossLike, get_loss
+from labeldp.mechanisms.base import FORMAT, FORMAT_VERSION, Mechanism
+from labeldp.mechanisms.encoders import Encoder, encoder_from_json
+from labeldp.mechanisms.proof import Proof, verify
+from labeldp.plots import bins
+from labeldp.priors import Prior
+from labeldp.sampling import IdDigests, OsEntropy, Randomness, Table, table_from_json
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.base import LossLike
-    from labeldp.prior import Prior
-    from labeldp.sampling import IdDigests, Randomness
+    from matplotlib.axes import Axes
 
-FORMAT = "labeldp-mechanism"
-FORMAT_VERSION = 1
 CHUNK = 1 << 18
 MATRIX_CELLS = 20_000_000
+Parameters = tuple[tuple[str, float], ...]
+"""Numbers that a mechanism was made with, by name."""
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FiniteMechanism(Mechanism):
     """A mechanism with finitely many outputs whose every probability is an integer over 2^64.
 
-    Building one proves ε for its table in rational arithmetic (`audit.verify`) and refuses it otherwise, so an object
-    of this class is a proof. It is immutable.
+    Building one proves ε for its table in rational arithmetic (`labeldp.audit.verify`) and refuses it otherwise, so an
+    object of this class is a proof. It is immutable.
+
+    Attributes
+    ----------
+    encoder : Encoder
+        From a label to the symbol that its private version depends on.
+    table : Table
+        The distribution over codes for each symbol, in integers.
+    outputs : array
+        The private label that each code stands for.
+    epsilon_exact : Fraction
+        The ε of one label.
+    domain, prior, loss : optional
+        What it was designed for.
+    parameters : tuple of pairs
+        Numbers that it was made with, by name.
     """
 
     exact: ClassVar[bool] = True
     encoder: Encoder
     table: Table
-    prior: Prior | None
-    loss: str | None
-    details: dict[str, Any]
+    outputs: Floats
+    epsilon_exact: Fraction
+    domain: Domain | None = None
+    prior: Prior | None = None
+    loss: str | None = None
+    parameters: Parameters = ()
 
-    def __init__(
-        self,
-        *,
-        encoder: Encoder,
-        table: Table,
-        outputs: Floats,
-        epsilon: Epsilon,
-        domain: Domain | None = None,
-        prior: Prior | None = None,
-        loss: str | None = None,
-        details: dict[str, Any] | None = None,
-    ) -> None:
-        values = np.array(outputs, np.float64)
+    def __post_init__(self) -> None:
+        values = np.array(self.outputs, np.float64)
         values.flags.writeable = False
         if values.ndim != 1 or not np.isfinite(values).all():
             raise InvalidInput("outputs must be a flat list of finite numbers")
-        if not isinstance(loss, (str, NoneType)) or not isinstance(details, (dict, NoneType)):
-            raise InvalidInput("the loss must be a name and the details a record")
-        if encoder.symbols > table.inputs or values.size != table.outputs:
+        if not isinstance(self.loss, (str, NoneType)):
+            raise InvalidInput("the loss must be a name")
+        if self.encoder.symbols > self.table.inputs or values.size != self.table.outputs:
             raise InvalidInput(
-                f"the parts do not fit: {encoder.symbols} symbols for {table.inputs} rows, "
-                f"{values.size} outputs for {table.outputs} columns"
+                f"the parts do not fit: {self.encoder.symbols} symbols for {self.table.inputs} rows, "
+                f"{values.size} outputs for {self.table.outputs} columns"
             )
-        self.__dict__.update(
-            encoder=encoder,
-            table=table,
-            outputs=values,
-            epsilon_exact=exact(epsilon),
-            domain=domain,
-            prior=prior,
-            loss=loss,
-            details=dict(details or {}),
-        )
-        audit.verify(self).require()
+        object.__setattr__(self, "outputs", values)
+        object.__setattr__(self, "epsilon_exact", exact(self.epsilon_exact))
+        verify(self).require()
+
+    def parameter(self, name: str) -> float:
+        """One of the numbers that it was made with."""
+        return dict(self.parameters)[name]
 
     def codes(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> NDArray[np.uint32]:
         """The number of the output drawn for each label; `outputs[codes]` are the private labels.
@@ -134,6 +140,10 @@ class FiniteMechanism(Mechanism):
             ]
         )
 
+    def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:  # noqa: ARG002
+        """Every output for every label, with its probability."""
+        return np.broadcast_to(self.outputs, (values.size, self.outputs.size)), self.matrix(values)
+
     def conditional_moments(self, values: Floats, decoded: Floats | None = None) -> tuple[Floats, Floats]:
         """Mean and variance of ŷ, or of `decoded[code]`, given each label, from the integer table."""
         numbers = self.outputs if decoded is None else decoded
@@ -175,7 +185,7 @@ class FiniteMechanism(Mechanism):
             "epsilon": decimal_text(self.epsilon_exact, places=400),
             "loss": self.loss,
             "domain": None if self.domain is None else self.domain.record,
-            "details": self.details,
+            "details": dict(self.parameters),
             "outputs": self.outputs.tolist(),
             "encoder": self.encoder.to_json(),
             "table": self.table.to_json(),
@@ -193,9 +203,37 @@ class FiniteMechanism(Mechanism):
         """The complete public description; integers are strings, floats round-trip."""
         return json.dumps(self.to_record(), indent=1, ensure_ascii=False) + "\n"
 
-    def proof(self) -> audit.Proof:
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """The mechanism from its parsed description: past the designer, its numbers proven and its digest compared."""
+        prior, details = record.get("prior"), record["details"]
+        made = cls.__new__(cls)
+        FiniteMechanism.__init__(
+            made,
+            encoder=encoder_from_json(record["encoder"]),
+            table=table_from_json(record["table"]),
+            outputs=np.asarray(record["outputs"], np.float64),
+            epsilon_exact=written(record["epsilon"]),
+            domain=None if record["domain"] is None else Domain(*record["domain"]),
+            prior=None if prior is None else Prior(prior["values"], prior["masses"], written(prior["epsilon"])),
+            loss=record["loss"],
+            parameters=tuple((str(name), _number(value)) for name, value in details.items()),
+        )
+        if made.digest != record.get("digest"):
+            raise InvalidInput(
+                "the mechanism's digest does not match its numbers: the description was edited or damaged. "
+                "Ask the labels party for the message again."
+            )
+        return made
+
+    def proof(self) -> Proof:
         """The exact worst ratio of the table that is sampled."""
-        return audit.verify(self)
+        return verify(self)
+
+    def _plot_bins(self, prior: Prior | None, ax: Axes | None) -> Axes:
+        title = f"{type(self).__name__}, ε = {self.epsilon:.4g}: {self.outputs.size} outputs"
+        shown = None if prior is None else (prior.values, prior.masses)
+        return bins(self.outputs, getattr(self.encoder, "thresholds", np.empty(0)), shown, title=title, ax=ax)
 
     def _facts(self) -> dict[str, str]:
         facts = super()._facts() | {"outputs": _few(self.outputs)}
@@ -211,8 +249,11 @@ class FiniteMechanism(Mechanism):
     def __hash__(self) -> int:
         return hash(self.digest_bytes)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a mechanism is immutable: cannot set {name!r}; build a new one")
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidInput(f"a parameter of a mechanism is a number, got {value!r:.40}")
+    return value
 
 
 def _few(values: Floats, most: int = 6) -> str:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon
 from labeldp.domain import Domain
+from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.continuous import ContinuousMechanism
 
 
+@mechanism(
+    "laplace",
+    title="Laplace",
+    help="continuous Laplace noise, clipped into the bounds",
+    make=lambda r: Laplace(r.domain, r.epsilon),
+    colour="#2f6f8f",
+    rank=90,
+)
 class Laplace(ContinuousMechanism):
     """Adds Laplace noise of scale (upper − lower)/ε, then clips into the bounds (the paper's default) or not.
 
     Comparison only: a float mechanism. Its ε holds for real numbers, not for the floats a computer draws.
     `DiscreteLaplace` is the exact one.
     """
-
-    kind: ClassVar[str] = "laplace"
 
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon, *, clip: bool = True) -> None:
         super().__init__(domain, epsilon, clip=clip)
@@ -47,13 +53,19 @@ class Laplace(ContinuousMechanism):
         return 60 * self.scale
 
 
+@mechanism(
+    "continuous-exponential",
+    title="exponential, continuous",
+    help="near outputs exponentially more often than far ones, on the real line",
+    make=lambda r: ContinuousExponential(r.domain, r.epsilon),
+    colour="#8d5a97",
+    rank=90,
+)
 class ContinuousExponential(Laplace):
     """The exponential mechanism with score −|ŷ − y|: Laplace noise of twice the scale, conditioned on the bounds.
 
     Comparison only: a float mechanism. `Exponential` is the exact one, on a grid.
     """
-
-    kind: ClassVar[str] = "continuous-exponential"
 
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
         super().__init__(domain, epsilon, clip=True)

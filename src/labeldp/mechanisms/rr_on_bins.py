@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +12,24 @@ from labeldp.binning import optimal_bins
 from labeldp.budget import Epsilon, exact
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
-from labeldp.losses import get_loss
+from labeldp.losses import LossLike, get_loss
+from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.encoders import Thresholds
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.priors import Prior
 from labeldp.sampling import ResponseTable
 
-if TYPE_CHECKING:
-    from labeldp.mechanisms.base import LossLike
-    from labeldp.prior import Prior
 
-
+@mechanism(
+    "rr-on-bins",
+    title="RR-on-Bins",
+    help="the paper's: randomized response on bins, the least error of the labels",
+    make=lambda r: RROnBins.optimal(r.known_prior, r.epsilon, r.loss, domain=r.domain),
+    needs_prior=True,
+    training_values="debiased",
+    colour="#c8553d",
+    rank=1,
+)
 class RROnBins(FiniteMechanism):
     """Maps a label to its bin's output, keeps that with weight e^ε and takes any other with weight 1.
 
@@ -35,8 +43,6 @@ class RROnBins(FiniteMechanism):
     >>> RROnBins([10, 100], epsilon=1)
     RROnBins(epsilon=1, outputs=[10, 100], loss=squared)
     """
-
-    kind: ClassVar[str] = "rr-on-bins"
 
     def __init__(
         self,
@@ -65,7 +71,7 @@ class RROnBins(FiniteMechanism):
             encoder=Thresholds(np.asarray(switches, np.float64)),
             table=ResponseTable(values.size, budget),
             outputs=values,
-            epsilon=budget,
+            epsilon_exact=budget,
             domain=None if domain is None else Domain.of(domain),
             prior=prior,
             loss=measure.name,

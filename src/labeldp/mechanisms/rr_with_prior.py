@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
-
 import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact
+from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.encoders import Thresholds
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.priors import Prior
 from labeldp.sampling import WeightTable
 
-if TYPE_CHECKING:
-    from labeldp.domain import Domain
-    from labeldp.prior import Prior
 
-
+@mechanism(
+    "rr-with-prior",
+    title="RRWithPrior",
+    help="randomized response on the likeliest values, the least chance of a wrong label",
+    make=lambda r: RRWithPrior(r.known_prior, r.epsilon, domain=r.domain),
+    needs_prior=True,
+    colour="#d4a017",
+)
 class RRWithPrior(FiniteMechanism):
     """Randomized response on the `top` most likely values of a prior; any other label gets one of them at random.
 
@@ -26,9 +31,14 @@ class RRWithPrior(FiniteMechanism):
     Privacy: ε-DP for each label, exact in integers.
     """
 
-    kind: ClassVar[str] = "rr-with-prior"
-
-    def __init__(self, prior: Prior, epsilon: Epsilon, *, top: int | None = None, domain: Domain | None = None) -> None:
+    def __init__(
+        self,
+        prior: Prior,
+        epsilon: Epsilon,
+        *,
+        top: int | None = None,
+        domain: Domain | tuple[float, float] | None = None,
+    ) -> None:
         budget = exact(epsilon)
         likely = np.argsort(-prior.masses, kind="stable")
         if top is None:
@@ -46,10 +56,10 @@ class RRWithPrior(FiniteMechanism):
             encoder=Thresholds(_between(prior.values), row_of_value.astype(np.uint32)),
             table=WeightTable.from_probabilities(rows, budget),
             outputs=prior.values[chosen],
-            epsilon=budget,
-            domain=domain,
+            epsilon_exact=budget,
+            domain=None if domain is None else Domain.of(domain),
             prior=prior,
-            details={"top": int(top)},
+            parameters=(("top", int(top)),),
         )
 
 

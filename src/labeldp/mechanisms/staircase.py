@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.budget import Epsilon
+from labeldp.budget import Epsilon, exact
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.losses import LossLike
+from labeldp.mechanisms.catalogue import Request, mechanism
 from labeldp.mechanisms.continuous import ContinuousMechanism
-
-if TYPE_CHECKING:
-    from labeldp.mechanisms.base import LossLike
-    from labeldp.prior import Prior
+from labeldp.priors import Prior
 
 
+@mechanism(
+    "staircase",
+    title="staircase",
+    help="continuous staircase noise, its step best for the prior where there is one",
+    make=lambda r: _made(r),  # noqa: PLW0108 - it is defined below
+    colour="#6a994e",
+    rank=90,
+)
 class Staircase(ContinuousMechanism):
     """Adds noise whose density is a staircase: steps of width γΔ and (1 − γ)Δ in turn, each e^−ε of the one before.
 
@@ -25,7 +32,7 @@ class Staircase(ContinuousMechanism):
     under a prior. Comparison only: a float mechanism. `DiscreteStaircase` is the exact one.
     """
 
-    kind: ClassVar[str] = "staircase"
+    gamma: float
 
     def __init__(
         self,
@@ -35,10 +42,10 @@ class Staircase(ContinuousMechanism):
         gamma: float | None = None,
         clip: bool = True,
     ) -> None:
-        super().__init__(domain, epsilon, clip=clip)
-        self.gamma = _least_variance(float(self.epsilon_exact)) if gamma is None else float(gamma)
-        if not 0 < self.gamma <= 1:
+        width = _least_variance(float(exact(epsilon))) if gamma is None else float(gamma)
+        if not 0 < width <= 1:
             raise InvalidInput(f"gamma must lie in (0, 1], got {gamma!r}")
+        super().__init__(domain, epsilon, clip=clip, gamma=width)
 
     @classmethod
     def optimal(
@@ -100,6 +107,12 @@ class Staircase(ContinuousMechanism):
 
     def _parameters(self) -> dict[str, Any]:
         return {"clip": self.clip, "gamma": self.gamma}
+
+
+def _made(request: Request) -> Staircase:
+    if request.prior is None:
+        return Staircase(request.domain, request.epsilon)
+    return Staircase.optimal(request.prior, request.epsilon, request.loss, domain=request.domain)
 
 
 def _least_variance(epsilon: float) -> float:

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
-
 import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact
+from labeldp.channels import Anchors, Columns, direct_unbiased, least_variance, release_exactly
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
-from labeldp.losses import get_loss
+from labeldp.losses import Loss, LossLike, get_loss
+from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.cells import Cells
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.priors import Prior
 from labeldp.sampling import ResponseTable, Table
-from labeldp.tradeoff import Anchors, Columns, direct_unbiased, least_variance, release_exactly
-
-if TYPE_CHECKING:
-    from labeldp.losses import Loss
-    from labeldp.mechanisms.base import LossLike
-    from labeldp.prior import Prior
 
 MOST_EPSILON_DESIGNED = 14.0
 """Beyond this e^ε is too large for the solver's numbers; a channel designed for less is ε-DP all the same."""
 
 
+@mechanism(
+    "unbiased",
+    title="unbiased",
+    help="right on average for every label, at the least variance",
+    make=lambda r: Unbiased.optimal(r.known_prior, r.epsilon, r.loss, domain=r.domain),
+    needs_prior=True,
+    for_training=True,
+    colour="#4fb0ae",
+    rank=2,
+)
 class Unbiased(FiniteMechanism):
     """E[ŷ | y] = y for every label, with the least expected loss that ε-DP then allows.
 
@@ -33,8 +38,6 @@ class Unbiased(FiniteMechanism):
 
     Made by `Unbiased.optimal`.
     """
-
-    kind: ClassVar[str] = "unbiased"
 
     @classmethod
     def optimal(
@@ -83,7 +86,7 @@ class Unbiased(FiniteMechanism):
             encoder=cells.encoder,
             table=table,
             outputs=outputs,
-            epsilon=budget,
+            epsilon_exact=budget,
             domain=cells.domain,
             prior=prior,
             loss=measure.name,

@@ -1,0 +1,242 @@
+"""Rows on disk in partitions of their id digests: bounded memory, duplicates found, an order that ids alone decide.
+
+A row's key is a function of its id: SplitMix64's bijection of an integer, the keyed BLAKE2b digest of a text. The leading
+bits choose the partition; each partition is later read back, sorted by key and checked for equal keys. The output
+order says nothing about labels or about the order of the input.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.engines.arrow.partitions import PartitionedColumn
+from labeldp.errors import InvalidInput
+from labeldp.sampling import IdDigests
+
+ROWS_PER_PARTITION = 1 << 20
+TEXT_PER_PARTITION = 1 << 26
+MAX_PARTITION_BITS = 12
+BUCKET_ROWS = 4
+LONGEST_BUCKET = 64
+Keys = NDArray[np.uint64]
+Order = NDArray[np.int64]
+
+
+class Partition(NamedTuple):
+    """Rows in the order of the message; `left_out` counts those that were held already."""
+
+    ids: pa.Array
+    codes: NDArray[Any]
+    left_out: int
+
+
+def open_spill(folder: Path, id_type: pa.DataType, rows: int, code_type: Any) -> Spill:
+    """A spill for about `rows` rows, in nameless files in `folder`, which is made if need be."""
+    folder.mkdir(exist_ok=True)
+    bits = min(MAX_PARTITION_BITS, (rows // ROWS_PER_PARTITION).bit_length())
+    kind = IntegerSpill if pa.types.is_integer(id_type) else TextSpill
+    return kind(folder, id_type, bits, code_type)
+
+
+def spill_rows(rows: int, id_bytes: int, held: int = 0) -> int:
+    """For how many rows to open a spill so that partitions stay small where ids are long, or where more are held than new."""
+    wide = max(rows, id_bytes // TEXT_PER_PARTITION * ROWS_PER_PARTITION)
+    return wide * (rows + held) // rows
+
+
+class Spill(ABC):
+    """Add rows, then read them back by partition. Spills that are compared must have as many partitions."""
+
+    def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
+        self.id_type, self.bits = id_type, bits
+        self._folder = folder
+        self._columns: list[PartitionedColumn] = []
+        self._codes = self._column(code_type)
+
+    @abstractmethod
+    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None: ...
+
+    def partitions(self, held: Spill | None = None) -> Iterator[Partition]:
+        """Every partition, its rows sorted by key and those left out whose id is in `held`. Refuses duplicate ids.
+
+        O(rows of a partition) memory; O(rows) time in all, since keys are spread evenly.
+        """
+        for number in range(1 << self.bits):
+            rows, low, high = self._sorted(number)
+            repeated = np.flatnonzero((low[1:] == low[:-1]) & (high[1:] == high[:-1]))
+            if repeated.size:
+                raise _duplicate(self._ids(number, low, rows, repeated[:1])[0].as_py())
+            fresh: slice | NDArray[np.bool_] = slice(None)
+            if held is not None:
+                fresh = ~self._held(low, high, held, number)
+            chosen = np.arange(low.size)[fresh]
+            codes = self._codes.read(number)[rows[chosen]]
+            yield Partition(self._ids(number, low, rows, chosen), codes, low.size - chosen.size)
+
+    def close(self) -> None:
+        for column in self._columns:
+            column.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _column(self, kind: Any) -> PartitionedColumn:
+        self._columns.append(PartitionedColumn(self._folder, kind))
+        return self._columns[-1]
+
+    @abstractmethod
+    def _digests(self, number: int) -> tuple[Keys, NDArray[np.uint32]]:
+        """The keys of a partition's rows, 64 leading and 32 further bits, as they were written."""
+
+    @abstractmethod
+    def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:
+        """The ids of some rows: `chosen` are places in the sorted partition, `rows` the places they were written to."""
+
+    def _sorted(self, number: int) -> tuple[Order, Keys, NDArray[np.uint32]]:
+        low, high = self._digests(number)
+        order = _order(low, self.bits)
+        if (low[order[1:]] == low[order[:-1]]).any():  # duplicates, or a one in 2^64 chance
+            order = np.lexsort((high, low))
+        return order, low[order], high[order]
+
+    def _held(self, low: Keys, high: NDArray[np.uint32], held: Spill, number: int) -> NDArray[np.bool_]:
+        from labeldp.engines.arrow._kernels import mark_held
+
+        assert held.bits == self.bits
+        assert type(held) is type(self)
+        _, held_low, held_high = held._sorted(number)
+        marks = np.empty(low.size, np.bool_)
+        mark_held(low, high, held_low, held_high, marks)
+        return marks
+
+
+class IntegerSpill(Spill):
+    """Keys and codes alone; the ids come back by inverting the bijection."""
+
+    def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
+        super().__init__(folder, id_type, bits, code_type)
+        self._keys = self._column(np.uint64)
+
+    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None:
+        from labeldp.engines.arrow._kernels import mix
+
+        low = np.ascontiguousarray(records.low)
+        if ids.type != self.id_type:
+            # −1 and 2^64 − 1 have the same 64 bits: an id that this type cannot hold is not among its ids
+            upper, negative = low >> np.uint64(63) != 0, records.high != 0
+            fits = upper == negative if pa.types.is_signed_integer(self.id_type) else ~negative
+            low, codes = low[fits], codes[fits]
+        keys = np.empty(low.size, np.uint64)
+        mix(low, keys)
+        order, starts = _by_leading_bits(keys, 0, self.bits)
+        self._keys.append(keys[order], starts)
+        self._codes.append(codes[order], starts)
+
+    def _digests(self, number: int) -> tuple[Keys, NDArray[np.uint32]]:
+        keys = self._keys.read(number)
+        return keys, np.zeros(keys.size, np.uint32)
+
+    def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:  # noqa: ARG002
+        from labeldp.engines.arrow._kernels import unmix
+
+        words = np.empty(chosen.size, np.uint64)
+        unmix(low[chosen], words)
+        signed = pa.types.is_signed_integer(self.id_type)
+        return pa.array(words.view(np.int64) if signed else words).cast(self.id_type)
+
+
+class TextSpill(Spill):
+    """The 96 bits of the digest, the code and the text itself."""
+
+    def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
+        super().__init__(folder, id_type, bits, code_type)
+        self._low, self._high = self._column(np.uint64), self._column(np.uint32)
+        self._lengths, self._text = self._column(np.uint32), self._column(np.uint8)
+
+    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None:
+        order, starts = _by_leading_bits(np.ascontiguousarray(records.low), 0, self.bits)
+        content, ends = text_buffers(ids)
+        text, text_ends = _gathered(content, ends, order)
+        self._low.append(records.low[order], starts)
+        self._high.append(records.high[order], starts)
+        self._codes.append(codes[order], starts)
+        self._lengths.append(np.diff(text_ends), starts)
+        self._text.append(text, text_ends[starts])
+
+    def _digests(self, number: int) -> tuple[Keys, NDArray[np.uint32]]:
+        return self._low.read(number), self._high.read(number)
+
+    def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:  # noqa: ARG002
+        ends = _ends(self._lengths.read(number))
+        text, text_ends = _gathered(self._text.read(number), ends, rows[chosen])
+        buffers = [None, pa.py_buffer(text_ends), pa.py_buffer(text)]
+        return pa.Array.from_buffers(pa.large_string(), chosen.size, buffers).cast(self.id_type)
+
+
+def text_buffers(ids: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bytes of an array of text, and where each string begins and the last one ends."""
+    wide = ids.cast(pa.large_string())
+    if len(wide) == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = wide.buffers()
+    ends = np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1]
+    return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), ends
+
+
+def _gathered(
+    content: NDArray[np.uint8], ends: NDArray[np.int64], order: Order
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    from labeldp.engines.arrow._kernels import gather_text
+
+    new_ends = _ends((ends[1:] - ends[:-1])[order])
+    text = np.empty(int(new_ends[-1]), np.uint8)
+    gather_text(content, ends, order, new_ends, text)
+    return text, new_ends
+
+
+def _ends(lengths: NDArray[Any]) -> NDArray[np.int64]:
+    ends = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
+def _by_leading_bits(keys: Keys, skipped: int, bits: int) -> tuple[Order, NDArray[np.int64]]:
+    """Rows by the `bits` bits of their keys that follow the `skipped` first ones, and where each value's rows begin."""
+    from labeldp.engines.arrow._kernels import gather_by_partition
+
+    starts = np.zeros((1 << bits) + 1, np.int64)
+    if bits == 0:
+        starts[1] = keys.size
+        return np.arange(keys.size), starts
+    order = np.empty(keys.size, np.int64)
+    gather_by_partition(keys, np.uint64(skipped), np.uint64(64 - bits), starts, order)
+    return order, starts
+
+
+def _order(keys: Keys, same: int) -> Order:
+    """An argsort of evenly spread keys that all agree in their first `same` bits: buckets of a few, then insertion."""
+    from labeldp.engines.arrow._kernels import sort_buckets
+
+    bits = min(64 - same, max(0, (keys.size // BUCKET_ROWS).bit_length()))
+    order, starts = _by_leading_bits(keys, same, bits)
+    if np.diff(starts).max() > LONGEST_BUCKET:  # chosen ids, not accidental ones: insertion would take forever
+        return np.argsort(keys)
+    sort_buckets(keys, starts, order)
+    return order
+
+
+def _duplicate(value: object) -> InvalidInput:
+    return InvalidInput(
+        f"ids must be unique, but {value!r} occurs more than once. Two records with one id would share their randomness "
+        "and reveal whether their labels differ; remove or combine them. Nothing was released."
+    )

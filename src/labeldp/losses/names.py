@@ -1,0 +1,68 @@
+"""From what a user writes to a loss."""
+
+from __future__ import annotations
+
+import re
+
+from labeldp.errors import InvalidInput
+from labeldp.losses.base import Loss, LossLike
+from labeldp.losses.catalogue import LOSSES
+from labeldp.losses.custom import Custom
+
+_FORM = re.compile(r"\s*([A-Za-z][A-Za-z_ -]*?)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
+
+
+def loss_examples() -> list[str]:
+    """How each named loss is written; those with a number in parentheses take any number that suits them."""
+    return [entry.example for entry in LOSSES]
+
+
+def get_loss(loss: LossLike) -> Loss:
+    """The loss that `loss` names, is, or computes.
+
+    Parameters
+    ----------
+    loss : str, Loss or callable
+        A name such as "squared" or "pinball(0.3)", a `Loss`, or a callable (output, label).
+
+    Returns
+    -------
+    Loss
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such loss.
+
+    Examples
+    --------
+    >>> from labeldp import get_loss
+    >>> float(get_loss("pinball(0.9)")(output=2, label=3))
+    0.9
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str):
+        return _named(loss)
+    if callable(loss):
+        return Custom(loss)
+    raise InvalidInput(
+        f"loss must be a name, a Loss or a callable (output, label), got {loss!r}. Names: {', '.join(loss_examples())}"
+    )
+
+
+def _named(text: str) -> Loss:
+    form = _FORM.fullmatch(text)
+    name, number = (form[1].lower().replace("_", "-"), form[2]) if form else (text, None)
+    entry = LOSSES[name]
+    if not entry.takes_number:
+        if number is not None:
+            raise InvalidInput(f"loss {name!r} takes no number, got {text!r}")
+        arguments = []
+    else:
+        try:
+            arguments = [float(number or "")]
+        except ValueError:
+            raise InvalidInput(f"loss {name!r} needs a number, as in {entry.example!r}, got {text!r}") from None
+    made: Loss = entry.make(*arguments)
+    return made

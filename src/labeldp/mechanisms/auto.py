@@ -1,0 +1,217 @@
+"""`auto`: the mechanism and the training values for a model, from n, ε and the private prior alone.
+
+The rule. A model trained on n private values keeps the bias that its features can see and averages the rest:
+
+    test error ≈ floor + E[(E[bias | x])²] + (CAPACITY / n)·E[Var(value | x)]
+
+For squared loss `choose` takes the ε-DP mechanism with the least such error, `BiasVariance.optimal` with τ = CAPACITY / n
+and visible = VISIBLE; its own outputs are the values to train on. For every other loss it returns the paper's mechanism,
+RR-on-Bins for that loss, made as in the paper; where a mean minimises the loss (Poisson, gamma) its values are debiased.
+
+CAPACITY and VISIBLE are two numbers about models and data that nobody knows before training. They were fitted once, on
+generated data (docs/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom,
+and taking features to explain 0.7 of the label is a cautious guess. Being wrong about either by a factor of two costs a
+few percent. The choice is a function of public numbers and costs no privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.budget import Epsilon, exact
+from labeldp.channels import visible_part
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.losses import LossLike, get_loss
+from labeldp.mechanisms.bias_variance import MOST_LABELS, BiasVariance, weight_of_variance
+from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request, clipped_prior, paper_split
+from labeldp.mechanisms.decoding import code_values, training_decoder
+from labeldp.mechanisms.excess import Excess, expected_excess
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.rr_on_bins import RROnBins
+from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.priors import BudgetSplit, Prior, check_histogram, noisy_counts, unimodal_masses
+from labeldp.shown import Shown
+
+VISIBLE = 0.7
+"""The share of the label that features are taken to explain."""
+MOST_FOR_PRIOR = Fraction(1, 10)
+"""The most that `auto` spends on its prior."""
+DESIGN_CELLS = 1001
+"""Cells of a design whose domain has more labels than a design can tell apart."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice(Shown):
+    """A mechanism, what its codes stand for in training, and what that is expected to cost.
+
+    Attributes
+    ----------
+    name : str
+        Of the choice: "auto", or the alternative's.
+    mechanism : FiniteMechanism
+        What randomizes the labels.
+    decoder : str
+        What its codes stand for in training, a name for `code_values`.
+    excess : Excess
+        The bias that a model keeps and the variance that it averages.
+    predicted_error : float
+        The test MSE that the rule expects, of features that explain VISIBLE of the label.
+    why : str
+        The reason in words.
+    """
+
+    name: str
+    mechanism: FiniteMechanism
+    decoder: str
+    excess: Excess
+    predicted_error: float
+    why: str
+
+    @property
+    def values(self) -> Floats:
+        """A number to train on for each code."""
+        return code_values(self.mechanism, self.decoder)
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "name": self.name,
+            "mechanism": repr(self.mechanism),
+            "decoder": self.decoder,
+            "predicted_error": f"{self.predicted_error:.4g}",
+        }
+
+
+def choose(
+    prior: Prior,
+    epsilon: Epsilon,
+    records: int,
+    loss: LossLike = "squared",
+    *,
+    domain: Domain | tuple[float, float] | None = None,
+) -> Choice:
+    """The mechanism and decoder for training a model on `records` labels at `epsilon` each; see the module's rule."""
+    measure = get_loss(loss)
+    tau = weight_of_variance(records)
+    if measure.name == "squared":
+        prior, domain = _coarse(prior, domain)
+        mechanism: FiniteMechanism
+        try:
+            mechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, domain=domain)
+        except InvalidInput:
+            raise
+        except (
+            LabelDPError
+        ):  # the solver gave up on this noisy prior: a second draw would be a second look at the labels
+            mechanism = RROnBins.optimal(prior, epsilon, domain=domain)
+            return _judged(
+                "auto", mechanism, "debiased", prior, tau, "RR-on-Bins, debiased: the program had no solution"
+            )
+        why = (
+            f"least expected error of a model on {records:,} records: visible bias² + {tau:.3g} × variance, "
+            f"features taken to explain {VISIBLE:g} of the label"
+        )
+        return _judged("auto", mechanism, "bins", prior, tau, why)
+    mechanism = RROnBins.optimal(prior, epsilon, measure, domain=None if domain is None else Domain.of(domain))
+    prior, _ = _coarse(prior, domain)
+    why = f"RR-on-Bins, optimal for the {measure.name} loss of the labels"
+    return _judged("auto", mechanism, training_decoder(mechanism), prior, tau, why)
+
+
+def split_for_training(request: Request) -> BudgetSplit:
+    """ε/25 for the prior, at most MOST_FOR_PRIOR, and the rest for the labels: a design needs only a rough prior.
+
+    The paper's √(cells/records) grows too large where cells are many and too small where they are few: whether a tail
+    is real or noise is worth more than the 4 % that the labels lose. At large ε the labels' variance grows with e^ε₁,
+    whatever ε is, which is what the limit is for. Losses with the paper's mechanism keep its split.
+    """
+    if get_loss(request.loss).name != "squared":
+        return paper_split(request)
+    total, records = exact(request.epsilon), request.known_records
+    check_histogram(request.domain.count, records)
+    advice = (
+        f"{records:,} records are too few to learn how the labels are distributed at epsilon = {float(total):g}: "
+        "the mechanism is designed for nearly flat labels. A public prior helps."
+    )
+    most = min(total / 25, MOST_FOR_PRIOR)
+    return BudgetSplit.spending(most, total, advice if 2 / most > Fraction(records, 4) else None)
+
+
+def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request) -> Prior:
+    """The private prior of `auto` from exact counts on the request's grid.
+
+    Privacy: 2/scale, for replacing one label. Cells that a design cannot tell apart are counted together; then integer
+    Laplace noise is added once, and what `unimodal_masses` makes of the noisy counts is post-processing.
+    """
+    if get_loss(request.loss).name != "squared":
+        return clipped_prior(counts, scale, request)
+    domain = request.domain
+    if domain.count > MOST_LABELS:
+        domain = Domain(domain.lower, domain.upper, DESIGN_CELLS)
+        counts = np.bincount(domain.cell(request.domain.grid), counts, DESIGN_CELLS).astype(np.int64)
+    masses = unimodal_masses(noisy_counts(counts, scale), request.known_records, scale)
+    return Prior(domain.grid, masses, 2 / Fraction(scale))
+
+
+MECHANISMS.add(
+    Entry(
+        "auto",
+        title="auto",
+        help="designed for the error of a model trained on the labels",
+        make=lambda r: choose(r.known_prior, r.epsilon, r.known_records, r.loss, domain=r.domain).mechanism,
+        needs_prior=True,
+        needs_records=True,
+        for_training=True,
+        colour="#b5179e",
+        split=split_for_training,
+        fit_prior=prior_for_training,
+        rank=0,
+    )
+)
+
+
+def alternatives(
+    prior: Prior, epsilon: Epsilon, records: int, *, domain: Domain | tuple[float, float] | None = None
+) -> list[Choice]:
+    """What `choose` decided against and, last, its own choice, to show bias, variance and predicted error side by side."""
+    budget, tau = exact(epsilon), weight_of_variance(records)
+    prior, domain = _coarse(prior, domain)
+    bins = RROnBins.optimal(prior, budget)
+    unbiased = Unbiased.optimal(prior, budget, domain=domain)
+    pointwise = BiasVariance.optimal(prior, budget, tau, domain=domain)
+    return [
+        _judged("rr-on-bins", bins, "bins", prior, tau, "the paper: least error of the labels"),
+        _judged("rr-on-bins, debiased", bins, "debiased", prior, tau, "the same message, its bias corrected by bins"),
+        _judged("unbiased", unbiased, "bins", prior, tau, "no bias at any label"),
+        _judged("bias-variance", pointwise, "bins", prior, tau, "bias at every label weighed against variance"),
+        choose(prior, budget, records, domain=domain),
+    ]
+
+
+def _coarse(prior: Prior, domain: Domain | tuple[float, float] | None) -> tuple[Prior, Domain | None]:
+    """Prior and domain as they are, or on 1,001 cells where they have more labels than a design can tell apart.
+
+    Rounding to a thousandth of the range is far below the noise of any ε that protects.
+    """
+    frame = Domain.of(domain) if domain is not None else None
+    cells = 0 if frame is None or frame.cells is None else frame.cells
+    if max(prior.values.size, cells) <= MOST_LABELS:
+        return prior, frame
+    ends = (frame.lower, frame.upper) if frame is not None else (float(prior.values[0]), float(prior.values[-1]))
+    coarse = Domain(*ends, DESIGN_CELLS)
+    masses = np.bincount(coarse.cell(prior.values), prior.masses, minlength=DESIGN_CELLS)
+    return Prior(coarse.grid, masses, prior.epsilon_exact), coarse
+
+
+def _judged(name: str, mechanism: FiniteMechanism, decoder: str, prior: Prior, tau: float, why: str) -> Choice:
+    excess = expected_excess(mechanism, code_values(mechanism, decoder), prior, visible=VISIBLE)
+    held = prior.masses > 0
+    labels, masses = prior.values[held] - prior.mean, prior.masses[held]
+    joint = visible_part(masses, VISIBLE)
+    floor = float(masses @ np.square(labels) - labels @ joint @ labels)
+    return Choice(name, mechanism, decoder, excess, excess.test_error(tau, floor), why)

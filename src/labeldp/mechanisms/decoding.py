@@ -1,0 +1,113 @@
+"""What number stands for each code when the features party trains. Computed from the public mechanism alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.errors import InvalidInput
+from labeldp.losses import LOSSES
+from labeldp.mechanisms.catalogue import MECHANISMS
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.sampling import ResponseTable
+
+DECODERS = ("auto", "bins", "debiased", "positive")
+SOLVABLE = 2_000
+"""The most symbols for which the debiasing equations of a general table are solved."""
+FLOOR_SHARE = 0.01
+"""The smallest value of the `positive` decoder, as a share of the prior mean."""
+
+
+def code_values(mechanism: FiniteMechanism, decoder: str = "bins") -> Floats:
+    """A value for each of the mechanism's codes.
+
+    - `auto`: what a model should train on. The outputs of mechanisms that are designed for training (`unbiased`,
+      `bias-variance`), `debiased` values of those that are optimal for a loss of the mean, else the outputs.
+    - `bins`: the mechanism's own outputs, best for the error of the labels and biased towards the middle.
+    - `debiased`: values t with E[t | y] = the prior mean of y's bin, so that a model trained on t is not pulled to the
+      middle. They reach outside the label range and may be negative.
+    - `positive`: the debiased values drawn towards the prior mean m just so far that all are positive,
+      m + s·(t − m) with one factor s ≤ 1. For losses with a logarithm (Poisson, gamma). The overall mean is kept, and
+      the differences between labels shrink by s.
+    """
+    if decoder == "auto":
+        decoder = training_decoder(mechanism)
+    if decoder == "bins":
+        return mechanism.outputs
+    if decoder == "debiased":
+        return debiased_values(mechanism)
+    if decoder == "positive":
+        return positive_values(mechanism)
+    raise InvalidInput(f"unknown target values {decoder!r}; choose from {', '.join(DECODERS)}")
+
+
+def training_decoder(mechanism: FiniteMechanism) -> str:
+    """The decoder that `auto` stands for: what the catalogue says, `debiased` only where a mean minimises the loss."""
+    entry = MECHANISMS[mechanism.kind]
+    loss = LOSSES.get(mechanism.loss)
+    return "debiased" if entry.training_values == "debiased" and loss is not None and loss.seeks_mean else "bins"
+
+
+def debiased_values(mechanism: FiniteMechanism) -> Floats:
+    """Values t with Σ_j P[j | symbol] t_j = the prior mean of the labels behind that symbol.
+
+    For randomized response with weights a (keep) and b (other) of 2^64: t_j = (μ_j − q·Σμ)/(p − q), p = a/2^64,
+    q = b/2^64. For any other table the equations are solved, with the least variance where several solutions exist.
+    """
+    table = mechanism.table
+    means = symbol_means(mechanism)
+    if table.outputs == 1:
+        return np.full(1, means[0])
+    if isinstance(table, ResponseTable):
+        if table.keep == table.other:
+            raise InvalidInput("this mechanism gives every output equally often: nothing can be learned from it")
+        other, gap = table.other / 2.0**64, (table.keep - table.other) / 2.0**64
+        return np.asarray((means - other * means.sum()) / gap)
+    return _solved(mechanism, means)
+
+
+def positive_values(mechanism: FiniteMechanism) -> Floats:
+    """The debiased values contracted towards the prior mean until the smallest is a hundredth of that mean."""
+    values = debiased_values(mechanism)
+    prior = mechanism.prior
+    if prior is None or prior.values[0] < 0 or prior.mean <= 0:
+        raise InvalidInput("positive target values are for labels that are not negative, with a prior")
+    floor = max(FLOOR_SHARE * prior.mean, float(prior.values[0]) / 2)
+    lowest = float(values.min())
+    if lowest >= floor:
+        return values
+    return np.asarray(prior.mean + (prior.mean - floor) / (prior.mean - lowest) * (values - prior.mean))
+
+
+def symbol_means(mechanism: FiniteMechanism) -> Floats:
+    """The prior mean of the labels behind each symbol; without prior mass, the label that represents the symbol."""
+    prior = mechanism.prior
+    encoder = mechanism.encoder
+    if prior is None:
+        if encoder.symbols == mechanism.outputs.size:
+            return mechanism.outputs
+        raise InvalidInput("debiased values need the mechanism's prior, and this mechanism carries none")
+    size = max(encoder.symbols, mechanism.table.inputs)
+    symbols = encoder.encode(prior.values)
+    mass = np.bincount(symbols, prior.masses, minlength=size)
+    moment = np.bincount(symbols, prior.masses * prior.values, minlength=size)
+    fallback = mechanism.outputs
+    if fallback.size != size:
+        fallback = np.zeros(size)
+        fallback[encoder.encode(encoder.representatives())] = encoder.representatives()
+    return np.where(mass > 0, moment / np.where(mass > 0, mass, 1), fallback)
+
+
+def _solved(mechanism: FiniteMechanism, means: Floats) -> Floats:
+    if means.size > SOLVABLE:
+        raise InvalidInput(f"debiased values of {mechanism.kind} are solved for at most {SOLVABLE:,} cells")
+    matrix = mechanism.table.probabilities()
+    weight = np.sqrt(matrix.mean(axis=0))
+    values = np.linalg.lstsq(matrix / weight, means, rcond=None)[0] / weight
+    worst = float(np.abs(matrix @ values - means).max())
+    if not worst <= 1e-6 * max(np.ptp(means), 1e-300):
+        raise InvalidInput(
+            f"{mechanism.kind} at ε = {mechanism.epsilon:.3g} cannot be debiased: no values have the right means "
+            f"(they miss by {worst:.3g}). Use target values 'bins', or the mechanism rr-on-bins"
+        )
+    return np.asarray(values)

@@ -1,0 +1,140 @@
+"""Private labels in memory: codes, and the public mechanism that says what they mean."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.budget import float_up
+from labeldp.errors import InvalidInput
+from labeldp.mechanisms.base import Mechanism
+from labeldp.mechanisms.decoding import code_values
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.shown import Tabular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_METADATA = b"labeldp mechanism"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateLabels(Tabular):
+    """Private labels as codes, with the public mechanism that says what they mean. Holds no true label.
+
+    It has a length, can be sliced like an array, and is one for NumPy: `np.asarray(private)` are its `values()`.
+
+    Attributes
+    ----------
+    codes : array of uint32
+        The number of the output drawn for each record.
+    mechanism : FiniteMechanism
+        What randomized the labels.
+
+    Examples
+    --------
+    >>> from labeldp import LabelRandomizer
+    >>> private = LabelRandomizer(epsilon=1.0, domain=(0, 400)).randomize(range(400))
+    >>> len(private[:100])
+    100
+    """
+
+    codes: NDArray[np.uint32]
+    mechanism: FiniteMechanism
+
+    def __post_init__(self) -> None:
+        codes = np.asarray(self.codes)
+        if codes.ndim != 1 or codes.dtype.kind not in "iu":
+            raise InvalidInput(f"codes must be a flat array of whole numbers, got {codes.dtype} of shape {codes.shape}")
+        if codes.size and not (int(codes.min()) >= 0 and int(codes.max()) < self.mechanism.outputs.size):
+            raise InvalidInput(f"codes must lie from 0 to {self.mechanism.outputs.size - 1}, the mechanism's outputs")
+        object.__setattr__(self, "codes", codes.astype(np.uint32, copy=False))
+
+    @property
+    def epsilon_exact(self) -> Fraction:
+        """What the labels cost in all: the private prior and the mechanism."""
+        prior = self.mechanism.prior
+        return self.mechanism.epsilon_exact + (prior.epsilon_exact if prior is not None else 0)
+
+    @property
+    def epsilon(self) -> float:
+        """`epsilon_exact`, rounded up."""
+        return float_up(self.epsilon_exact)
+
+    def values(self, decoder: str = "bins") -> Floats:
+        """A number for each record.
+
+        Parameters
+        ----------
+        decoder : {"bins", "auto", "debiased", "positive"}
+            What stands for a code: the mechanism's outputs, or what suits training; see `code_values`.
+
+        Returns
+        -------
+        array of float64
+        """
+        return code_values(self.mechanism, decoder)[self.codes]
+
+    def to_arrow(self) -> pa.Table:
+        """The columns `code` and `private_label`, with the mechanism in the schema's metadata."""
+        import pyarrow as pa
+
+        columns = {"code": self.codes, "private_label": self.mechanism.outputs[self.codes]}
+        return pa.table(columns, metadata={_METADATA: self.mechanism.to_json().encode()})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one Parquet file that `load` reads back: codes, private labels and the mechanism's description."""
+        import pyarrow.parquet as pq
+
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.partial")
+        try:
+            pq.write_table(self.to_arrow(), partial)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PrivateLabels:
+        """Read what `save` wrote; the mechanism is proven again and every code is checked against it.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is damaged, was edited, or holds something else.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(path)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InvalidInput(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+        described = (table.schema.metadata or {}).get(_METADATA)
+        if described is None or "code" not in table.schema.names:
+            raise InvalidInput(f"{path} does not hold private labels as PrivateLabels.save writes them")
+        mechanism = Mechanism.from_json(described.decode())
+        if not isinstance(mechanism, FiniteMechanism):
+            raise InvalidInput(f"{path} names a mechanism for comparison only: it cannot be a release")
+        codes: Any = table.column("code").to_numpy()
+        return cls(codes, mechanism)
+
+    def __len__(self) -> int:
+        return self.codes.size
+
+    def __getitem__(self, rows: Any) -> PrivateLabels:
+        chosen = self.codes[rows]
+        return PrivateLabels(np.atleast_1d(chosen), self.mechanism)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values(), dtype=dtype, copy=copy)
+
+    def _facts(self) -> dict[str, str]:
+        return {"records": f"{len(self):,}", "epsilon": f"{self.epsilon:g}", "mechanism": repr(self.mechanism)}

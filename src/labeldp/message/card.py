@@ -1,0 +1,100 @@
+"""PRIVACY.md: what a message promises, in plain words. It depends on the mechanism and the settings only."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from importlib.metadata import version
+
+from labeldp.budget import exp_upper
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.manifest import Header
+
+
+def privacy_card(mechanism: FiniteMechanism, header: Header) -> str:
+    """The card's text."""
+    prior = mechanism.prior
+    spent = prior.epsilon_exact if prior is not None else Fraction(0)
+    total = spent + mechanism.epsilon_exact
+    proof = mechanism.proof()
+    if spent:
+        split = (
+            f"- {_number(spent)} paid for a noisy histogram of all labels, from which the mechanism was designed;\n"
+            f"- {_number(mechanism.epsilon_exact)} paid for each randomized label."
+        )
+    else:
+        split = "All of it was spent on the randomized labels; the mechanism was designed without looking at them."
+    order = (
+        "**Rows are in the order of the input** (`--keep-order`). If that order followed the labels, it reveals them."
+        if header.keep_order
+        else "Rows are in an order that depends on the ids only."
+    )
+    return f"""# What this message reveals about a label
+
+The labels in `labels.parquet` were randomized before they left their owner. The whole message is **ε-label differentially
+private with ε = {_number(total)}**: whatever anybody computes from it, replacing one record's label by any other valid label
+changes the probability of any outcome by a factor of at most e^ε = {_factor(total)}.
+
+## What is protected
+
+One label of one record, against readers who know everything else: the other labels, all features, the mechanism.
+Neighbouring data sets differ by replacing one label ("replace-one").
+
+ε splits as follows:
+
+{split}
+
+The second step was proven for the very integers that were sampled: no output is more than {_number(proof.ratio)} times as likely
+under one label as under another (`labeldp audit` repeats the proof).
+
+## What is not protected
+
+- The features, which are not in this message, and **which records exist**: the ids are here as they are.
+- What can be inferred about a label from features or from general knowledge.
+- **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
+- That the data were valid: the guarantee is over data sets of valid labels, and labels outside the public bounds were moved
+  to the nearest bound.
+
+## How the labels were randomized
+
+Mechanism `{mechanism.kind}` with {mechanism.outputs.size} outputs, digest `{mechanism.digest}`.
+{_randomness(header)}
+{order}
+
+{_batches(header)}
+
+Written by labeldp {version("labeldp")}; release `{header.release}`.
+"""
+
+
+def _randomness(header: Header) -> str:
+    kept = (
+        "\nThe owner kept the key, to resume this release and to add later batches; it is as sensitive as the labels."
+        if header.keyed
+        else "\nThe key was drawn for this release alone and is gone."
+    )
+    return (
+        "Each draw is a function of the record's id and the mechanism's input for its label, under a secret key (AES-256, key\n"
+        f"from the operating system), so that a record has one draw and no second one.{kept}\n"
+        "The guarantee is therefore computational: it assumes that AES-256 cannot be told from a random permutation."
+    )
+
+
+def _batches(header: Header) -> str:
+    if not header.keyed:
+        return "No records can be added to this message."
+    return (
+        "Later batches of new records may be added under the same mechanism. A record keeps the private label it has, even if\n"
+        "its label changes; the guarantee is the same for every record."
+    )
+
+
+def _number(value: Fraction, digits: int = 6) -> str:
+    """Rounded up: a bound that is printed must still be one."""
+    return (
+        f"{Context(prec=digits, rounding=ROUND_CEILING).divide(Decimal(value.numerator), Decimal(value.denominator)):g}"
+    )
+
+
+def _factor(epsilon: Fraction) -> str:
+    return _number(exp_upper(epsilon), 4)

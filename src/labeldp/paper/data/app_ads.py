@@ -1,0 +1,81 @@
+"""Generated data in the shape of the paper's third task: events counted after a click on an app's advertisement."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.paper.data.chunks import CHUNK_ROWS, chunk_generator, chunks
+from labeldp.paper.data.dataset import Dataset
+from labeldp.paper.data.hashes import uniform
+from labeldp.paper.data.vocabulary import MIN_COUNT, with_vocabulary
+
+APP_ADS_CLIP = 50.0
+APP_ADS_NUMERIC = ("hour_of_day", "apps_installed", "past_events")
+# Items of each categorical column, and how far its items move the chance of an install and the events after it.
+_COLUMNS = {
+    "app_id": (2000, 0.9, 0.7),
+    "app_category": (30, 0.5, 0.6),
+    "country": (40, 0.3, 0.4),
+    "publisher_id": (500, 0.5, 0.1),
+    "device_model": (200, 0.1, 0.2),
+    "os_version": (12, 0.1, 0.1),
+    "ad_format": (5, 0.4, 0.0),
+}
+APP_ADS_CATEGORICAL = tuple(_COLUMNS)
+_Columns = dict[str, NDArray[np.float64] | NDArray[np.int64]]
+
+
+def app_ads_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Dataset:
+    """`n` generated clicks, each with the number of events in the app afterwards (0 … 50, about four in five are 0).
+
+    **Not genuine**, and not fitted to anything: the paper's app-ads data is proprietary and nothing of its distribution
+    was published. A click leads to an install with a chance that depends on the features; an install is followed by a
+    count that is Poisson around a gamma-distributed rate (negative binomial), clipped at 50. It has the traits that
+    matter to a count model: heavy zero mass, a long tail, and features that explain part of both. Labels and numeric
+    features of row i do not depend on `n`.
+    """
+    pieces = [_clicks(seed, chunk, rows) for chunk, rows in chunks(n)]
+    features = {name: pa.array(np.concatenate([piece[name] for piece in pieces])) for name in APP_ADS_NUMERIC}
+    for name in APP_ADS_CATEGORICAL:
+        codes = pa.chunked_array([piece[name] for piece in pieces], pa.int64())
+        features[name] = with_vocabulary(codes, min_count, lambda items, name=name: _names(name, items))  # type: ignore[misc]
+    return Dataset(
+        name="app-ads-like",
+        features=pa.table(features),
+        labels=np.concatenate([piece["events"] for piece in pieces]).astype(np.float64),
+        numeric=APP_ADS_NUMERIC,
+        categorical=APP_ADS_CATEGORICAL,
+        lower=0.0,
+        upper=APP_ADS_CLIP,
+        integer=True,
+        generated=True,
+        description=f"generated app-ads-like clicks (seed {seed}), not the paper's proprietary data",
+    )
+
+
+def _clicks(seed: int, chunk: int, rows: int) -> _Columns:
+    generator = chunk_generator(seed, chunk, 0)
+    columns: _Columns = {}
+    install = np.full(CHUNK_ROWS, -1.9)
+    rate = np.full(CHUNK_ROWS, 0.7)
+    for salt, (name, (items, on_install, on_rate)) in enumerate(_COLUMNS.items()):
+        # A number of items to a uniform power: item k has a share of about 1/k, as in Zipf's law.
+        code = (items ** generator.random(CHUNK_ROWS)).astype(np.int64)
+        columns[name] = code
+        install += on_install * (3.4 * uniform(code, 2 * salt) - 1.7)
+        rate += on_rate * (3.4 * uniform(code, 2 * salt + 1) - 1.7)
+    columns["hour_of_day"] = np.floor(24 * generator.beta(2.5, 1.6, CHUNK_ROWS))
+    columns["apps_installed"] = np.floor(np.exp(3.2 + 0.7 * generator.standard_normal(CHUNK_ROWS)))
+    columns["past_events"] = generator.negative_binomial(0.4, 0.1, CHUNK_ROWS).astype(np.float64)
+    install += 0.25 * np.log1p(columns["past_events"]) - 0.2 * (columns["hour_of_day"] < 7)
+    rate += 0.35 * np.log1p(columns["past_events"]) - 0.15 * np.log(columns["apps_installed"] + 1)
+    installed = generator.random(CHUNK_ROWS) < 1 / (1 + np.exp(-install))
+    events = generator.poisson(np.exp(rate) * generator.gamma(1.5, 1 / 1.5, CHUNK_ROWS))
+    columns["events"] = np.where(installed, np.minimum(events, int(APP_ADS_CLIP)), 0)
+    return {name: column[:rows] for name, column in columns.items()}
+
+
+def _names(column: str, items: NDArray[np.int64]) -> pa.StringArray:
+    return pa.array([f"{column}-{item}" for item in items], pa.string())

@@ -1,0 +1,127 @@
+"""The genuine Criteo Sponsored Search Conversion log, read as the paper did."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from labeldp.errors import InvalidInput
+from labeldp.paper.data.calibrated import CRITEO_CLIP
+from labeldp.paper.data.criteo_columns import CRITEO_CATEGORICAL, CRITEO_NUMERIC, CRITEO_SCHEMA
+from labeldp.paper.data.dataset import Dataset
+from labeldp.paper.data.vocabulary import MIN_COUNT, with_vocabulary
+
+
+def load_criteo(
+    path: str | PathLike[str], *, min_count: int = MIN_COUNT, clip: float = CRITEO_CLIP, generated: bool = False
+) -> Dataset:
+    """The purchases of a `CriteoSearchData` file: rows without a sale amount dropped, amounts clipped at `clip`.
+
+    Values of a categorical column that occur fewer than `min_count` times among the purchases become one item;
+    `-1` (missing) is an item like any other, and stays -1 in numeric columns, as in the paper. The file is
+    streamed: memory grows with the purchases kept (one row in nine), not with the file. Say `generated=True` for
+    a file of `write_criteo_like`; the description then says so.
+    """
+    path = Path(path)
+    kept = [batch for batch in map(_purchases, criteo_batches(path)) if batch.num_rows]
+    if not kept:
+        raise InvalidInput(
+            f"{path.name} has no row with a sale amount (field 2 is -1 everywhere), nothing to learn from"
+        )
+    table = pa.Table.from_batches(kept)
+    features = {name: table[name].cast(pa.float64()) for name in CRITEO_NUMERIC}
+    features |= {name: with_vocabulary(table[name], min_count) for name in CRITEO_CATEGORICAL}
+    kind = "generated Criteo-like purchases" if generated else "purchases of the genuine Criteo log"
+    return Dataset(
+        name="criteo-like" if generated else "criteo",
+        features=pa.table(features),
+        labels=np.minimum(table["SalesAmountInEuro"].to_numpy(), clip),
+        numeric=CRITEO_NUMERIC,
+        categorical=CRITEO_CATEGORICAL,
+        lower=0.0,
+        upper=clip,
+        integer=False,
+        generated=generated,
+        description=f"{kind}, {table.num_rows:,} rows from {path.name}",
+    )
+
+
+def criteo_batches(path: str | PathLike[str]) -> Iterator[pa.RecordBatch]:
+    """Every row of the file, typed, a batch at a time, in constant memory. Compressed files (.gz) are read as well.
+
+    Raises InvalidInput with the line number where a line does not have 23 fields or a number is not one.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInput(f"{path} is not a file; expected the tab-separated Criteo log (CriteoSearchData)")
+    try:
+        reader = pa.csv.open_csv(
+            path,
+            # One thread: only then do errors of pyarrow carry the row number.
+            read_options=pa.csv.ReadOptions(column_names=CRITEO_SCHEMA.names, use_threads=False, block_size=1 << 23),
+            parse_options=pa.csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=CRITEO_SCHEMA, strings_can_be_null=False, null_values=[], check_utf8=True
+            ),
+        )
+        line = 1
+        for batch in reader:
+            _check(path, batch, line)
+            line += batch.num_rows
+            yield batch
+    except pa.ArrowInvalid as error:
+        raise InvalidInput(_explained(path, str(error))) from error
+    except OSError as error:
+        raise InvalidInput(f"{path.name} cannot be read to its end ({error}); it may be cut off") from error
+
+
+def _purchases(batch: pa.RecordBatch) -> pa.RecordBatch:
+    batch = batch.filter(pc.greater_equal(batch["SalesAmountInEuro"], 0.0))
+    columns = {name: batch[name] for name in ("SalesAmountInEuro", *CRITEO_NUMERIC)}
+    for name in CRITEO_CATEGORICAL:
+        # Missing is spelled both ways in the log.
+        values = pc.if_else(pc.equal(batch[name], "-1.0"), "-1", batch[name])
+        columns[name] = values.dictionary_encode()
+    return pa.record_batch(columns)
+
+
+def _check(path: Path, batch: pa.RecordBatch, first_line: int) -> None:
+    sale, amount = batch["Sale"], batch["SalesAmountInEuro"]
+    tests = (
+        (pc.is_in(sale, pa.array([0, 1])), sale, "field 1 (Sale) should be 0 or 1"),
+        (
+            pc.and_(pc.is_finite(amount), pc.or_(pc.greater_equal(amount, 0.0), pc.equal(amount, -1.0))),
+            amount,
+            "field 2 (SalesAmountInEuro) should be an amount of at least 0, or -1 where there was no sale",
+        ),
+    )
+    for good, column, expected in tests:
+        wrong = np.flatnonzero(~good.to_numpy(zero_copy_only=False))
+        if len(wrong):
+            row = int(wrong[0])
+            raise InvalidInput(f"{path.name}, line {first_line + row}: {expected}, not {column[row].as_py()}")
+
+
+def _explained(path: Path, message: str) -> str:
+    """What a user can act on, from pyarrow's words."""
+    row = re.search(r"Row #(\d+)", message)
+    where = f"{path.name}, line {row[1]}" if row else path.name
+    if "Empty CSV" in message:
+        return f"{path.name} is empty; expected the Criteo log, 23 tab-separated fields in each line"
+    if fields := re.search(r"Expected 23 columns, got (\d+)", message):
+        found = int(fields[1])
+        more = " Is it comma-separated, or another file?" if found == 1 else " The file may be damaged or cut off."
+        return f"{where}: expected 23 tab-separated fields (the Criteo log, no header), found {found}.{more}"
+    if value := re.search(r"column #(\d+):.* to (\w+): invalid value '(.*)'", message, re.DOTALL):
+        field = CRITEO_SCHEMA.field(int(value[1]))
+        kind = "a whole number" if field.type == pa.int64() else "a number"
+        header = " The file should have no header line." if value[3] == field.name else ""
+        return f"{where}: field {int(value[1]) + 1} ({field.name}) should be {kind}, not {value[3]!r}.{header}"
+    return f"{where}: not a Criteo log of 23 tab-separated fields ({message})"

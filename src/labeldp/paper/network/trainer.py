@@ -1,0 +1,325 @@
+"""Training of the paper's networks on the CPU with torch, without a data loader and without autograd.
+
+All records lie in memory as tensors. An epoch draws one permutation; a batch is cut into slices of 1,024 rows, and each
+slice is looked up, sent forward and backward by one thread with its own buffers, which stay in that core's cache. The
+gradients of the slices are added in slice order, so the result is the same for every number of threads. The threads
+wait for each other by sleeping: torch's own threads spin, which costs tenfold as soon as another program wants a core.
+
+What the paper leaves open is settled as Keras would: Glorot-uniform kernels, zero biases, embeddings uniform in ±0.05;
+RMSProp with decay 0.9 (not torch's 0.99) and, as in Adam, 1e-7 outside the root; the L2 term is λ·Σw² over the kernels of the dense
+layers, not their biases and not the embeddings (where an adaptive optimiser would turn it into a pull on rare
+categories at full speed). The learning rate falls from its start to 0 along half a cosine, step by step.
+
+Under squared loss the last layer counts in standard deviations of the targets from their mean. Labels from 0 to 400
+otherwise cost hundreds of steps until the weights have grown to that size; the end of a long training is the same. The
+loss stays in the labels' own units, so the L2 weight means what it means in the paper. Under Poisson loss the last
+bias starts at the logarithm of the mean.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from labeldp.paper.network.embedding_updates import (
+    ADAM_DECAY,
+    EPSILON,
+    RMSPROP_DECAY,
+    Optimizer,
+    row_update,
+    state_width,
+)
+from labeldp.paper.network.weights import LARGEST_EXPONENT, Singles, TrainingLoss, Weights
+
+SLICE = 1024
+MOST_THREADS = 8
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train; the defaults are the paper's for Criteo."""
+
+    loss: TrainingLoss = "squared"
+    optimizer: Optimizer = "rmsprop"
+    embedding_size: int = 8
+    hidden: tuple[int, ...] = (128, 64)
+    epochs: int = 50
+    batch_size: int = 8192
+    learning_rate: float = 1e-3
+    l2: float = 1e-4
+    seed: int = 0
+    threads: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Training records as tensors: table rows of the embeddings, numbers, targets in the network's units, and weights
+    of mean 1 if there are any.
+    """
+
+    codes: Any
+    numeric: Any
+    targets: Any
+    weights: Any = None
+
+
+def train(
+    codes: NDArray[np.int32],
+    numeric: Singles,
+    targets: NDArray[Any],
+    *,
+    sizes: Sequence[int],
+    settings: Settings,
+    weights: NDArray[Any] | None = None,
+    after_batch: Callable[[int, int, float], None] | None = None,
+    after_epoch: Callable[[float, Callable[[], Weights]], bool] | None = None,
+) -> Weights:
+    """Fit a network to arrays made by `Design.transform`; `sizes` are the design's.
+
+    `after_batch(epoch, rows, loss so far in the epoch)` is for progress bars; `after_epoch(loss, weights)` may return
+    True to stop, and `weights()` copies the network of that moment. Memory: the records once, and 16 floats (RMSProp)
+    or 24 (Adam) beside the 8 of each embedding.
+    """
+    settings = replace(settings, batch_size=min(settings.batch_size, len(targets)))
+    batches = math.ceil(len(targets) / settings.batch_size)
+    shuffle = torch.Generator().manual_seed(settings.seed)
+    with Trainer(sizes, numeric.shape[1], settings, batches * settings.epochs) as trainer:
+        examples = trainer.examples(codes, numeric, targets, weights)
+        occurrences = np.bincount(examples.codes.numpy().ravel(), minlength=sum(sizes))
+        for epoch in range(settings.epochs):
+            order = torch.randperm(len(targets), generator=shuffle)
+            loss, seen = 0.0, 0
+            for rows in order.split(settings.batch_size):
+                loss += trainer.step(examples, rows)
+                seen += len(rows)
+                if after_batch is not None:
+                    after_batch(epoch, len(rows), loss / seen)
+            if after_epoch is not None and after_epoch(loss / seen, lambda: trainer.weights(occurrences)):
+                break
+        return trainer.weights(occurrences)
+
+
+class Trainer:
+    """The state of one training run: parameters, optimiser moments, buffers and threads. A context manager."""
+
+    def __init__(self, sizes: Sequence[int], numeric_inputs: int, settings: Settings, steps: int) -> None:
+        self.settings = settings
+        self.steps = steps
+        self.step_number = 0
+        self.sizes = tuple(sizes)
+        self.offsets = embedding_offsets(self.sizes)
+        self.center, self.scale = 0.0, 1.0
+        self.slices = math.ceil(settings.batch_size / SLICE)
+        self.threads = max(1, min(settings.threads or available_cores(), self.slices))
+        embedded = len(sizes) * settings.embedding_size
+        self.widths = (embedded + numeric_inputs, *settings.hidden, 1)
+        self._make_parameters(embedded)
+        batch = settings.batch_size
+        self._codes = torch.empty(batch, len(sizes), dtype=torch.int32)
+        self._embedding_gradient = torch.empty(batch, embedded)
+        self._losses = torch.empty(self.slices, dtype=torch.float64)
+        self._workspaces = [_Workspace(self.widths, embedded) for _ in range(self.threads)]
+
+    def _make_parameters(self, embedded: int) -> None:
+        settings, generator = self.settings, torch.Generator().manual_seed(self.settings.seed + 1)
+        count = sum(inputs * outputs + outputs for inputs, outputs in pairwise(self.widths))
+        self._flat = torch.zeros(count)
+        self._penalty = torch.zeros(count)
+        self._gradients = torch.empty(self.slices, count)
+        self._means = torch.zeros(count)
+        self._squares = torch.zeros(count)
+        self.parameters = _Parameters(self._flat, self.widths, embedded)
+        self._slice_gradients = [_Parameters(flat, self.widths, embedded) for flat in self._gradients]
+        for kernel, penalty in zip(
+            self.parameters.kernels, _Parameters(self._penalty, self.widths, embedded).kernels, strict=True
+        ):
+            limit = math.sqrt(6 / max(1, sum(kernel.shape)))
+            kernel.uniform_(-limit, limit, generator=generator)
+            penalty.fill_(2 * settings.l2)
+        rows, size = sum(self.sizes), settings.embedding_size
+        self.table = torch.empty(rows, size).uniform_(-0.05, 0.05, generator=generator)
+        self._update_rows = row_update(settings.optimizer, size)
+        self._state = torch.zeros(rows, state_width(settings.optimizer, size))
+        self._stamps = np.zeros(rows, np.int32)
+        self._touched = np.empty((len(self.sizes), settings.batch_size), np.int32)
+
+    def examples(
+        self, codes: NDArray[np.int32], numeric: Singles, targets: NDArray[Any], weights: NDArray[Any] | None = None
+    ) -> Examples:
+        """Tensors from arrays. The untrained network starts at the mean of these targets."""
+        mean = float(np.average(targets, weights=weights))
+        if self.settings.loss == "squared":
+            self.center = mean
+            self.scale = math.sqrt(np.average((targets - mean) ** 2, weights=weights)) or 1.0
+        else:
+            self.parameters.biases[-1].fill_(math.log(mean))
+        return Examples(
+            torch.from_numpy(np.ascontiguousarray(codes + self.offsets, np.int32)),
+            torch.from_numpy(np.ascontiguousarray(numeric, np.float32)),
+            torch.from_numpy(((targets - self.center) / self.scale).astype(np.float32)),
+            None if weights is None else torch.from_numpy((weights / np.mean(weights)).astype(np.float32)),
+        )
+
+    def step(self, examples: Examples, rows: Any) -> float:
+        """One optimiser step on the given rows of the examples; returns the sum of their losses before it."""
+        self.step_number += 1
+        slices = rows.split(SLICE)
+
+        def descend(worker: int) -> None:
+            for number in range(worker, len(slices), self.threads):
+                self._slice(examples, slices[number], number, len(rows), self._workspaces[worker])
+
+        self._spread(descend)
+        rate = self.settings.learning_rate * (1 + math.cos(math.pi * (self.step_number - 1) / self.steps)) / 2
+        arrays = (
+            self._codes[: len(rows)].numpy(),
+            self._embedding_gradient[: len(rows)].numpy(),
+            self.table.numpy(),
+            self._state.numpy(),
+            self._stamps,
+            self._touched,
+        )
+        if self.sizes:
+            now, single = self.step_number, np.float32(rate)
+            self._spread(lambda worker: self._update_rows(*arrays, now, single, worker, self.threads))
+        self._update_dense(self._gradients[: len(slices)].sum(0), rate)
+        return float(self._losses[: len(slices)].sum()) * self.scale**2
+
+    def weights(self, occurrences: NDArray[np.int64] | None = None) -> Weights:
+        """A copy of the network as arrays.
+
+        Given the occurrences of each table row in training, a row that never occurred (often the one for everything
+        out of the vocabulary) gets its column's mean embedding: it was never trained.
+        """
+        table = self.table.numpy().copy()
+        if occurrences is not None:
+            for start, size in zip(self.offsets, self.sizes, strict=True):
+                counts, rows = occurrences[start : start + size], table[start : start + size]
+                rows[counts == 0] = np.average(rows, axis=0, weights=counts)
+        return Weights(
+            self.settings.loss,
+            table,
+            self.offsets,
+            tuple(kernel.numpy().copy() for kernel in self.parameters.kernels),
+            tuple(bias.numpy().copy() for bias in self.parameters.biases),
+            self.center,
+            self.scale,
+        )
+
+    def _slice(self, examples: Examples, rows: Any, number: int, batch: int, workspace: _Workspace) -> None:
+        """Forward and backward for one slice of a batch; all results go to the slice's own place."""
+        at = slice(number * SLICE, number * SLICE + len(rows))
+        codes = torch.index_select(examples.codes, 0, rows, out=self._codes[at])
+        numeric = examples.numeric.index_select(0, rows)
+        targets = examples.targets.index_select(0, rows).unsqueeze(1)
+        weights = None if examples.weights is None else examples.weights.index_select(0, rows).unsqueeze(1)
+        embedded = workspace.embedded[: len(rows)]
+        torch.index_select(self.table, 0, codes.view(-1), out=embedded.view(-1, self.table.shape[1]))
+
+        own, gradient = self.parameters, self._slice_gradients[number]
+        values = [layer[: len(rows)] for layer in workspace.values]
+        torch.addmm(own.biases[0], embedded, own.embedded_kernel, out=values[0]).addmm_(numeric, own.numeric_kernel)
+        for layer in range(1, len(values)):
+            torch.relu_(values[layer - 1])
+            torch.addmm(own.biases[layer], values[layer - 1], own.kernels[layer], out=values[layer])
+
+        loss, slope = _loss_and_slope(self.settings.loss, values[-1], targets)
+        if weights is not None:
+            loss, slope = loss * weights, slope * weights
+        self._losses[number] = loss.sum(dtype=torch.float64)
+        slope *= self.scale**2 / batch
+        for layer in range(len(values) - 1, 0, -1):
+            below = values[layer - 1]
+            torch.mm(below.t(), slope, out=gradient.kernels[layer])
+            torch.sum(slope, 0, out=gradient.biases[layer])
+            slope = torch.mm(slope, own.kernels[layer].t(), out=workspace.slopes[layer - 1][: len(rows)])
+            torch.ops.aten.threshold_backward.grad_input(slope, below, 0, grad_input=slope)
+        torch.mm(embedded.t(), slope, out=gradient.embedded_kernel)
+        torch.mm(numeric.t(), slope, out=gradient.numeric_kernel)
+        torch.sum(slope, 0, out=gradient.biases[0])
+        torch.mm(slope, own.embedded_kernel.t(), out=self._embedding_gradient[at])
+
+    def _update_dense(self, gradient: Any, rate: float) -> None:
+        gradient.addcmul_(self._flat, self._penalty)
+        if self.settings.optimizer == "rmsprop":
+            self._squares.mul_(RMSPROP_DECAY).addcmul_(gradient, gradient, value=1 - RMSPROP_DECAY)
+            self._flat.addcdiv_(gradient, self._squares.sqrt().add_(EPSILON), value=-rate)
+            return
+        first, second = ADAM_DECAY
+        self._means.lerp_(gradient, 1 - first)
+        self._squares.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        corrected = rate * math.sqrt(1 - second**self.step_number) / (1 - first**self.step_number)
+        self._flat.addcdiv_(self._means, self._squares.sqrt().add_(EPSILON), value=-corrected)
+
+    def _spread(self, task: Callable[[int], None]) -> None:
+        others = [self._pool.submit(task, worker) for worker in range(1, self.threads)]
+        task(0)
+        for other in others:
+            other.result()
+
+    def __enter__(self) -> Self:
+        self._torch_threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        self._pool = ThreadPoolExecutor(max(1, self.threads - 1), "labeldp-network")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown()
+        torch.set_num_threads(self._torch_threads)
+
+
+class _Parameters:
+    """Views of one flat vector as the kernels and biases of the dense layers; the first kernel also in its two parts."""
+
+    def __init__(self, flat: Any, widths: Sequence[int], embedded: int) -> None:
+        self.kernels, self.biases = [], []
+        start = 0
+        for inputs, outputs in pairwise(widths):
+            end = start + inputs * outputs
+            self.kernels.append(flat[start:end].view(inputs, outputs))
+            self.biases.append(flat[end : end + outputs])
+            start = end + outputs
+        self.embedded_kernel = self.kernels[0][:embedded]
+        self.numeric_kernel = self.kernels[0][embedded:]
+
+
+class _Workspace:
+    """One thread's buffers for a slice."""
+
+    def __init__(self, widths: Sequence[int], embedded: int) -> None:
+        self.embedded = torch.empty(SLICE, embedded)
+        self.values = [torch.empty(SLICE, width) for width in widths[1:]]
+        self.slopes = [torch.empty(SLICE, width) for width in widths[1:-1]]
+
+
+def _loss_and_slope(loss: TrainingLoss, values: Any, targets: Any) -> tuple[Any, Any]:
+    """Each row's loss and its derivative by the network's last value."""
+    if loss == "squared":
+        error = values - targets
+        return error * error, 2 * error
+    values = values.clamp(max=LARGEST_EXPONENT)
+    rates = values.exp()
+    return rates - targets * values, rates - targets
+
+
+def embedding_offsets(sizes: Sequence[int]) -> NDArray[np.int32]:
+    """Where each column's rows begin in the one table."""
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)[: len(sizes)]
+
+
+def available_cores() -> int:
+    """The cores this process may use, at most 8: a batch has no more work than that to share."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(allowed, MOST_THREADS)

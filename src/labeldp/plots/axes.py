@@ -1,0 +1,47 @@
+"""The look that all plots share: axes, colours, ticks, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INK, PRIOR, BINS, QUIET = "#1b1f24", "#9db4c8", "#c8553d", "#6b7280"
+CURVES = ("#c8553d", "#2f6f8f", "#6a994e", "#8d5a97", "#d4a017", "#444c56", "#4fb0ae", "#b56576")
+
+
+def new_axes(width: float = 7.0, height: float = 4.2) -> Axes:
+    """One set of axes on a figure of its own, outside of pyplot's list of figures."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", dpi=120).subplots()
+
+
+def save(axes: Axes, path: Path) -> None:
+    """Write the figure of these axes as PNG or SVG, by the path's ending. The same input gives the same bytes."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def plain_log_ticks(axes: Axes) -> None:
+    """Put plain numbers on a logarithmic y axis, several to a decade unless there are many decades."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0) if high < 1000 * low else (1.0,)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axes.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+
+
+def tidy(axes: Axes, *, legend: bool = False) -> Axes:
+    """Give axes the common look and return them."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8, colors=INK)
+    axes.grid(visible=True, color="#e5e7eb", lw=0.6)
+    axes.set_axisbelow(True)
+    if legend and axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=8)
+    return axes

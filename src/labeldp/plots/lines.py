@@ -1,0 +1,35 @@
+"""Curves against ε."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from labeldp.plots.axes import CURVES, new_axes, plain_log_ticks, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def curves(
+    x: Sequence[float],
+    lines: Mapping[str, Sequence[float]],
+    *,
+    published: Mapping[str, Sequence[float]] | None = None,
+    colours: Mapping[str, str] | None = None,
+    ylabel: str = "expected squared loss",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw one line a name against ε; published figures are hollow markers in the same colour."""
+    axes = ax if ax is not None else new_axes()
+    for number, (name, values) in enumerate(lines.items()):
+        colour = (colours or {}).get(name, CURVES[number % len(CURVES)])
+        axes.plot(x, values, color=colour, lw=1.8, marker="o", ms=3.5, label=name)
+        if published and name in published:
+            axes.plot(
+                x, published[name], ls="none", marker="o", ms=8, mfc="none", mec=colour, label=f"{name}, published"
+            )
+    axes.set(xlabel="ε", ylabel=ylabel, yscale="log", title=title)
+    plain_log_ticks(axes)
+    return tidy(axes, legend=True)

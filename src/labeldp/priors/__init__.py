@@ -1,0 +1,26 @@
+"""Priors: distributions of labels, public or estimated by a private histogram, and what post-processing makes of them.
+
+May import the base (`domain`, `budget`, `arrays`, `errors`) and `losses`. Knows nothing of mechanisms.
+"""
+
+from __future__ import annotations
+
+from labeldp.priors.budget_split import BudgetSplit, BudgetWarning, check_histogram, split_budget
+from labeldp.priors.prior import Prior
+from labeldp.priors.private_histogram import histogram, noisy_counts, prior_from_counts, private_prior
+from labeldp.priors.projection import project_counts
+from labeldp.priors.unimodal import unimodal_masses
+
+__all__ = [
+    "BudgetSplit",
+    "BudgetWarning",
+    "Prior",
+    "check_histogram",
+    "histogram",
+    "noisy_counts",
+    "prior_from_counts",
+    "private_prior",
+    "project_counts",
+    "split_budget",
+    "unimodal_masses",
+]

@@ -1,0 +1,142 @@
+"""Where a release is charged and remembered: a ledger's dataset, a key file, both or neither."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from labeldp.engines.arrow.engine import Scan
+from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.mechanisms import FiniteMechanism, Mechanism
+from labeldp.release.key_file import KeptRelease, KeyFile
+from labeldp.release.ledger import Ledger, Release, key_fingerprint
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A release that is charged, with its mechanism's text if that is fixed already."""
+
+    id: str
+    mechanism: str | None = None
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The state of releases. The ledger comes first in every step: what the key file knows has always been charged."""
+
+    epsilon: Fraction
+    ledger: Ledger | None
+    dataset: str | None
+    keys: KeyFile | None
+    key: bytes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", os.urandom(32) if self.keys is None else self.keys.key)
+
+    def require(self) -> None:
+        """Refuses what the budget cannot carry before a label is read."""
+        if self.ledger is not None:
+            self.ledger.require(self._name, self.epsilon, key_check=self._key_check)
+
+    def find(self, scanned: Scan, request: str) -> Begun | None:
+        """A release of this very input and request that is charged and not finished."""
+        if self.keys is None or not self.keys.stored or scanned.input_hmac is None:
+            return None
+        if self.ledger is None:
+            kept = self.keys.resumable(scanned.input_hmac, request)
+            return None if kept is None else Begun(kept.id, kept.mechanism)
+        found = self.ledger.find_resumable(
+            self._name,
+            self.epsilon,
+            key_check=key_fingerprint(self.keys.key),
+            input_hmac=scanned.input_hmac,
+            request=request,
+        )
+        return None if found is None else Begun(found.id, found.mechanism_json)
+
+    def recall(self, release: str) -> Release | KeptRelease | None:
+        """The release of that id, finished or not, if this key made it; where there is a ledger, if it was charged."""
+        if self.keys is None:
+            return None
+        if self.ledger is None:
+            return self.keys.find(release)
+        charged = (entry for entry in self.ledger.history(self._name) if entry.id == release)
+        return next((entry for entry in charged if entry.key_check == self._key_check), None)
+
+    def reserve(self, scanned: Scan, request: str) -> Begun:
+        """A new release, charged for good. Its key is on disk first, or the charge could not be resumed."""
+        if self.keys is not None:
+            self.keys.save()
+        if self.ledger is None:
+            return Begun(secrets.token_hex(16))
+        resumable = self.keys is not None
+        charged = self.ledger.reserve(
+            self._name,
+            self.epsilon,
+            key_check=self._key_check,
+            input_hmac=scanned.input_hmac if resumable else None,
+            request=request if resumable else None,
+        )
+        return Begun(charged.id)
+
+    def fix(self, release: Begun, mechanism: FiniteMechanism) -> Begun:
+        """Stores the mechanism of a release that has none yet. From now on labels may be randomized."""
+        text = mechanism.to_json()
+        if self.ledger is not None:
+            self.ledger.fix(release.id, mechanism_json=text, mechanism_digest=mechanism.digest)
+        return Begun(release.id, text)
+
+    def remember(self, release: Begun, scanned: Scan, request: str) -> FiniteMechanism:
+        """Notes a fixed release in the key file, before its first label is randomized; returns its mechanism."""
+        assert release.mechanism is not None, "fixed before"
+        mechanism = stored_mechanism(release.mechanism)
+        if self.keys is not None and scanned.input_hmac is not None:
+            kept = self.keys.find(release.id)
+            if kept is None:
+                self.keys.put(KeptRelease(release.id, scanned.id_kind, scanned.input_hmac, request, release.mechanism))
+            elif stored_mechanism(kept.mechanism) != mechanism:
+                raise LabelDPError(
+                    f"the key file {self.keys.path} and the ledger disagree about the mechanism of release {release.id}: one "
+                    "of them was damaged or restored. Nothing was released; use another key file, which is a new charge"
+                )
+        return mechanism
+
+    def commit(self, release: Begun, stamp: str) -> None:
+        """Notes that the message is in place, its first batch with this stamp. What later batches noted stays."""
+        if self.ledger is not None:
+            self.ledger.commit(release.id)
+        if self.keys is not None:
+            kept = self.keys.find(release.id)
+            assert kept is not None, "remembered before"
+            if not kept.done:
+                self.keys.put(replace(kept, done=True, parts=kept.parts or (stamp,)))
+
+    def after_failure(self) -> str:
+        """What a failed run has cost and what to do, for the user."""
+        if self.keys is not None:
+            return "Mend that and run the same command again: it goes on where it stopped, at no further cost"
+        if self.ledger is not None:
+            return (
+                "The release stays charged, and without --key-file it cannot be resumed: running again is a new charge"
+            )
+        return "Mend that and run again"
+
+    @property
+    def _name(self) -> str:
+        if self.dataset is None:
+            raise InvalidInput("a ledger needs the name of the dataset to charge: give --dataset")
+        return self.dataset
+
+    @property
+    def _key_check(self) -> str | None:
+        return None if self.keys is None else key_fingerprint(self.keys.key)
+
+
+def stored_mechanism(text: str) -> FiniteMechanism:
+    """The mechanism from its stored text, proven again."""
+    mechanism = Mechanism.from_json(text)
+    if not isinstance(mechanism, FiniteMechanism):
+        raise InvalidInput("the stored mechanism is for comparison only: it cannot be a release")
+    return mechanism

@@ -1,0 +1,51 @@
+"""How objects show themselves: a line in a terminal, a small table in a notebook, rows as a data frame."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+class Shown:
+    """An object that shows its facts: `repr` in a line, `_repr_html_` as a table."""
+
+    @abstractmethod
+    def _facts(self) -> dict[str, str]:
+        """What a person wants to know at a glance, by name."""
+
+    def _caption(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._facts().items()
+        )
+        return f"<table><caption>{escape(self._caption())}</caption>{rows}</table>"
+
+
+class Tabular(Shown):
+    """An object with rows: `to_arrow`, and from that a pandas or polars frame."""
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a pandas data frame; needs pandas."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a polars data frame; needs polars."""
+        import polars as pl
+
+        return pl.from_arrow(self.to_arrow())  # type: ignore[return-value]

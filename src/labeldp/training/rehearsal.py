@@ -1,0 +1,89 @@
+"""Training on made-up targets before a release is charged: what cannot work is refused while it costs nothing."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params, _check_sample_weight
+
+from labeldp.arrays import Floats
+from labeldp.domain import Domain
+from labeldp.training.boosting import BoostingRegressor, Trees
+from labeldp.training.tables import Table
+
+REHEARSAL_ROWS = 500
+
+
+def rehearse(estimator: Any, X: Any, records: int, domain: Domain, inner: dict[str, Any]) -> None:
+    """Fit `estimator` (None: the default trees) to targets from the public bounds, with the parameters `inner` of `fit`.
+
+    An estimator of the user's sees a few rows; only what it refuses there does it get whole, for its true answer.
+    """
+    for name, weights in inner.items():
+        if name.endswith("sample_weight") and weights is not None:
+            _check_sample_weight(weights, X)
+    targets = _made_up_targets(domain, records)
+    with _without_traces():
+        if estimator is None:
+            default_trees(_OneTree(), X, records).fit(X, targets, **inner)
+            return
+        if records > REHEARSAL_ROWS:
+            with suppress(Exception):  # the few rows may be to blame, so all are asked below
+                rows = _telling_rows(X, records)
+                some = _check_method_params(X, inner, rows)
+                clone(estimator).fit(_safe_indexing(X, rows), targets[rows], **some)
+                return
+        clone(estimator).fit(deepcopy(X), targets, **inner)  # with copy_X=False it would spoil the features
+
+
+def default_trees(boosting: BoostingRegressor, features: Any, rows: int) -> Any:
+    """The boosting itself for a table, its bare trees for an array."""
+    return boosting if Table.is_frame(features) else boosting.trees(rows)
+
+
+class _OneTree(BoostingRegressor):
+    """The default estimator for a rehearsal: all the checks, hardly any training."""
+
+    def trees(self, rows: int) -> Trees:
+        return super().trees(rows).set_params(max_iter=1)  # type: ignore[no-any-return]
+
+
+def _made_up_targets(domain: Domain, records: int) -> Floats:
+    """Two values in turn, inside the public bounds and positive where these allow it."""
+    lowest = max(domain.lower, 0.0) if domain.upper > 0 else domain.lower
+    return lowest + (domain.upper - lowest) * np.resize([1 / 3, 2 / 3], records)
+
+
+def _telling_rows(features: Any, records: int) -> Any:
+    """The first rows, the last of them given up for the first NaN and the first infinity if these come later."""
+    rows = np.arange(min(records, REHEARSAL_ROWS))
+    try:
+        values = np.asarray(features, np.float64).reshape(records, -1)
+    except (TypeError, ValueError):
+        return rows
+    for place, odd in enumerate((np.isnan(values), np.isinf(values)), start=1):
+        found = np.flatnonzero(odd.any(axis=1))
+        if found.size and found[0] >= rows.size:
+            rows[-place] = found[0]
+    return rows
+
+
+@contextmanager
+def _without_traces() -> Iterator[None]:
+    """Warnings are kept quiet and the global random generators are put back."""
+    drawn, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        np.random.set_state(drawn)  # noqa: NPY002
+        random.setstate(plain)

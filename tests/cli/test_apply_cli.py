@@ -1,0 +1,281 @@
+"""`labeldp apply`: later batches, and the attack that a changed label must not show."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp.engines.arrow import engine as arrow
+from labeldp.message.reader import Message
+from labeldp.release import apply as later_batch
+from labeldp.release.key_file import KeyFile
+from labeldp.release.open_release import stored_mechanism
+from labeldp.sampling import KeyedRandomness
+
+ROWS = 1500
+
+
+def write(name, ids, labels, kind=None):
+    pq.write_table(pa.table({"id": pa.array(ids, kind), "y": np.asarray(labels, float)}), name)
+
+
+@pytest.fixture
+def message(run, tmp_path, monkeypatch):
+    """A message of the ids 0 … ROWS − 1, made with the key file `key`, and a later batch that overlaps it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    write("monday.parquet", np.arange(ROWS), rng.uniform(0, 100, ROWS))
+    write("tuesday.parquet", np.arange(ROWS - 10, ROWS + 90), rng.uniform(0, 100, 100))
+    assert privatize(run, "monday.parquet", "--id", "id", "--key-file", "key")[0] == 0
+    return Path("message")
+
+
+def privatize(run, file, *more):
+    return run("privatize", file, "--label", "y", "--epsilon", "1", "--integers", "0:100", "--out", "message", *more)
+
+
+def apply(run, file="tuesday.parquet", *more, message="message", key="key"):
+    return run("apply", message, file, "--label", "y", "--key-file", key, *more)
+
+
+def held(message):
+    return {
+        i: int(c) for ids, codes in Message.open(message).batches() for i, c in zip(ids.to_pylist(), codes, strict=True)
+    }
+
+
+def content(message):
+    return {str(p.relative_to(message)): p.read_bytes() for p in Path(message).rglob("*") if p.is_file()}
+
+
+def refused(run, *arguments, says, code=2, **places):
+    before = content("message"), Path("key").read_bytes()
+    got, output, errors = apply(run, *arguments, **places)
+    assert (got, output) == (code, ""), errors
+    assert says in errors
+    assert (content("message"), Path("key").read_bytes()) == before
+
+
+def test_new_records_join_the_message_with_the_draws_of_its_release(run, message):
+    before = content(message)
+    code, output, _ = apply(run)
+    assert code == 0
+    assert "90 new records" in output
+    assert "10 records that were there already" in output
+    after = content(message)
+    assert set(after) - set(before) == {"labels/part-00001.parquet"}
+    assert {name: after[name] for name in before} == before
+    with KeyFile.use(Path("key")) as keys:
+        (kept,) = keys.releases
+        randomness = KeyedRandomness(keys.key, bytes.fromhex(kept.id))
+        mechanism = stored_mechanism(kept.mechanism)
+    batch = pq.read_table("tuesday.parquet").slice(10)
+    expected = mechanism.codes(batch["y"].to_numpy(), batch["id"], randomness)
+    assert {i: c for i, c in held(message).items() if i >= ROWS} == dict(
+        zip(batch["id"].to_pylist(), expected.tolist(), strict=True)
+    )
+
+
+def test_json_is_all_of_standard_output(run, message):
+    code, output, _ = apply(run, "tuesday.parquet", "--json")
+    told = json.loads(output)
+    assert (code, told["records"], told["already_held"]) == (0, 90, 10)
+
+
+@pytest.mark.parametrize("kind", [None, pa.string()], ids=["int", "str"])
+def test_a_label_that_changed_between_batches_does_not_show(run, message, kind):
+    """The attack: the same batch with every held label at its lowest and at its highest; all bytes must agree."""
+    if kind is not None:
+        shutil.rmtree("message")
+        write("monday.parquet", [str(i) for i in range(ROWS)], np.linspace(0, 100, ROWS), kind)
+        assert privatize(run, "monday.parquet", "--id", "id", "--key-file", "key")[0] == 0
+    ids = [i if kind is None else str(i) for i in range(ROWS + 20)]
+    results = []
+    for changed in (0.0, 100.0):
+        for name in ("message", "key"):
+            (shutil.copytree if name == "message" else shutil.copy)(name, f"{name}-{changed}")
+        labels = np.full(ROWS + 20, changed)
+        labels[ROWS:] = 50
+        write("later.parquet", ids, labels, kind)
+        code, output, _ = apply(run, "later.parquet", message=f"message-{changed}", key=f"key-{changed}")
+        assert code == 0
+        part = pq.read_table(f"message-{changed}/labels/part-00001.parquet")
+        assert set(part["id"].to_pylist()) == set(ids[ROWS:])
+        results.append((content(f"message-{changed}"), output.replace(str(changed), "")))
+    assert results[0] == results[1]
+
+
+def test_the_same_batch_again_adds_nothing(run, message):
+    apply(run)
+    before = content(message)
+    code, output, _ = apply(run)
+    assert code == 0
+    assert "0 new records" in output
+    assert content(message) == before
+
+
+def test_many_batches_follow_each_other(run, message):
+    for day in range(1, 4):
+        write("day.parquet", np.arange(day * ROWS, day * ROWS + 50), np.full(50, 10.0 * day))
+        assert apply(run, "day.parquet")[0] == 0
+    assert [file.name for file in Message.open(message).files()][1:] == [f"part-0000{n}.parquet" for n in (1, 2, 3)]
+    assert len(held(message)) == ROWS + 150
+
+
+def test_an_outdated_copy_of_the_message_is_refused(run, message):
+    shutil.copytree("message", "copy")
+    assert apply(run)[0] == 0
+    refused(run, "tuesday.parquet", message="copy", says="outdated copy")
+    assert "labels" not in [p.name for p in Path("copy").iterdir()]
+
+
+def test_an_outdated_key_file_is_refused(run, message):
+    old = Path("key").read_bytes()
+    assert apply(run)[0] == 0
+    Path("key").write_bytes(old)
+    refused(run, says="the key file is an outdated copy")
+
+
+def test_a_message_whose_batches_were_changed_is_refused(run, message):
+    first = message / "labels.parquet"
+    pq.write_table(pq.read_table(first).slice(5), first)
+    refused(run, says="they were changed")
+
+
+def test_a_moved_message_is_the_same_message(run, message):
+    message.rename("elsewhere")
+    Path("link").symlink_to("elsewhere")
+    assert apply(run, message="link")[0] == 0
+    assert len(held("elsewhere")) == ROWS + 90
+
+
+def test_the_wrong_key_file_is_refused(run, message):
+    message.rename("first")
+    assert privatize(run, "monday.parquet", "--id", "id", "--key-file", "other")[0] == 0
+    refused(run, says="is not the key of")
+    code, _, errors = apply(run, key="nothing")
+    assert (code, "there is no key file nothing" in errors) == (2, True)
+
+
+def test_a_message_made_without_a_key_takes_no_batches(run, message):
+    message.rename("first")
+    assert privatize(run, "monday.parquet", "--id", "id")[0] == 0
+    refused(run, says="made without --key-file")
+
+
+def test_row_numbers_take_no_batches(run, message):
+    message.rename("first")
+    assert privatize(run, "monday.parquet", "--key-file", "key")[0] == 0
+    write("later.parquet", [1], [1])
+    refused(run, "later.parquet", says="row numbers")
+
+
+def test_what_is_no_message_is_refused(run, message):
+    refused(run, message="nothing", says="is not a message")
+
+
+def test_the_key_file_must_not_be_inside_the_message(run, message):
+    shutil.copy("key", "message/key")
+    refused(run, key="message/key", says="would be sent along")
+
+
+@pytest.mark.parametrize(
+    ("ids", "kind", "says"),
+    [
+        (["1", "x"], None, "the message's ids are int, these are str"),
+        ([1 << 63, 5], pa.uint64(), "do not fit into int64"),
+        ([7_000, 7_000], None, "stands in rows 0 and 1"),
+        ([None, 7_000], pa.int64(), "has no id in row 0"),
+    ],
+)
+def test_ids_of_another_kind_are_refused(run, message, ids, kind, says):
+    write("later.parquet", ids, [1.0, 2.0], kind)
+    refused(run, "later.parquet", says=says)
+
+
+def test_narrower_integers_are_the_same_ids(run, message):
+    write("later.parquet", [5, ROWS + 1], [1.0, 2.0], pa.int16())
+    code, output, _ = apply(run, "later.parquet")
+    assert (code, "1 new records" in output, "kept     1 " in output) == (0, True, True)
+    assert len({pq.read_schema(file).types[0] for file in Message.open(message).files()}) == 1
+
+
+def test_another_id_column_is_refused(run, message):
+    refused(run, "tuesday.parquet", "--id", "y2", says="give --id id")
+    table = pq.read_table("tuesday.parquet").rename_columns(["order", "y"])
+    pq.write_table(table, "later.parquet")
+    refused(run, "later.parquet", says="no column 'id'")
+
+
+def test_labels_beyond_the_bounds_are_moved_and_only_the_owner_is_told(run, message):
+    write("later.parquet", [ROWS], [1e9])
+    code, output, errors = apply(run, "later.parquet")
+    assert code == 0
+    assert "1 labels lay outside" in errors
+    assert "outside" not in output
+
+
+def test_a_batch_that_changes_while_it_is_read_leaves_the_way_open_for_another(run, message, monkeypatch):
+    undisturbed = arrow.randomize
+
+    def meddle(*arguments, **named):
+        write("tuesday.parquet", [ROWS], [7.0])
+        return undisturbed(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arrow, "randomize", meddle)
+        code, _, errors = apply(run)
+    assert (code, "changed while it was read" in errors) == (2, True)
+    assert list(message.rglob("part-*")) == []
+    assert apply(run)[0] == 0
+    assert len(held(message)) == ROWS + 1
+
+
+def test_a_full_disk_leaves_the_message_as_it_was(run, message, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    before = content(message)
+    with monkeypatch.context() as patch:
+        patch.setattr(later_batch, "publish", full)
+        code, _, errors = apply(run)
+    assert (code, "No space left on device" in errors, "as it was" in errors) == (1, True, True)
+    assert {name: data for name, data in content(message).items() if data} == before
+    assert apply(run)[0] == 0
+
+
+def test_a_message_with_a_single_byte_changed_is_refused(run, message):
+    """A lost id would be drawn a second time, and the two draws could prove that its label changed."""
+    labels = message / "labels.parquet"
+    content = bytearray(labels.read_bytes())
+    content[len(content) // 3] ^= 1  # inside a page: the file's length and its footer stay as they were
+    labels.write_bytes(content)
+    code, _, errors = apply(run)
+    assert code == 2, errors
+
+
+@pytest.mark.parametrize("file", ["labels.parquet", "labels/part-00001.parquet"], ids=["old", "new"])
+def test_a_batch_that_is_changed_after_the_check_is_not_taken_for_known(run, message, monkeypatch, file):
+    undisturbed = later_batch.publish
+
+    def meddle(*places):
+        undisturbed(*places)
+        pq.write_table(pq.read_table(message / file).slice(5), message / file)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(later_batch, "publish", meddle)
+        assert apply(run)[0] == 0
+    refused(run, says="they were changed")
+
+
+def test_each_batch_is_hashed_once(run, message, monkeypatch):
+    hashed, undisturbed = [], later_batch.stamp
+    monkeypatch.setattr(later_batch, "stamp", lambda file: hashed.append(file.name) or undisturbed(file))
+    assert apply(run)[0] == 0
+    assert hashed == ["labels.parquet", "part-00001.parquet"]

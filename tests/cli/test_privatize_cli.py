@@ -1,0 +1,409 @@
+"""`labeldp privatize` as a user meets it: what it writes and prints, what it refuses, and with which exit code."""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp.engines.arrow import engine as arrow
+from labeldp.message.reader import Message
+from labeldp.release import input_checks as intake
+from labeldp.release import ledger as ledger_module
+from labeldp.release.ledger import Ledger
+
+ROWS = 2000
+BOUNDS = ("--lower", "0", "--upper", "400")
+FULL_DISK = "No space left on device"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working folder, with a good file `sales.parquet` and a ledger that carries ε = 3."""
+    monkeypatch.chdir(tmp_path)
+    write("sales.parquet")
+    Ledger.create("ledger.db").add_dataset("sales", 3)
+    return tmp_path
+
+
+def table(rows=ROWS, **columns):
+    rng = np.random.default_rng(rows)
+    return pa.table({"order": np.arange(rows), "amount": rng.uniform(0, 400, rows).round(2)} | columns)
+
+
+def write(name, rows=ROWS, **columns):
+    pq.write_table(table(rows, **columns), name)
+
+
+def privatize(run, file="sales.parquet", *more, label="amount", ids="order", epsilon="1", bounds=BOUNDS, out="message"):
+    return run("privatize", file, "--label", label, "--id", ids, "--epsilon", epsilon, *bounds, "--out", out, *more)
+
+
+LEDGER = ("--ledger", "ledger.db", "--dataset", "sales")
+
+
+def listing(folder="."):
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def spent():
+    return Ledger("ledger.db").datasets()[0].spent
+
+
+def refused(run, file, *more, says, code=2, **changes):
+    """Nothing is written, charged or left behind, and standard error says what to do."""
+    before = listing()
+    got, output, errors = privatize(run, file, *LEDGER, "--key-file", "new.key", *more, **changes)
+    assert (got, output) == (code, "")
+    for text in [says] if isinstance(says, str) else says:
+        assert text in errors
+    assert "Traceback" not in errors
+    assert listing() == before
+    assert spent() == 0
+
+
+def test_a_message_is_written_charged_and_explained(run, folder):
+    code, output, errors = privatize(run, "sales.parquet", *LEDGER, "--key-file", "sales.key")
+    assert code == 0, errors
+    assert sorted(p.name for p in Path("message").iterdir()) == ["PRIVACY.md", "labels.parquet", "mechanism.json"]
+    assert Message.open("message").rows == ROWS
+    assert spent() == 1
+    assert "sales has ε = 2 left" in output
+    assert "labeldp train message --features FILE --id order" in output
+    assert not [name for name in listing() if name.startswith(".")]
+
+
+def test_json_is_all_of_standard_output(run, folder):
+    write("wide.parquet", amount=np.full(ROWS, 500.0))  # beyond the bounds: a note, on standard error
+    code, output, errors = privatize(run, "wide.parquet", "--json", "--keep-order")
+    assert code == 0
+    told = json.loads(output)
+    assert (told["records"], told["epsilon"], told["resumed"]) == (ROWS, "1", False)
+    assert "clipped" not in told
+    assert "2,000 labels lay outside" in errors
+    assert "--keep-order" in errors
+
+
+def test_a_dry_run_reads_no_label_and_leaves_nothing(run, folder):
+    write("bad.parquet", amount=np.full(ROWS, np.nan))
+    before = listing()
+    code, output, _ = privatize(run, "bad.parquet", "--dry-run", *LEDGER)
+    assert code == 0
+    assert "no label was read" in output
+    assert listing() == before
+    assert spent() == 0
+    plan = json.loads(privatize(run, "bad.parquet", "--dry-run", "--json")[1])
+    assert plan["rows"] == ROWS
+    assert plan["epsilon_prior"] + plan["epsilon_labels"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        ({"label": "amuont"}, "Did you mean 'amount'?"),
+        ({"ids": "ordr"}, "Did you mean 'order'?"),
+        ({"label": "zzz"}, "It has 'order', 'amount'"),
+    ],
+)
+def test_a_missing_column_is_refused_with_suggestions(run, folder, column, says):
+    refused(run, "sales.parquet", says=says, **column)
+
+
+def label_with(value):
+    labels = np.arange(ROWS, dtype=float).tolist()
+    labels[1234] = value
+    return pa.array(labels, pa.float64())
+
+
+@pytest.mark.parametrize(
+    ("amount", "says"),
+    [
+        (label_with(None), ["missing", "1234", "Drop or repair"]),
+        (label_with(float("nan")), ["finite", "row 1234 (nan)", "Drop or repair"]),
+        (label_with(float("inf")), ["finite", "row 1234 (inf)", "Drop or repair"]),
+        (label_with(float("-inf")), ["finite", "row 1234 (-inf)", "Drop or repair"]),
+        (pa.array(["12.5"] * ROWS), ["not numbers", "Convert"]),
+    ],
+    ids=["null", "nan", "infinity", "minus infinity", "text"],
+)
+def test_labels_that_are_no_finite_numbers_are_refused_by_row(run, folder, amount, says):
+    write("bad.parquet", amount=amount)
+    refused(run, "bad.parquet", says=says)
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_duplicate_ids_are_refused_before_anything_is_charged(run, folder, kind):
+    ids = [kind(number) for number in range(ROWS)]
+    ids[1500] = ids[3]
+    write("bad.parquet", order=pa.array(ids))
+    refused(run, "bad.parquet", says=[f"{ids[3]!r} stands in rows 3 and 1500", "remove or combine"])
+
+
+def test_duplicates_in_an_input_too_large_to_test_early_are_refused_too(run, folder, monkeypatch):
+    monkeypatch.setattr(intake, "EARLY_ROWS", ROWS - 1)
+    ids = np.arange(ROWS)
+    ids[1500] = 3
+    write("bad.parquet", order=ids)
+    code, _, errors = privatize(run, "bad.parquet", *LEDGER)
+    assert code == 2
+    assert "ids must be unique, but 3 " in errors
+    assert not Path("message").exists()
+    assert spent() == 1  # by then the private prior had been drawn
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("empty.csv", b"", "a header line"),
+        ("header.csv", b"order,amount\n", "no records"),
+        ("ragged.csv", b"order,amount\n1,2\n2,3,4\n", ["Expected 2 columns, got 3", "Every row needs"]),
+        ("short.csv", b"order,amount\n1,2\n2\n", ["Expected 2 columns, got 1", "Every row needs"]),
+        ("text.csv", b"order,amount\n1,2\n2,two\n", ["'two'", "must hold numbers"]),
+        ("blank.csv", b"order,amount\n1,2\n2,\n", ["missing", "Drop or repair"]),
+        ("empty.parquet", b"", "complete and undamaged"),
+        ("cut.csv.gz", gzip.compress(b"order,amount\n" + b"1,2\n" * 500, mtime=0)[:-20], "complete and undamaged"),
+        ("what.dat", b"12345678", "name it .parquet"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "." in value else "",
+)
+def test_files_that_cannot_be_read_are_refused(run, folder, name, content, says):
+    Path(name).write_bytes(content)
+    refused(run, name, says=says)
+
+
+def test_a_truncated_parquet_file_is_refused(run, folder):
+    content = Path("sales.parquet").read_bytes()
+    Path("cut.parquet").write_bytes(content[: len(content) // 2])
+    refused(run, "cut.parquet", says="complete and undamaged")
+
+
+def test_a_parquet_file_without_rows_and_a_missing_file_are_refused(run, folder):
+    write("none.parquet", 0)
+    refused(run, "none.parquet", says="holds no records")
+    refused(run, "nothing.parquet", says="there is no file nothing.parquet")
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "one", "nan", "inf", "", "41"])
+def test_an_epsilon_that_is_no_budget_is_refused(run, folder, epsilon):
+    refused(run, "sales.parquet", epsilon=epsilon, says="epsilon must be")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "says"),
+    [
+        (("--lower", "400", "--upper", "0"), "lower bound must be below"),
+        (("--lower", "5", "--upper", "5"), "lower bound must be below"),
+        (("--lower", "nan", "--upper", "5"), "finite"),
+        (("--lower", "0"), "--lower A --upper B, or --integers A:B"),
+        ((), "bounds read off the labels would reveal them"),
+        (("--integers", "52:0"), "lower < upper"),
+        (("--integers", "many"), "two whole numbers"),
+        (("--integers", "0:5", "--upper", "9"), "not both"),
+        ((*BOUNDS, "--cells", "1000000"), ["Use at most 2,000 cells", "public prior"]),
+        ((*BOUNDS, "--loss", "gamma"), "gamma"),
+        ((*BOUNDS, "--loss", "sqared"), "Did you mean 'squared'"),
+        ((*BOUNDS, "--mechanism", "laplace"), "comparison only"),
+        ((*BOUNDS, "--mechanism", "rr-on-bin"), "Did you mean 'rr-on-bins'"),
+        ((*BOUNDS, "--out-of-range", "drop"), "clip or error"),
+        ((*BOUNDS, "--id-type", "float"), "int or str"),
+        ((*BOUNDS, "--prior", "nothing.csv"), "nothing.csv"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_before_anything_is_charged(run, folder, bounds, says):
+    refused(run, "sales.parquet", bounds=bounds, says=says)
+
+
+def test_labels_outside_the_bounds_are_refused_if_asked(run, folder):
+    refused(run, "sales.parquet", "--out-of-range", "error", bounds=("--lower", "0", "--upper", "10"), says="Widen")
+
+
+def test_an_id_column_by_a_name_of_the_message_is_refused(run, folder):
+    write("bad.parquet", code=np.arange(ROWS))
+    refused(run, "bad.parquet", ids="code", says="rename it")
+
+
+def test_an_output_that_exists_is_never_touched(run, folder):
+    Path("message").mkdir()
+    Path("file").write_text("mine")
+    Path("link").symlink_to("nowhere")
+    for out in ("message", "file", "link"):
+        refused(run, "sales.parquet", out=out, says="choose another --out")
+    assert Path("file").read_text() == "mine"
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_charged(run, folder):
+    refused(run, "sales.parquet", out="no/such/folder", says="does not exist: make it first")
+    refused(run, "sales.parquet", out="/proc/message", says="cannot write")
+
+
+def test_a_message_inside_the_input_folder_or_around_the_key_is_refused(run, folder):
+    Path("parts").mkdir()
+    shutil.copy("sales.parquet", "parts/a.parquet")
+    refused(run, "parts", out="parts/message", says="choose a place outside")
+    refused(run, "sales.parquet", "--key-file", "message/key", says="would be sent along")
+
+
+def test_a_pipe_is_refused_because_the_input_is_read_more_than_once(run, folder):
+    os.mkfifo("pipe.parquet")
+    refused(run, "pipe.parquet", says="save it to")
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "says"),
+    [
+        (b"", 0o600, "not a labeldp key file"),
+        (b"hunter2", 0o600, "not a labeldp key file"),
+        (b"\xff\xfe\x00", 0o600, "not a labeldp key file"),
+        (b'{"format": "labeldp-key", "format_version": 2}', 0o600, "version 2"),
+        (b'{"format": "labeldp-key", "format_version": 1, "key": "00ff", "releases": []}', 0o600, "2 bytes"),
+        (b'{"format": "labeldp-key", "format_version": 1, "key": "xyz", "releases": []}', 0o600, "damaged"),
+        (b'{"format": "labeldp-key", "format_version": 1, "key": "00", "releases": [{}]}', 0o600, "damaged"),
+        (b"{}", 0o644, "chmod 600 bad.key"),
+        (b"{}", 0o640, "chmod 600 bad.key"),
+    ],
+)
+def test_a_wrong_short_or_open_key_file_is_refused(run, folder, content, mode, says):
+    Path("bad.key").write_bytes(content)
+    Path("bad.key").chmod(mode)
+    refused(run, "sales.parquet", "--key-file", "bad.key", says=says)
+    assert Path("bad.key").read_bytes() == content
+
+
+def test_a_key_file_that_another_run_uses_is_refused(run, folder):
+    with Path(".new.key.labeldp-lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        refused(run, "sales.parquet", code=1, says=["another labeldp run is using the key file", "wait"])
+
+
+def test_an_exhausted_budget_is_refused_with_what_is_left(run, folder):
+    refused(run, "sales.parquet", epsilon="3.5", code=3, says=["ε = 3 left", "smaller epsilon"])
+
+
+def test_a_ledger_from_a_newer_version_is_refused(run, folder):
+    with closing(sqlite3.connect("ledger.db")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    code, _, errors = privatize(run, "sales.parquet", *LEDGER)
+    assert code == 2
+    assert "Upgrade labeldp" in errors
+    assert not Path("message").exists()
+
+
+def test_a_locked_ledger_is_waited_for_and_then_refused(run, folder, monkeypatch):
+    monkeypatch.setattr(ledger_module, "LOCK_TIMEOUT", 0.05)
+    with closing(sqlite3.connect("ledger.db", isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        code, _, errors = privatize(run, "sales.parquet", *LEDGER)
+    assert code == 3
+    assert "Wait for that process" in errors
+    assert not Path("message").exists()
+    assert spent() == 0
+
+
+def test_a_ledger_needs_a_dataset_and_a_dataset_a_ledger(run, folder):
+    code, _, errors = privatize(run, "sales.parquet", "--ledger", "ledger.db")
+    assert (code, "give --dataset" in errors) == (2, True)
+    code, _, errors = privatize(run, "sales.parquet", "--dataset", "sales")
+    assert (code, "give --ledger" in errors) == (2, True)
+    code, _, errors = privatize(run, "sales.parquet", "--ledger", "ledger.db", "--dataset", "sale")
+    assert (code, "Did you mean 'sales'" in errors) == (2, True)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A mount of one megabyte; only root can make one."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("cannot mount a small disk here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_disk_that_is_certainly_too_small_is_found_before_anything_is_charged(run, folder, small_disk):
+    write("large.parquet", 200_000)
+    refused(run, "large.parquet", out=small_disk / "message", says=["MB are free", "make room or choose another"])
+    assert listing(small_disk) == []
+
+
+def test_a_disk_that_fills_up_leaves_no_message_and_the_charge_can_be_resumed(run, folder, small_disk):
+    write("large.parquet", 100_000)
+    more = (*LEDGER, "--key-file", "sales.key")
+    code, _, errors = privatize(run, "large.parquet", *more, out=small_disk / "message")
+    assert code == 1
+    assert FULL_DISK in errors
+    assert "run the same command again" in errors
+    assert listing(small_disk) == []
+    assert spent() == 1
+    code, output, _ = privatize(run, "large.parquet", *more)
+    assert code == 0
+    assert "nothing was charged again" in output
+    assert spent() == 1
+
+
+def test_a_disk_that_fills_up_without_a_key_says_that_the_charge_is_lost(run, folder, small_disk):
+    write("large.parquet", 100_000)
+    code, _, errors = privatize(run, "large.parquet", *LEDGER, out=small_disk / "message")
+    assert (code, FULL_DISK in errors, "stays charged" in errors) == (1, True, True)
+
+
+def test_a_repeated_command_finds_its_message_and_charges_nothing(run, folder):
+    more = (*LEDGER, "--key-file", "sales.key")
+    assert privatize(run, "sales.parquet", *more, epsilon="3")[0] == 0
+    before = {p.name: p.read_bytes() for p in Path("message").iterdir()}
+    code, output, _ = privatize(run, "sales.parquet", *more, epsilon="3", out="message")
+    assert code == 0
+    assert "nothing was charged again" in output
+    assert {p.name: p.read_bytes() for p in Path("message").iterdir()} == before
+    assert spent() == Fraction(3)
+
+
+@pytest.mark.parametrize(("key", "says"), [(("--key-file", "key"), "not charged again"), ((), "it stays so")])
+def test_ctrl_c_leaves_nothing_and_says_how_to_go_on(run, folder, monkeypatch, key, says):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arrow, "randomize", stop)
+        code, output, errors = privatize(run, "sales.parquet", *LEDGER, *key)
+    assert (code, output) == (130, "")
+    assert says in errors
+    assert [name for name in listing() if "message" in name] == []
+    assert spent() == 1
+    privatize(run, "sales.parquet", *LEDGER, *key)
+    assert spent() == (1 if key else 2)
+
+
+def test_the_script_itself_exits_with_the_code_of_the_error(folder):
+    """In a process of its own, since everything else here runs `main` in pytest's."""
+    program = [sys.executable, "-c", "from labeldp.cli import main; main()", "privatize", "sales.parquet"]
+    settings = ["--label", "amount", "--epsilon", "4", *BOUNDS, "--out", "message", *LEDGER]
+    ended = subprocess.run([*program, *settings], check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert "ε = 3 left" in ended.stderr
+    ended = subprocess.run([*program, "--label"], check=False, capture_output=True, text=True)
+    assert ended.returncode == 2
+
+
+def test_for_training_chooses_the_mechanism_and_tolerates_no_other(run, folder):
+    arguments = ("privatize", "sales.parquet", "--label", "amount", "--epsilon", "2", *BOUNDS, "--for", "training")
+    code, _, errors = run(*arguments, "--mechanism", "rr-on-bins", "--out", "message")
+    assert code == 2
+    assert "--for training chooses" in errors
+    assert run(*arguments, "--out", "message")[0] == 0
+    assert Message.open("message").mechanism.kind == "bias-variance"

@@ -1,0 +1,126 @@
+"""`labeldp reproduce` as people call it; nothing here trains more than a few epochs."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from labeldp.cli import app
+from labeldp.errors import InvalidInput
+from labeldp.paper.experiments import Reproduction
+
+runner = CliRunner()
+
+
+def reproduce(*arguments: object):
+    result = runner.invoke(app, ["reproduce", *(str(argument) for argument in arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture(scope="module")
+def exact_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("criteo")
+    return folder, reproduce("criteo", "--mechanism-only", "--json", "--out", folder)
+
+
+def test_mechanism_only_gives_all_24_published_figures_beside_ours(exact_run):
+    _, result = exact_run
+    lines = [line for line in json.loads(result.stdout)["figures"] if line["published"] is not None]
+    assert len(lines) == 24
+    assert all(abs(line["ratio"] - 1) < 1e-3 for line in lines)
+    assert {line["column"] for line in lines} == {"mechanism"}
+
+
+def test_every_claim_of_the_paper_holds(exact_run):
+    _, result = exact_run
+    claims = json.loads(result.stdout)["claims"]
+    assert len(claims) == 6
+    assert [claim["text"] for claim in claims if not claim["holds"]] == []
+
+
+def test_the_output_says_in_words_that_the_data_is_a_stand_in(exact_run):
+    folder, result = exact_run
+    assert "not the paper's data" in json.loads(result.stdout)["data"]
+    assert "not the paper&#x27;s data" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_folder_holds_tables_figures_and_a_report_that_fetches_nothing(exact_run):
+    folder, _ = exact_run
+    names = {path.name for path in folder.iterdir()}
+    for figure in ("figure-mechanisms", "figure-joint", "figure-clipping"):
+        assert {f"{figure}.png", f"{figure}.svg"} <= names
+    with (folder / "table-mechanism.csv").open(encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    assert head[:4] == ["ε", "Laplace, paper", "Laplace, ours", "Laplace, ratio"]
+    assert len(rows) == 12
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    assert report.count("<svg") == 3
+    assert "<script" not in report
+    assert 'src="http' not in report
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Figures take seconds to draw; tests that do not look at them go without."""
+    monkeypatch.setattr(Reproduction, "write", lambda self, folder, command: [folder / "report.html"])
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_epsilon_narrows_the_exact_figures(tmp_path):
+    result = reproduce("criteo", "--mechanism-only", "--epsilon", "2,inf", "--json", "--out", tmp_path)
+    assert {line["epsilon"] for line in json.loads(result.stdout)["figures"]} == {2.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("paper",), "criteo, census, app-ads"),
+        (("criteo", "--mechanisms", "laplase"), "rr-on-bins, laplace"),
+        (("criteo", "--epsilon", "0"), "epsilon"),
+        (("app-ads", "--data", "clicks.csv"), "proprietary"),
+        (("criteo", "--data", "nowhere.tsv", "--mechanism-only"), "nowhere.tsv is not a file"),
+        (("census", "--stand-in", "criteo-like"), "fertility"),
+        (("criteo", "--rows", "2000", "--epsilon", "0.1"), "cells"),
+    ],
+)
+def test_bad_input_is_refused_with_what_to_do(arguments, words, tmp_path):
+    with pytest.raises(InvalidInput, match=words):
+        reproduce(*arguments, "--out", tmp_path / "out")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_tiny_trained_reproduction_and_its_resumption(tmp_path):
+    pytest.importorskip("torch")
+    arguments = ("criteo", "--rows", 3000, "--epochs", 1, "--runs", 2, "--epsilon", "8,inf", "--workers", 1)
+    first = reproduce(*arguments, "--mechanisms", "laplace", "--out", tmp_path, "--json")
+    figures = json.loads(first.stdout)["figures"]
+    (laplace,) = [line for line in figures if line["column"] == "test" and line["method"] == "laplace"]
+    assert laplace["runs"] == 2
+    assert laplace["published"] == 4668.40
+    assert laplace["ratio"] == pytest.approx(laplace["measured"] / 4668.40)
+    assert "4 trainings of 2,400 rows" in first.stderr
+    again = reproduce(*arguments, "--mechanisms", "laplace", "--out", tmp_path)
+    assert "4 of 4 trainings are in" in again.stderr
+    assert "generated Criteo-like purchases" in again.stdout
+    assert "Laplace, paper" in again.stdout
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_figures_are_never_cut_in_a_pipe(tmp_path):
+    result = reproduce("criteo", "--mechanism-only", "--epsilon", "8", "--out", tmp_path)
+    assert "…" not in result.stdout
+    assert "3,239.22 ± 6.54       3,240.59          1.0004" in result.stdout
+
+
+def test_a_narrow_terminal_gets_the_columns_in_parts():
+    from labeldp.cli.reproduce import _fitting
+
+    head, rows = ["ε", *(f"method {i}" for i in range(9))], [["0.05", *["128,000,000"] * 9]]
+    parts = list(_fitting(head, rows, 60, 3))
+    assert parts == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert list(_fitting(head, rows, 240, 3)) == [list(range(1, 10))]

@@ -1,0 +1,243 @@
+"""train, predict and evaluate as typed, on a message made by privatize."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp import Domain, LabelRandomizer
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.release.privatize import privatize
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A message and the features it belongs to, 5 % of either side unpaired."""
+    folder = tmp_path_factory.mktemp("world")
+    generator = np.random.default_rng(0)
+    n = 30_000
+    label = np.minimum(generator.exponential(90, n), 400)
+    ids = generator.permutation(n)
+    pq.write_table(pa.table({"order": ids, "amount": label}).slice(0, 28_500), folder / "labels.parquet")
+    features = pa.table(
+        {
+            "order": ids,
+            "hint": label + generator.normal(0, 40, n),
+            "size": np.where(label > 100, "large", "small"),
+            "truth": label,
+        }
+    ).take(generator.permutation(n)[:28_500])
+    pq.write_table(features.drop_columns("truth"), folder / "features.parquet")
+    pa_csv.write_csv(features, folder / "test.csv")
+    source = LabelSource(folder / "labels.parquet", "amount", "order")
+    privatize(source, LabelRandomizer(2, Domain(0, 400, 101)), folder / "message")
+    return folder
+
+
+def train(run, world, tmp_path, *more):
+    return run(
+        "train",
+        world / "message",
+        "--features",
+        world / "features.parquet",
+        "--id",
+        "order",
+        "--out",
+        tmp_path / "model",
+        *more,
+    )
+
+
+def test_the_whole_way_from_message_to_predictions(run, world, tmp_path):
+    code, out, _ = train(run, world, tmp_path, "--json")
+    facts = json.loads(out)
+    assert code == 0
+    assert facts["target_values"] == "auto"
+    assert facts["records"] + facts["features_without_label"] == 28_500
+    assert facts["records"] + facts["labels_without_features"] == 28_500
+    assert facts["features_without_label"] > 0
+    estimates = facts["estimates"]
+    for figure in estimates.values():
+        assert figure["lower"] <= figure["value"] <= figure["upper"]
+    assert estimates["mean"]["lower"] <= 88.9 <= estimates["mean"]["upper"]
+    assert estimates["mean"]["value"] == pytest.approx(88.9, abs=9)
+    assert estimates["error_of_mean"]["lower"] <= 88.9**2 <= estimates["error_of_mean"]["upper"]
+    assert estimates["error"]["value"] < estimates["error_of_mean"]["value"]
+    assert estimates["gain"]["value"] == pytest.approx(
+        estimates["error_of_mean"]["value"] - estimates["error"]["value"], rel=0.2
+    )
+
+    code, _, _ = run(
+        "predict", tmp_path / "model", world / "features.parquet", "--id", "order", "--out", tmp_path / "p.csv"
+    )
+    assert code == 0
+    assert pa_csv.read_csv(tmp_path / "p.csv").num_rows == 28_500
+
+    code, out, _ = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
+    assert code == 0
+    figures = json.loads(out)
+    assert figures["R squared"] > 0.6
+    assert estimates["error"]["lower"] <= figures["mean squared error"] <= estimates["error"]["upper"]
+
+
+def test_reports_in_words(run, world, tmp_path):
+    _, out, _ = train(run, world, tmp_path)
+    assert "had no private label" in out
+    assert "labels' mean" in out
+    assert "model's mean squared test error" in out
+    assert "always answering the mean" in out
+    assert "error is lower by about" in out
+    _, out, err = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth")
+    assert "mean squared error" in out
+    assert "not private" in err
+
+
+def test_help_names_the_extra_whole(run):
+    _, out, _ = run("train", "--help")
+    assert "labeldp[torch]" in out
+
+
+def test_brackets_in_names_are_printed(run, world, tmp_path):
+    code, out, _ = train(run, world, tmp_path, "--out", tmp_path / "model[a]", "--folds", 0)
+    assert code == 0
+    assert "model[a]" in out
+
+
+def test_the_network_trains_from_the_command_line(run, world, tmp_path):
+    pytest.importorskip("torch")
+    code, _, _ = train(run, world, tmp_path, "--model", "network", "--epochs", 20, "--seed", 1, "--quiet")
+    assert code == 0
+    _, out, _ = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
+    assert json.loads(out)["R squared"] > 0.4
+
+
+def test_poisson_takes_positive_targets(run, world, tmp_path):
+    code, out, _ = train(run, world, tmp_path, "--loss", "poisson", "--json")
+    assert code == 0
+    assert json.loads(out)["target_values"] == "positive"
+
+
+def test_poisson_refuses_negative_targets(run, world, tmp_path):
+    source = LabelSource(world / "labels.parquet", "amount", "order")
+    privatize(source, LabelRandomizer(0.5, Domain(0, 400, 21)), tmp_path / "noisy")
+    code, _, err = run(
+        *("train", tmp_path / "noisy", "--features", world / "features.parquet", "--id", "order"),
+        *("--out", tmp_path / "model", "--loss", "poisson", "--target-values", "debiased"),
+    )
+    assert code == 2
+    assert "--target-values positive" in err
+
+
+def test_columns_can_be_left_out_and_overridden(run, world, tmp_path):
+    code, out, _ = train(run, world, tmp_path, "--exclude", "hint", "--categorical", "size", "--json")
+    assert code == 0
+    assert json.loads(out)["columns"] == ["size"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--id", "ordr"], "did you mean 'order'"),
+        (["--features", "nowhere.parquet"], "no file"),
+        (["--target-values", "wrong"], "unknown target values"),
+        (["--model", "wrong"], "unknown model 'wrong'"),
+        (["--loss", "wrong"], "--loss must be"),
+        (["--exclude", "absent"], "no column"),
+        (["--exclude", "hint,size"], "no column left"),
+    ],
+)
+def test_bad_settings_leave_no_model(run, world, tmp_path, arguments, words):
+    code, out, err = train(run, world, tmp_path, *arguments)
+    assert code == 2
+    assert words in err
+    assert out == ""
+    assert not (tmp_path / "model").exists()
+
+
+def edited(world, tmp_path, change):
+    import shutil
+
+    copy = tmp_path / "message"
+    shutil.copytree(world / "message", copy)
+    change(copy)
+    return copy
+
+
+def _edit_json(name, value):
+    def change(folder):
+        record = json.loads((folder / "mechanism.json").read_text())
+        target = record["message"] if name in record["message"] else record
+        target[name] = value
+        (folder / "mechanism.json").write_text(json.dumps(record))
+
+    return change
+
+
+def _truncate(folder):
+    path = folder / "labels.parquet"
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def _other_codes(folder):
+    table = pq.read_table(folder / "labels.parquet")
+    wrong = pa.array(np.full(table.num_rows, 200, np.uint8))
+    pq.write_table(table.set_column(1, "code", wrong), folder / "labels.parquet")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_edit_json("epsilon", "0.1"), "not 0.1-DP"),
+        (_edit_json("outputs", [1.0, 2.0]), "damaged|do not fit|digest"),
+        (_edit_json("digest", "00"), "digest"),
+        (_edit_json("epsilon_total", "0.1"), "add up"),
+        (_edit_json("message_version", 99), "version"),
+        (_edit_json("format_version", 99), "version"),
+        (_truncate, "damaged"),
+        (_other_codes, "does not fit|edited"),
+        (lambda folder: (folder / "labels.parquet").unlink(), "labels.parquet"),
+        (lambda folder: (folder / "mechanism.json").unlink(), "not a message"),
+        (lambda folder: (folder / "mechanism.json").write_text("{"), "JSON"),
+    ],
+)
+def test_bad_messages_are_refused(run, world, tmp_path, change, words):
+    import re
+
+    message = edited(world, tmp_path, change)
+    code, _, err = run(
+        "train", message, "--features", world / "features.parquet", "--id", "order", "--out", tmp_path / "model"
+    )
+    assert code == 2
+    assert re.search(words, err), err
+    assert not (tmp_path / "model").exists()
+
+
+def test_ids_that_do_not_match_are_refused(run, world, tmp_path):
+    table = pq.read_table(world / "features.parquet")
+    shifted = pa.array(np.asarray(table["order"]) + 10**6)
+    pq.write_table(table.set_column(0, "order", shifted), tmp_path / "other.parquet")
+    code, _, err = train(run, world, tmp_path, "--features", tmp_path / "other.parquet")
+    assert code == 2
+    assert "no id of the features" in err
+
+
+def test_models_that_are_not_are_refused(run, world, tmp_path):
+    code, _, err = run("predict", world / "message", world / "test.csv", "--out", tmp_path / "p.csv")
+    assert code == 2
+    assert "not a model" in err
+
+
+def test_predicting_with_wrong_columns_names_them(run, world, tmp_path):
+    train(run, world, tmp_path, "--quiet")
+    pq.write_table(
+        pq.read_table(world / "features.parquet").rename_columns(["order", "hints", "size"]), tmp_path / "f.parquet"
+    )
+    code, _, err = run("predict", tmp_path / "model", tmp_path / "f.parquet", "--out", tmp_path / "p.parquet")
+    assert code == 2
+    assert "did you mean 'hints'" in err
+    assert not (tmp_path / "p.parquet").exists()

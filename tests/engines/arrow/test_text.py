@@ -1,0 +1,155 @@
+"""CSV and TSV as people have them: marks, quotes, encodings, damage, ids that look like numbers."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labeldp.engines.arrow import text
+from labeldp.engines.arrow.columns import identifiers
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.errors import InvalidInput
+
+
+@pytest.fixture
+def ids_of(tmp_path):
+    def read(content: bytes, name: str = "a.csv", **options):
+        (tmp_path / name).write_bytes(content)
+        batches = list(LabelSource(tmp_path / name, "y", "id", **options).batches())
+        return [value for batch in batches for value in batch.ids.to_pylist()]
+
+    return read
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(text, "BLOCK_BYTES", 1000)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(ids_of):
+    assert ids_of(b"\xef\xbb\xbfid,y\n1,2\n") == [1]
+
+
+def test_windows_line_ends(ids_of):
+    assert ids_of(b"id,y\r\na,2\r\nb,3\r\n") == ["a", "b"]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_quoted_newlines_and_delimiters_may_cross_blocks(ids_of):
+    rows = b"".join(b'%d,"a\nb,4\n""5""",%d\n' % (i, i % 50) for i in range(3000))
+    assert ids_of(b"id,note,y\n" + rows) == list(range(3000))
+
+
+def test_tabs_and_gzip(ids_of):
+    assert ids_of(gzip.compress(b"id\ty\n1\t2\n") + gzip.compress(b"2\t3\n"), "a.tsv.gz") == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "first", ["007", "+7", "7.0", "1e3", "2024-01-01", "true", "NA", "null", "9223372036854775808", " 7"]
+)
+def test_ids_that_an_integer_would_not_give_back_stay_text(ids_of, first):
+    assert ids_of(f"id,y\n{first},2\n8,3\n".encode()) == [first, "8"]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
+def test_plain_integers_are_integers(values):
+    column = pa.array([str(value) for value in values], pa.large_string())
+    assert identifiers(column, "id", 0, "a.csv", None, text_file=True).to_pylist() == values
+
+
+@given(st.text(alphabet="0123456789-+. ", min_size=1, max_size=21))
+def test_whatever_becomes_an_integer_is_written_the_same(value):
+    (read,) = identifiers(pa.array([value], pa.large_string()), "id", 0, "a.csv", None, text_file=True).to_pylist()
+    assert str(read) == value
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_later_block_of_another_kind_is_refused_by_row_and_read_as_text_when_told(ids_of):
+    content = b"id,y\n" + b"".join(b"%d,1\n" % i for i in range(1000)) + b"007,1\n"
+    with pytest.raises(InvalidInput, match=r"'007' in row 1000 .*--id-type str"):
+        ids_of(content)
+    assert ids_of(content, id_type="str")[-2:] == ["999", "007"]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_text_ids_may_go_on_as_digits(ids_of):
+    content = b"id,y\nfirst,1\n" + b"".join(b"%d,1\n" % i for i in range(1000))
+    assert ids_of(content)[-1] == "999"
+
+
+def test_ids_that_should_be_integers_and_are_not(ids_of):
+    with pytest.raises(InvalidInput, match="'b' in row 1 "):
+        ids_of(b"id,y\n1,1\nb,2\n", id_type="int")
+
+
+@pytest.mark.parametrize("field", [b"", b'""'])
+def test_an_empty_field_is_no_id(ids_of, field):
+    with pytest.raises(InvalidInput, match="no id in row 1 "):
+        ids_of(b"id,y\na,1\n" + field + b",2\n")
+
+
+def test_bytes_that_are_not_text_matter_only_in_the_ids(ids_of):
+    assert ids_of(b"id,note,y\n1,caf\xe9,2\n") == [1]
+    with pytest.raises(InvalidInput, match="save the file as UTF-8"):
+        ids_of(b"id,note,y\ncaf\xe9,x,2\n")
+
+
+def test_utf_16_is_named(ids_of):
+    with pytest.raises(InvalidInput, match="UTF-16"):
+        ids_of("id,y\n1,2\n".encode("utf-16"))
+
+
+@pytest.mark.parametrize("keep", [0, 5, 0.5, -1])
+def test_truncated_gzip_is_refused(ids_of, keep):
+    whole = gzip.compress(b"id,y\n" + b"".join(b"%d,%d\n" % (i, i * i % 53) for i in range(100_000)))
+    end = keep if isinstance(keep, int) else int(len(whole) * keep)
+    with pytest.raises(InvalidInput, match=r"cannot read .*complete|empty"):
+        ids_of(whole[:end], "a.csv.gz")
+
+
+@pytest.mark.parametrize("place", [20, 0.5, -6])
+def test_damaged_gzip_is_refused(ids_of, place):
+    whole = bytearray(gzip.compress(b"id,y\n" + b"".join(b"%d,%d\n" % (i, i * i % 53) for i in range(100_000))))
+    whole[place if isinstance(place, int) else int(len(whole) * place)] ^= 0xFF
+    with pytest.raises(InvalidInput, match="cannot read"):
+        ids_of(bytes(whole), "a.csv.gz")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "header line"),
+        (b"id,y\n", "no records"),
+        (b"id,y\n1,2\n3\n", "columns of the header line"),
+        (b"id,y\n1,2\n3,4,5\n", "columns of the header line"),
+        (b"id,y\n1,two\n", "numbers only"),
+        (b'id,y\n1,"2,5"\n', "point for decimals"),
+        (b"id,y\n1,\n", r"missing values near row 0"),
+        (b"id,y\n1,2\n2,inf\n", r"row 1 \(inf\)"),
+        (b"id,y,y\n1,2,3\n", "2 columns named 'y'"),
+        (b"id,why\n1,2\n", "Did you mean 'why'"),
+        (b"id,yd,other\n1,2,3\n", r"Did you mean 'yd'\?$"),  # the id column is taken, however alike
+    ],
+)
+def test_what_is_wrong_is_said(ids_of, content, said):
+    with pytest.raises(InvalidInput, match=said):
+        ids_of(content)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_quotation_mark_that_is_never_closed(ids_of):
+    rows = b"".join(b"%d,2\n" % i for i in range(1000))
+    with pytest.raises(InvalidInput, match="cannot read"):
+        ids_of(b'id,y\n"' + rows)
+
+
+def test_labels_are_the_numbers_that_stand_there(tmp_path):
+    (tmp_path / "a.csv").write_text("y\n1\n2.5\n-3e2\n")
+    (batch,) = LabelSource(tmp_path / "a.csv", "y").batches()
+    assert np.array_equal(batch.labels, [1.0, 2.5, -300.0])
+    assert batch.ids.to_pylist() == [0, 1, 2]

@@ -1,0 +1,142 @@
+"""`auto`: never expected to be worse than what it decides against, and a function of public numbers alone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from labeldp import Domain, LabelRandomizer, Prior, RROnBins
+from labeldp.budget import exact
+from labeldp.errors import InvalidInput
+from labeldp.mechanisms import Request
+from labeldp.mechanisms.auto import alternatives, choose, split_for_training
+from labeldp.mechanisms.decoding import code_values
+from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
+from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.paper.data import criteo_prior
+from labeldp.paper.network.sizing import network_settings
+from labeldp.priors import split_budget
+from labeldp.training.sizing import boosting_settings, label_share
+
+PRIOR = criteo_prior()
+DOMAIN = Domain.integers(0, 400)
+
+
+def designed(counts, domain, epsilon, records, loss="squared"):
+    return LabelRandomizer(epsilon, domain, loss, "auto").design(counts, records)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2, 8])
+@pytest.mark.parametrize("records", [100, 10_000, 400_000])
+def test_no_alternative_is_expected_to_be_better(epsilon, records):
+    *others, auto = alternatives(PRIOR, epsilon, records, domain=DOMAIN)
+    assert auto.name == "auto"
+    assert auto.mechanism.proof().holds
+    for other in others:
+        assert auto.predicted_error <= other.predicted_error * (1 + 1e-3)
+
+
+def test_the_choice_is_the_same_every_time():
+    assert choose(PRIOR, 1, 5000, domain=DOMAIN).mechanism == choose(PRIOR, 1, 5000, domain=DOMAIN).mechanism
+
+
+def test_more_records_buy_less_bias():
+    excesses = [choose(PRIOR, 0.5, n, domain=DOMAIN).excess for n in (1000, 10_000, 100_000)]
+    assert (np.diff([e.squared_bias for e in excesses]) < 0).all()
+    assert (np.diff([e.variance for e in excesses]) > 0).all()
+
+
+def test_losses_that_are_not_about_means_get_the_papers_mechanism():
+    choice = choose(Prior([0, 1, 5, 9], [4, 3, 2, 1]), 1, 10_000, "absolute")
+    assert isinstance(choice.mechanism, RROnBins)
+    assert choice.mechanism.loss == "absolute"
+    assert choice.decoder == "bins"
+
+
+def test_the_predicted_error_is_that_of_the_values_to_train_on():
+    choice = choose(Prior([1, 2, 5, 9], [4, 3, 2, 1]), 1, 10_000, "poisson")
+    assert isinstance(choice.mechanism, RROnBins)
+    np.testing.assert_array_equal(choice.values, code_values(choice.mechanism, "auto"))
+
+
+def test_other_losses_are_released_as_in_the_paper():
+    domain, counts = Domain(0, 10, 11), np.full(11, 300)
+    mechanism = designed(counts, domain, 1, 3300, "absolute")
+    assert mechanism.prior.epsilon_exact == split_budget(1, 11, 3300).prior
+
+
+def test_noise_takes_records_away():
+    prior = Prior([0, 10], [1, 1])
+    mechanism = Unbiased.optimal(prior, 1)
+    # The label explains 25 of the value's total variance.
+    total = mechanism.expected_loss(prior) + 25
+    assert label_share(mechanism, mechanism.outputs) == pytest.approx(25 / total, rel=1e-9)
+    assert label_share(mechanism, np.zeros(2)) == 0
+    assert label_share(DiscreteLaplace(Domain(0, 10, 11), 1), np.arange(11.0)) == 1  # no prior, nothing known
+
+
+def test_the_share_of_a_label_is_found_on_any_grid():
+    domain = Domain(0, 400, 500_001)
+    prior = Prior.uniform(domain)
+    mechanism = Unbiased.optimal(Prior.uniform(Domain(0, 400, 401)), 8, domain=domain)
+    share = label_share(mechanism, mechanism.outputs, prior)
+    assert share == pytest.approx(prior.variance / (prior.variance + mechanism.expected_loss(prior)), rel=1e-6)
+
+
+def test_boosting_grows_with_what_the_values_are_worth():
+    weak, strong = boosting_settings(400_000, 0.001), boosting_settings(400_000, 0.98)
+    assert weak["max_leaf_nodes"] < strong["max_leaf_nodes"] == 31
+    assert weak["max_iter"] < strong["max_iter"] == 100
+    assert weak["min_samples_leaf"] > strong["min_samples_leaf"] == 20
+
+
+@pytest.mark.parametrize(("epsilon", "cells", "records"), [(0.5, 25, 10_000), (1, 401, 10**7), (8, 1001, 400)])
+def test_the_budget_is_split_exactly_and_the_prior_gets_little(epsilon, cells, records):
+    split = split_for_training(Request(Domain(0, 1, cells), epsilon, records=records))
+    assert split.prior + split.labels == split.total == exact(epsilon)
+    assert float(split.prior) == pytest.approx(min(epsilon / 25, 0.1))
+    assert split.prior <= min(exact(epsilon) / 25, Fraction(1, 10))
+    assert split.prior == 2 / Fraction(split.scale)
+
+
+def test_prior_and_mechanism_together_cost_epsilon():
+    domain = Domain(0, 10, 11)
+    mechanism = designed(np.full(11, 300), domain, "0.7", 3300)
+    assert mechanism.prior.epsilon_exact + mechanism.epsilon_exact == exact("0.7")
+    assert mechanism.prior.masses.sum() == pytest.approx(1)
+
+
+def test_the_network_trains_for_as_long_as_its_values_deserve():
+    assert network_settings(10_000) == {"epochs": 33}
+    assert network_settings(400_000) == {"epochs": 5}
+    assert network_settings(400_000, 0.02) == {"epochs": 2}
+    assert network_settings(10_000, 0.03) == {"epochs": 11}
+    assert network_settings(10_000, 0.03, batch_size=1000) == {"epochs": 3}
+    assert network_settings(10**8) == {"epochs": 1}
+    assert network_settings(0, 0) == {"epochs": 3}
+
+
+def test_no_records_are_refused():
+    with pytest.raises(InvalidInput, match="at least 1"):
+        choose(PRIOR, 1, 0)
+    with pytest.raises(InvalidInput, match="at least one"):
+        split_for_training(Request(Domain(0, 1, 10), 1, records=0))
+
+
+def test_cells_beyond_what_a_design_tells_apart_are_counted_together_before_the_noise(monkeypatch):
+    seen = []
+    monkeypatch.setattr("labeldp.mechanisms.auto.noisy_counts", lambda counts, scale: seen.append(counts) or counts)
+    counts = np.arange(30_001)
+    mechanism = designed(counts, Domain.integers(0, 30_000), 1, int(counts.sum()))
+    (coarse,) = seen
+    assert coarse.size == 1001
+    assert coarse.sum() == counts.sum()
+    assert coarse.dtype == np.int64
+    assert mechanism.proof().holds
+
+
+def test_other_losses_keep_their_cells():
+    mechanism = designed(np.full(3001, 10), Domain.integers(0, 3000), 1, 30_010, "absolute")
+    assert mechanism.prior.values.size == 3001

@@ -1,0 +1,152 @@
+"""A message as its reader meets it: whole and consistent, or refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp.domain import Domain
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.errors import InvalidInput
+from labeldp.mechanisms import Laplace
+from labeldp.message.labels_file import stamp
+from labeldp.message.reader import Message
+from labeldp.randomizer import LabelRandomizer
+from labeldp.release.privatize import privatize
+
+ROWS = 500
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("message")
+    rng = np.random.default_rng(0)
+    pq.write_table(pa.table({"id": np.arange(ROWS), "y": rng.uniform(0, 10, ROWS)}), folder / "labels.parquet")
+    source = LabelSource(folder / "labels.parquet", "y", "id")
+    return privatize(source, LabelRandomizer(1, Domain(0, 10, cells=11)), folder / "message").message
+
+
+@pytest.fixture
+def message(original, tmp_path):
+    return shutil.copytree(original, tmp_path / "message")
+
+
+def rewrite(message, **columns):
+    table = pq.read_table(message / "labels.parquet")
+    for name, values in columns.items():
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, values(table.column(name)))
+    pq.write_table(table, message / "labels.parquet")
+
+
+def edit(message, change):
+    record = json.loads((message / "mechanism.json").read_text())
+    change(record)
+    (message / "mechanism.json").write_text(json.dumps(record))
+
+
+def read(message):
+    return list(Message.open(message).batches())
+
+
+def test_a_whole_message_is_read_back(message):
+    opened = Message.open(str(message))
+    assert opened.rows == ROWS
+    assert opened.epsilon_exact == 1
+    ((ids, codes),) = opened.batches()
+    assert sorted(ids.to_pylist()) == list(range(ROWS))
+    assert codes.max() < opened.mechanism.outputs.size
+
+
+@pytest.mark.parametrize("name", ["mechanism.json", "labels.parquet"])
+def test_a_missing_file_is_refused(message, name):
+    (message / name).unlink()
+    with pytest.raises(InvalidInput, match=name):
+        Message.open(message)
+
+
+def test_a_folder_or_file_that_is_no_message_is_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(InvalidInput, match="is not a message"):
+            Message.open(path)
+
+
+@pytest.mark.parametrize("length", [0, 4, 100, -1])
+def test_a_truncated_labels_file_is_refused(message, length):
+    content = (message / "labels.parquet").read_bytes()
+    (message / "labels.parquet").write_bytes(content[:length])
+    with pytest.raises(InvalidInput, match="Ask for the message again"):
+        read(message)
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("code", lambda codes: pa.array(np.full(ROWS, 200, np.uint8))),
+        ("code", lambda codes: pa.array(1 - np.asarray(codes), pa.uint8())),
+        ("code", lambda codes: pa.array([None] * ROWS, pa.uint8())),
+        ("code", lambda codes: pa.array(np.asarray(codes, np.float64))),
+        ("code", lambda codes: pa.array(np.asarray(codes, np.int8))),
+        ("private_label", lambda values: pa.array(np.asarray(values) + 1)),
+        ("private_label", lambda values: pa.array(np.full(ROWS, np.nan))),
+        ("private_label", lambda values: pa.array([None] * ROWS, pa.float64())),
+        ("id", lambda ids: pa.array(np.asarray(ids, str))),
+        ("id", lambda ids: pa.array([None] * ROWS, pa.int64())),
+    ],
+)
+def test_rows_that_do_not_fit_the_mechanism_are_refused(message, column, values):
+    rewrite(message, **{column: values})
+    with pytest.raises(InvalidInput, match="edited or mixed up"):
+        read(message)
+
+
+def test_other_columns_are_refused(message):
+    table = pq.read_table(message / "labels.parquet")
+    pq.write_table(table.append_column("y", pa.array(np.zeros(ROWS))), message / "labels.parquet")
+    with pytest.raises(InvalidInput, match="has the columns"):
+        Message.open(message)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.pop("message"),
+        lambda record: record["message"].pop("release"),
+        lambda record: record["message"].update(release="../../etc"),
+        lambda record: record["message"].update(message_version=2),
+        lambda record: record["message"].update(id_column=7),
+        lambda record: record["outputs"].reverse(),
+        lambda record: record.update(epsilon="0.1"),
+        lambda record: record.update(digest="0" * 64),
+    ],
+)
+def test_an_edited_description_is_refused_with_its_path(message, change):
+    edit(message, change)
+    with pytest.raises(InvalidInput, match=r"mechanism\.json"):
+        Message.open(message)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"null"])
+def test_a_description_that_is_no_json_object_is_refused(message, content):
+    (message / "mechanism.json").write_bytes(content)
+    with pytest.raises(InvalidInput, match=r"mechanism\.json"):
+        Message.open(message)
+
+
+def test_a_mechanism_for_comparison_is_no_release(message):
+    described = json.loads(Laplace(Domain(0, 10, cells=11), 1).to_json())
+    described["message"] = json.loads((message / "mechanism.json").read_text())["message"]
+    (message / "mechanism.json").write_text(json.dumps(described))
+    with pytest.raises(InvalidInput, match="comparison only"):
+        Message.open(message)
+
+
+def test_a_stamp_tells_copies_from_files_with_other_rows(message, original):
+    assert stamp(message / "labels.parquet") == stamp(original / "labels.parquet")
+    rewrite(message, id=lambda ids: pa.array(np.asarray(ids) + 1))
+    assert stamp(message / "labels.parquet") != stamp(original / "labels.parquet")

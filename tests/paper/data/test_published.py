@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from labeldp.paper.data import CRITEO_TRAIN_ROWS, criteo_prior, published_census, published_criteo
+
+
+def test_the_criteo_table_is_whole_and_ordered():
+    rows = published_criteo()
+    assert [row.epsilon for row in rows] == [0.05, 0.1, 0.3, 0.5, 0.8, 1, 1.5, 2, 3, 4, 6, 8, math.inf]
+    assert all(row.mechanism_rr_on_bins < row.mechanism_laplace for row in rows[:-1])
+    assert (rows[3].mechanism_rr_on_bins, rows[3].test_rr_on_bins) == (10977.09, 10901.33)
+    assert rows[-1].mechanism_laplace == 0
+    assert rows[-1].test_rr_on_bins_std == 29.27
+
+
+def test_the_census_table_is_whole_and_ordered():
+    rows = published_census()
+    assert [row.epsilon for row in rows] == [0.5, 1, 2, 4, 8, math.inf]
+    assert (rows[0].mechanism_rr_with_prior, rows[3].test_rr_on_bins) == (274.11, 136.59)
+
+
+def test_the_calibrated_prior_has_the_variance_that_rr_on_bins_tends_to():
+    """As ε falls to 0, RR-on-Bins' error rises to the variance of the labels; ε = 0.05 is almost there."""
+    prior = criteo_prior()
+    assert np.array_equal(prior.values, np.arange(401))
+    mean = prior.values @ prior.masses
+    variance = (prior.values - mean) ** 2 @ prior.masses
+    assert abs(variance / published_criteo()[0].mechanism_rr_on_bins - 1) < 1e-3
+    assert abs(prior.masses[-1] - 0.05) < 0.002
+
+
+def test_the_training_rows_are_four_fifths_of_the_conversions():
+    assert CRITEO_TRAIN_ROWS == 1_732_721 * 4 // 5

@@ -1,0 +1,36 @@
+"""The published figures of the paper's first table, from the calibrated prior."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from labeldp import Domain, Laplace, RROnBins
+from labeldp.paper.data import CRITEO_TRAIN_ROWS, criteo_prior, published_criteo
+
+FIGURES = [row for row in published_criteo() if math.isfinite(row.epsilon)]
+PRIOR = criteo_prior()
+SPENT_ON_PRIOR = Fraction(math.sqrt(401 / CRITEO_TRAIN_ROWS))
+
+
+def test_there_are_twelve_rows():
+    assert len(FIGURES) == 12
+
+
+@pytest.mark.parametrize("row", FIGURES, ids=lambda row: f"epsilon {row.epsilon:g}")
+def test_rr_on_bins_has_the_published_error(row):
+    mechanism = RROnBins.optimal(PRIOR, Fraction(repr(row.epsilon)) - SPENT_ON_PRIOR)
+    assert mechanism.expected_loss(PRIOR) == pytest.approx(row.mechanism_rr_on_bins, rel=1e-3)
+
+
+@pytest.mark.parametrize("row", FIGURES, ids=lambda row: f"epsilon {row.epsilon:g}")
+def test_clipped_laplace_has_the_published_error(row):
+    assert Laplace(Domain(0, 400), row.epsilon).expected_loss(PRIOR) == pytest.approx(row.mechanism_laplace, rel=1e-3)
+
+
+def test_three_bins_at_epsilon_three():
+    mechanism = RROnBins.optimal(PRIOR, Fraction(3) - SPENT_ON_PRIOR)
+    assert mechanism.outputs.size == 3
+    assert mechanism.outputs == pytest.approx([50, 100, 250], rel=0.35)

@@ -1,0 +1,269 @@
+"""The ledger's accounts: exact sums, names, the life of a release, and what may be resumed."""
+
+from __future__ import annotations
+
+import tempfile
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError
+from labeldp.release.ledger import Ledger, key_fingerprint
+
+KEY = bytes(range(32))
+SAME = {"key_check": key_fingerprint(KEY), "input_hmac": "ab" * 32}
+MECHANISM = {"mechanism_json": '{"outputs": [0.0, 1.0]}', "mechanism_digest": "cd" * 32}
+
+
+def test_ten_tenths_spend_exactly_one_and_not_a_hair_more(ledger):
+    ledger.add_dataset("tenths", budget=1)
+    for _ in range(10):
+        ledger.reserve("tenths", 0.1)
+    assert ledger.remaining("tenths") == 0
+    with pytest.raises(InsufficientBudget):
+        ledger.reserve("tenths", "1e-30")
+
+
+def test_a_refusal_carries_the_exact_numbers_and_charges_nothing(ledger):
+    ledger.reserve("sales", "2.9")
+    with pytest.raises(InsufficientBudget, match=r"0\.1") as refusal:
+        ledger.reserve("sales", Fraction(1, 10) + Fraction(1, 10**30))
+    assert refusal.value.remaining == Fraction(1, 10)
+    assert refusal.value.requested == Fraction(1, 10) + Fraction(1, 10**30)
+    assert refusal.value.exit_code == 3
+    assert ledger.remaining("sales") == Fraction(1, 10)
+
+
+amounts = st.one_of(
+    st.fractions(min_value=Fraction(1, 1000), max_value=3, max_denominator=10**6),
+    st.floats(min_value=1e-6, max_value=3).map(lambda x: Fraction(repr(x))),
+    st.decimals(min_value="0.001", max_value=3, places=3).map(Fraction),
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(budget=amounts, requests=st.lists(amounts, max_size=12))
+def test_a_reservation_succeeds_if_and_only_if_the_exact_sum_stays_within_the_budget(budget, requests):
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger.create(Path(folder) / "ledger.db")
+        ledger.add_dataset("data", budget)
+        spent = Fraction(0)
+        for amount in requests:
+            if spent + amount <= budget:
+                assert ledger.reserve("data", amount).epsilon == amount
+                spent += amount
+            else:
+                with pytest.raises(InsufficientBudget) as refusal:
+                    ledger.reserve("data", amount)
+                assert refusal.value.remaining == budget - spent
+        (dataset,) = ledger.datasets()
+        assert (dataset.budget, dataset.spent, dataset.remaining) == (budget, spent, budget - spent)
+        assert sum(release.epsilon for release in ledger.history("data")) == spent
+
+
+@pytest.mark.parametrize(
+    ("given_as", "meant"),
+    [
+        ("0.1", "1/10"),
+        (0.1, "1/10"),
+        (Decimal("0.1"), "1/10"),
+        (3, "3"),
+        ("1/3", "1/3"),
+        (Fraction(2, 7), "2/7"),
+        (100, "100"),
+    ],
+)
+def test_budgets_mean_the_number_as_written(ledger, given_as, meant):
+    assert ledger.add_dataset("data", budget=given_as).budget == Fraction(meant)
+
+
+@pytest.mark.parametrize(
+    "budget", [0, -1, "three", "", "nan", "inf", float("inf"), True, None, "1/0", "1e999999999", "1e-999999999", 10**7]
+)
+def test_a_budget_that_is_no_amount_is_refused(ledger, budget):
+    with pytest.raises(InvalidInput, match="budget"):
+        ledger.add_dataset("data", budget=budget)
+    assert len(ledger.datasets()) == 1
+
+
+@pytest.mark.parametrize("epsilon", [0, -0.1, "x", float("nan"), 41])
+def test_an_epsilon_that_is_no_amount_is_refused_and_charges_nothing(ledger, epsilon):
+    with pytest.raises(InvalidInput, match="epsilon"):
+        ledger.reserve("sales", epsilon)
+    assert ledger.history() == []
+
+
+def test_each_dataset_has_a_budget_of_its_own(ledger):
+    ledger.add_dataset("visits", budget=1)
+    ledger.reserve("sales", 3)
+    ledger.reserve("visits", 0.25)
+    assert [(d.name, d.remaining, d.releases, d.uncommitted) for d in ledger.datasets()] == [
+        ("sales", 0, 1, 1),
+        ("visits", Fraction(3, 4), 1, 1),
+    ]
+    assert [release.dataset for release in ledger.history()] == ["sales", "visits"]
+    assert [release.dataset for release in ledger.history("visits")] == ["visits"]
+
+
+def test_an_early_check_refuses_what_reserve_would_refuse_unless_a_release_of_this_key_waits(ledger):
+    ledger.require("sales", 3)
+    assert ledger.history() == []
+    ledger.reserve("sales", 2, **SAME)
+    with pytest.raises(InsufficientBudget):
+        ledger.require("sales", 2)
+    with pytest.raises(InsufficientBudget):
+        ledger.require("sales", 2, key_check=key_fingerprint(b"another key of 16 bytes"))
+    with pytest.raises(InsufficientBudget):
+        ledger.require("sales", "1.5", key_check=SAME["key_check"])
+    ledger.require("sales", 2, key_check=SAME["key_check"])
+
+
+@pytest.mark.parametrize("name", ["", " sales", "a\nb", "a\x1b[31m", "x" * 101, "Umsa\u0308tze"])
+def test_a_name_that_could_mislead_is_refused(ledger, name):
+    with pytest.raises(InvalidInput, match="cannot name a dataset"):
+        ledger.add_dataset(name, budget=1)
+
+
+@pytest.mark.parametrize("name", ["sales", "Sales"])
+def test_a_dataset_is_entered_once_and_keeps_its_budget(ledger, name):
+    with pytest.raises(InvalidInput, match="'sales' already"):
+        ledger.add_dataset(name, budget=100)
+    assert ledger.remaining("sales") == 3
+
+
+@pytest.mark.parametrize("ask", ["remaining", "history"])
+def test_an_unknown_dataset_is_an_error_with_a_suggestion(ledger, ask):
+    with pytest.raises(InvalidInput, match="Did you mean 'sales'"):
+        getattr(ledger, ask)("slaes")
+    with pytest.raises(InvalidInput, match="It has 'sales'"):
+        getattr(ledger, ask)("something else")
+
+
+def test_an_empty_ledger_says_how_to_add_a_dataset(tmp_path):
+    with pytest.raises(InvalidInput, match="ledger create"):
+        Ledger.create(tmp_path / "empty.db").reserve("sales", 1)
+
+
+def test_a_release_is_reserved_then_fixed_then_committed(ledger):
+    reserved = ledger.reserve("sales", 0.5)
+    assert (reserved.state, reserved.fixed, reserved.committed_at) == ("reserved", False, None)
+    assert len(bytes.fromhex(reserved.id)) == 16
+    assert reserved.reserved_at.utcoffset().total_seconds() == 0
+    fixed = ledger.fix(reserved.id, **MECHANISM)
+    assert (fixed.state, fixed.fixed, fixed.mechanism_digest) == ("reserved", True, MECHANISM["mechanism_digest"])
+    committed = ledger.commit(reserved.id)
+    assert committed.state == "committed"
+    assert committed.committed_at >= committed.reserved_at
+    assert ledger.history("sales") == [committed]
+    assert ledger.remaining("sales") == Fraction(5, 2)
+
+
+def test_every_release_has_an_id_of_its_own(ledger):
+    assert len({ledger.reserve("sales", "0.01").id for _ in range(20)}) == 20
+
+
+def test_a_fixed_mechanism_cannot_change(ledger):
+    release = ledger.reserve("sales", 1)
+    fixed = ledger.fix(release.id, **MECHANISM)
+    with pytest.raises(LabelDPError, match="fixed already"):
+        ledger.fix(release.id, mechanism_json='{"outputs": [7.0]}', mechanism_digest="ee" * 32)
+    assert ledger.fix(release.id, **MECHANISM) == fixed
+    assert ledger.history() == [fixed]
+
+
+def test_a_mechanism_must_be_json(ledger):
+    release = ledger.reserve("sales", 1)
+    with pytest.raises(InvalidInput, match="JSON"):
+        ledger.fix(release.id, mechanism_json="{", mechanism_digest="ee")
+    assert not ledger.history()[0].fixed
+
+
+def test_nothing_is_committed_before_its_mechanism_is_fixed(ledger):
+    release = ledger.reserve("sales", 1)
+    with pytest.raises(LabelDPError, match="fix it"):
+        ledger.commit(release.id)
+    assert ledger.history()[0].state == "reserved"
+
+
+def test_committing_twice_changes_nothing(ledger):
+    release = ledger.fix(ledger.reserve("sales", 1).id, **MECHANISM)
+    assert ledger.commit(release.id) == ledger.commit(release.id)
+
+
+@pytest.mark.parametrize(
+    "act", [lambda ledger: ledger.commit("00" * 16), lambda ledger: ledger.fix("00" * 16, **MECHANISM)]
+)
+def test_an_unknown_release_is_an_error(ledger, act):
+    with pytest.raises(InvalidInput, match="no release"):
+        act(ledger)
+
+
+def test_the_same_key_input_and_request_find_the_release_again_with_its_mechanism(ledger):
+    release = ledger.reserve("sales", 1, **SAME, request="squared")
+    found = ledger.find_resumable("sales", "1.0", **SAME, request="squared")
+    assert found == release
+    assert not found.fixed
+    fixed = ledger.fix(release.id, **MECHANISM)
+    assert ledger.find_resumable("sales", 1, **SAME, request="squared") == fixed
+    assert ledger.remaining("sales") == 2
+
+
+@pytest.mark.parametrize(
+    "different",
+    [
+        {"key_check": key_fingerprint(b"another key of 16 bytes")},
+        {"input_hmac": "00" * 32},
+        {"request": "absolute"},
+        {"request": None},
+        {"epsilon": 2},
+        {"dataset": "visits"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_anything_different_is_a_new_release(ledger, different):
+    ledger.add_dataset("visits", budget=3)
+    same = {"dataset": "sales", "epsilon": 1, "request": "squared", **SAME}
+    ledger.reserve(**same)
+    assert ledger.find_resumable(**same) is not None
+    assert ledger.find_resumable(**{**same, **different}) is None
+
+
+def test_a_committed_release_is_not_resumed(ledger):
+    release = ledger.reserve("sales", 1, **SAME)
+    ledger.fix(release.id, **MECHANISM)
+    ledger.commit(release.id)
+    assert ledger.find_resumable("sales", 1, **SAME) is None
+
+
+def test_a_release_without_a_key_is_never_resumed(ledger):
+    ledger.reserve("sales", 1)
+    assert ledger.find_resumable("sales", 1, **SAME) is None
+
+
+def test_of_several_the_one_whose_mechanism_is_fixed_is_resumed(ledger):
+    ledger.reserve("sales", 1, **SAME)
+    second = ledger.reserve("sales", 1, **SAME)
+    fixed = ledger.fix(second.id, **MECHANISM)
+    assert ledger.find_resumable("sales", 1, **SAME) == fixed
+
+
+@pytest.mark.parametrize("half", list(SAME))
+def test_key_and_input_are_given_together(ledger, half):
+    with pytest.raises(InvalidInput, match="go together"):
+        ledger.reserve("sales", 1, **{half: SAME[half]})
+    assert ledger.history() == []
+
+
+def test_the_fingerprint_tells_keys_apart_and_the_file_does_not_hold_the_key(ledger):
+    ledger.reserve("sales", 1, **SAME)
+    stored = ledger.path.read_bytes()
+    assert SAME["key_check"].encode() in stored
+    assert KEY not in stored
+    assert KEY.hex().encode() not in stored
+    assert key_fingerprint(KEY) != key_fingerprint(KEY[::-1])
+    with pytest.raises(InvalidInput, match="16"):
+        key_fingerprint(b"short")

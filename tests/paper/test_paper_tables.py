@@ -1,4 +1,4 @@
-"""The published figures of the paper's first table, from the calibrated prior."""
+"""The published mechanism figures of the paper's two tables, from the calibrated priors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from fractions import Fraction
 
 import pytest
 
-from labeldp import Domain, Laplace, RROnBins
-from labeldp.paper.data import CRITEO_TRAIN_ROWS, criteo_prior, published_criteo
+from labeldp import Domain, Laplace, RROnBins, RRWithPrior
+from labeldp.paper.data import (
+    CENSUS_TRAIN_ROWS,
+    CRITEO_TRAIN_ROWS,
+    census_prior,
+    criteo_prior,
+    published_census,
+    published_criteo,
+)
 
 FIGURES = [row for row in published_criteo() if math.isfinite(row.epsilon)]
 PRIOR = criteo_prior()
@@ -28,6 +35,17 @@ def test_rr_on_bins_has_the_published_error(row):
 @pytest.mark.parametrize("row", FIGURES, ids=lambda row: f"epsilon {row.epsilon:g}")
 def test_clipped_laplace_has_the_published_error(row):
     assert Laplace(Domain(0, 400), row.epsilon).expected_loss(PRIOR) == pytest.approx(row.mechanism_laplace, rel=1e-3)
+
+
+@pytest.mark.parametrize("row", published_census()[:-1], ids=lambda row: f"epsilon {row.epsilon:g}")
+def test_the_census_table_has_the_published_errors(row):
+    prior = census_prior()
+    epsilon = Fraction(repr(row.epsilon)) - Fraction(math.sqrt(53 / CENSUS_TRAIN_ROWS))
+    for mechanism, published in (
+        (RROnBins.optimal(prior, epsilon), row.mechanism_rr_on_bins),
+        (RRWithPrior(prior, epsilon), row.mechanism_rr_with_prior),
+    ):
+        assert mechanism.expected_loss(prior) == pytest.approx(published, rel=1e-3)
 
 
 def test_three_bins_at_epsilon_three():

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from labeldp.cli.console import out, print_json
 from labeldp.cli.lazy_help import LOSSES
 from labeldp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from labeldp.domain import Domain
+    from labeldp.priors.prior import Prior
 
 
 def compare(
@@ -21,7 +25,8 @@ def compare(
         Path | None, typer.Option(metavar="CSV", help="The distribution of the labels: columns value and mass.")
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(metavar="criteo", help="A distribution that comes with labeldp.")
+        str | None,
+        typer.Option(metavar="NAME", help="A distribution that comes with labeldp. An unknown name lists them."),
     ] = None,
     loss: Annotated[str, typer.Option(metavar="LOSS", help=f"What is expected: {LOSSES}.")] = "squared",
     mechanisms: Annotated[
@@ -47,13 +52,15 @@ def compare(
 
       labeldp compare --dataset criteo --epsilon 0.5,1,2
 
+      labeldp compare --dataset census --mechanisms rr-on-bins,rr-with-prior
+
       labeldp compare --dataset criteo --epsilon 0.5,2 --mechanisms rr-on-bins,laplace --records 50000
 
       labeldp compare --prior prior.csv --loss absolute --out comparison
     """
     from labeldp.mechanisms.comparison import compare as run
 
-    distribution = _prior(prior, dataset)
+    distribution, domain = _distribution(prior, dataset)
     epsilons = [part.strip() for part in epsilon.split(",")]
     rows = list(
         run(
@@ -61,12 +68,13 @@ def compare(
             epsilons,
             loss,
             mechanisms=None if mechanisms is None else [m.strip() for m in mechanisms.split(",")],
+            domain=domain,
             records=records,
         )
     )
     if folder is not None:
         _write(rows, folder, loss)
-    training = [] if records is None else _training(distribution, epsilons, records)
+    training = [] if records is None else _training(distribution, domain, epsilons, records)
     if as_json:
         figures: Any = [asdict(row) for row in rows]
         print_json(figures if records is None else {"mechanisms": figures, "training": training})
@@ -76,20 +84,21 @@ def compare(
         _show_training(training, records)
 
 
-def _prior(path: Path | None, dataset: str | None) -> Any:
-    from labeldp.paper.data import criteo_prior
-    from labeldp.priors import Prior
+def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain | None]:
+    """The prior, and the label range: the experiment's for a named dataset, the prior's own for a file."""
+    from labeldp.paper.data import CALIBRATED, get_calibrated
+    from labeldp.priors.prior import Prior
 
-    if (path is None) == (dataset is None):
-        raise InvalidInput("give the distribution of the labels: either --prior CSV or --dataset criteo")
-    if path is not None:
-        return Prior.from_csv(path)
-    if dataset != "criteo":
-        raise InvalidInput(f"unknown dataset {dataset!r}: labeldp carries the distribution of criteo")
-    return criteo_prior()
+    if path is not None and dataset is None:
+        return Prior.from_csv(path), None
+    if path is not None or dataset is None:
+        ways = ", ".join(["--prior CSV", *(f"--dataset {name}" for name in CALIBRATED)])
+        raise InvalidInput(f"give the distribution of the labels: one of {ways}")
+    known = get_calibrated(dataset)
+    return known.prior(), known.domain
 
 
-def _training(prior: Any, epsilons: list[str], records: int) -> list[dict[str, Any]]:
+def _training(prior: Prior, domain: Domain | None, epsilons: list[str], records: int) -> list[dict[str, Any]]:
     from labeldp.mechanisms.auto import alternatives
 
     return [
@@ -102,7 +111,7 @@ def _training(prior: Any, epsilons: list[str], records: int) -> list[dict[str, A
             "why": choice.why,
         }
         for epsilon in epsilons
-        for choice in alternatives(prior, epsilon, records)
+        for choice in alternatives(prior, epsilon, records, domain=domain)
     ]
 
 

@@ -138,20 +138,24 @@ def _epsilons(text: str) -> tuple[float, ...]:
 def _show(work: Reproduction) -> None:
     from labeldp.paper.experiments import summary
 
-    out.print(work.data_in_words, soft_wrap=True)
-    for column, figures, what in (
-        ("mechanism", work.exact, "error of the private labels, exact"),
-        ("test", work.tested, "error of the models on test rows"),
+    out.print(work.data_in_words, soft_wrap=True, markup=False)
+    for column, figures, beside, what in (
+        ("mechanism", work.exact, work.exact_beside, "error of the private labels, exact"),
+        ("test", work.tested, {}, "error of the models on test rows"),
     ):
         if not figures:
             continue
         if work.task.published:
-            head, rows = summary.side_by_side(column, figures, work.task.published)
-            _print_table(f"{what}: published and ours", head, rows, together=3)
+            head, rows = summary.side_by_side(column, figures, work.task.published, beside)
+            named = "published, ours and the stand-in's" if beside else "published and ours"
+            _print_table(f"{what}: {named}", head, rows, together=4 if beside else 3)
         relative = column == "test" and work.task.loss == "poisson"
         head, rows, best = summary.grid(figures, work.task.methods)
         title = "relative Poisson loss (E − E₀)/E₀ of the models" if relative else f"{what}: all methods"
         _print_table(f"{title}, lowest in bold", head, rows, best)
+        if beside:
+            head, rows, best = summary.grid(beside, work.task.methods)
+            _print_table(f"{what}: all methods on the stand-in's labels, lowest in bold", head, rows, best)
     for claim in work.claims():
         mark = "[green]holds[/green]         " if claim.holds else "[red]does not hold[/red] "
         out.print(f"{mark} {claim.text} ({claim.detail})", soft_wrap=True)

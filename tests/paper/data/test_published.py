@@ -3,8 +3,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
-from labeldp.paper.data import CRITEO_TRAIN_ROWS, criteo_prior, published_census, published_criteo
+from labeldp.errors import InvalidInput
+from labeldp.paper.data import (
+    CALIBRATED,
+    CENSUS_TRAIN_ROWS,
+    CRITEO_TRAIN_ROWS,
+    census_prior,
+    criteo_prior,
+    get_calibrated,
+    published_census,
+    published_criteo,
+)
 
 
 def test_the_criteo_table_is_whole_and_ordered():
@@ -32,5 +43,26 @@ def test_the_calibrated_prior_has_the_variance_that_rr_on_bins_tends_to():
     assert abs(prior.masses[-1] - 0.05) < 0.002
 
 
-def test_the_training_rows_are_four_fifths_of_the_conversions():
+def test_the_census_prior_gives_the_error_of_always_answering_a_whole_year():
+    """At small ε RRWithPrior answers the most frequent label whatever the truth, so its error is E[(52 − weeks)²]."""
+    prior = census_prior()
+    assert np.array_equal(prior.values, np.arange(1, 53))
+    assert prior.values[prior.masses.argmax()] == 52
+    error = (52 - prior.values) ** 2 @ prior.masses
+    assert abs(error / published_census()[0].mechanism_rr_with_prior - 1) < 1e-3
+
+
+def test_the_training_rows_are_four_fifths_of_the_paper_s_records():
     assert CRITEO_TRAIN_ROWS == 1_732_721 * 4 // 5
+    assert CENSUS_TRAIN_ROWS == 50_582_693 * 4 // 5
+
+
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_a_calibrated_prior_lies_on_the_grid_of_its_experiment(name):
+    known = get_calibrated(name)
+    assert set(known.prior().values) <= set(known.domain.grid)
+
+
+def test_an_unknown_calibrated_prior_is_refused_with_the_known_ones():
+    with pytest.raises(InvalidInput, match=r"'sensus': labeldp carries .* criteo and census\. Did you mean 'census'"):
+        get_calibrated("sensus")

@@ -63,6 +63,15 @@ def test_side_by_side_has_the_papers_figure_ours_and_the_ratio():
     assert len(rows) == 13
 
 
+def test_a_stand_in_gets_a_column_beside_each_method():
+    beside = {("laplace", 0.5): Measured(12.0)}
+    head, rows = summary.side_by_side("test", scaled_figures(), CRITEO.published, beside)
+    assert head[4] == "Laplace, stand-in"
+    assert head[8] == "RR-on-Bins, stand-in"
+    half = next(row for row in rows if row[0] == "0.5")
+    assert (half[4], half[8]) == ("12.00", "")
+
+
 def test_grid_points_at_the_lowest_of_each_row():
     figures = {("laplace", 1.0): Measured(3.0), ("rr-on-bins", 1.0): Measured(2.0), ("laplace", 2.0): Measured(1.0)}
     head, rows, best = summary.grid(figures, ("rr-on-bins", "laplace", "staircase"))

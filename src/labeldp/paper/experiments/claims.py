@@ -31,6 +31,11 @@ def mechanism_claims(task: Task, exact: Figures, *, calibrated: bool) -> Iterato
         yield from _clipping(exact)
 
 
+def stand_in_claims(task: Task, exact: Figures) -> Iterator[Claim]:
+    """About the error of private labels of a stand-in that is shown beside the calibrated ones."""
+    yield from _lowest(exact, task.baselines, "private labels of the stand-in")
+
+
 def trained_claims(task: Task, tested: Figures, *, stand_in_near: bool) -> Iterator[Claim]:
     """About the trained models. `stand_in_near` data is built to give errors near the published ones."""
     yield from _lowest(tested, task.baselines, "models", most=4.0 if task.name == "census" else INFINITY)

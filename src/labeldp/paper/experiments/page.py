@@ -48,12 +48,16 @@ def _mechanism(report: Report, shown: Reproduction) -> None:
     report.text(
         f"Exact expectations for {shown.source.records:,} training labels, nothing sampled. Methods that are made for a "
         "prior pay ε₁ = √(cells/records) of their budget for it."
+        + ("" if shown.beside is None else f" The stand-in has {shown.beside.records:,} training labels.")
     )
     if shown.task.published:
-        head, rows = summary.side_by_side("mechanism", shown.exact, shown.task.published)
+        head, rows = summary.side_by_side("mechanism", shown.exact, shown.task.published, shown.exact_beside)
         report.table(head, rows, caption="Published and computed, and computed over published")
     head, rows, best = summary.grid(shown.exact, shown.task.methods)
     report.table(head, rows, caption="All methods; the lowest in each row is stressed", best=best)
+    if shown.exact_beside:
+        head, rows, best = summary.grid(shown.exact_beside, shown.task.methods)
+        report.table(head, rows, caption="All methods on the stand-in's labels", best=best)
 
 
 def _generalization(report: Report, shown: Reproduction) -> None:
@@ -87,10 +91,11 @@ def write_reproduction(shown: Reproduction, folder: Path, command: str) -> list[
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "figures.csv"]
     summary.write_lines(written[0], shown.lines())
-    for column, measured in (("mechanism", shown.exact), ("test", shown.tested)):
+    for column, measured, beside in (("mechanism", shown.exact, shown.exact_beside), ("test", shown.tested, {})):
         if shown.task.published and measured:
             written.append(folder / f"table-{column}.csv")
-            summary.write_table(written[-1], *summary.side_by_side(column, measured, shown.task.published))
+            table = summary.side_by_side(column, measured, shown.task.published, beside)
+            summary.write_table(written[-1], *table)
     drawn = figures.draw(shown.task, shown.source, shown.exact, shown.tested)
     for name, figure in drawn.items():
         for kind in ("png", "svg"):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.domain import Domain
+from labeldp.errors import MissingExtra
 from labeldp.paper.data import Dataset
 from labeldp.paper.experiments import claims, summary
 from labeldp.paper.experiments.claims import Claim
@@ -28,14 +29,21 @@ Progress = Callable[[int, int], None]
 
 @dataclass
 class Reproduction:
-    """One experiment with its figures as they become known."""
+    """One experiment with its figures as they become known.
+
+    `source` is what `exact` is computed from. `beside` is a stand-in whose labels are distributed otherwise, with `exact`
+    figures of its own in `exact_beside`; `left_out` says which package it lacks, if that is why it is not there.
+    """
 
     task: Task
     source: LabelSource
     domain: Domain
     calibrated: bool
     dataset: Dataset | None = None
+    beside: LabelSource | None = None
+    left_out: str = ""
     exact: Figures = field(default_factory=dict)
+    exact_beside: Figures = field(default_factory=dict)
     tested: Figures = field(default_factory=dict)
     sampled: Figures = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
@@ -44,15 +52,27 @@ class Reproduction:
     def of(
         cls, task: Task, *, data: Path | None, rows: int | None, stand_in: str | None = None, trained: bool
     ) -> Reproduction:
-        """Loads what is needed: nothing but the calibrated prior for exact figures of Criteo without the genuine file."""
-        calibrated = task.calibrated is not None and data is None
-        dataset = task.load(data, rows, stand_in) if trained or not calibrated else None
+        """Loads what is needed.
+
+        Exact figures without the genuine file need the calibrated prior and nothing else, where there is one. A stand-in
+        beside it is left out if its package is missing, unless it was asked for by name.
+        """
+        calibrated = task.calibrated if data is None else None
+        required = trained or calibrated is None
+        dataset, left_out = None, ""
+        if required or task.stand_in_beside:
+            try:
+                dataset = task.load(data, rows, stand_in)
+            except MissingExtra as error:
+                if required or stand_in is not None:
+                    raise
+                left_out = str(error)
         domain = task.domain if dataset is None else task.domain_of(dataset)
-        source = task.calibrated if calibrated else None
-        if source is None:
+        if calibrated is None:
             assert dataset is not None
-            source = labels_of(dataset, domain)
-        return cls(task, source, domain, calibrated, dataset)
+            return cls(task, labels_of(dataset, domain), domain, calibrated=False, dataset=dataset)
+        beside = labels_of(dataset, domain) if dataset is not None and task.stand_in_beside else None
+        return cls(task, calibrated, domain, calibrated=True, dataset=dataset, beside=beside, left_out=left_out)
 
     @property
     def genuine(self) -> bool:
@@ -63,16 +83,25 @@ class Reproduction:
     def data_in_words(self) -> str:
         """What the figures rest on."""
         words = f"Labels of the mechanism figures: {self.source.description}."
+        if self.beside is not None:
+            words += f" Labels of the figures called stand-in: {self.beside.description}."
         if self.dataset is not None and self.settings:
             words += f" Data of the trained figures: {self.dataset.description}, {len(self.dataset):,} rows."
-        return words + ("" if self.genuine else " This is a stand-in, not the paper's data.")
+        if not self.genuine:
+            words += (" Neither is" if self.beside is not None else " This is a stand-in, not") + " the paper's data."
+        return words + (f" Figures for other records are left out: {self.left_out}." if self.left_out else "")
 
     def compute_exact(self, epsilons: Sequence[float] | None = None) -> None:
         """The mechanism column, at the paper's ε unless told; the smallest are left out where there are too few labels."""
         wanted = PAPER_EPSILONS if epsilons is None else epsilons
         private = [epsilon for epsilon in wanted if math.isfinite(epsilon)]
-        feasible = [e for e in private if len(self.domain.grid) <= self.source.records * e**2]
-        self.exact = summary.exact_figures(exact_losses(self.source, self.domain, self.task.methods, feasible))
+        self.exact = self._exact(self.source, private)
+        if self.beside is not None:
+            self.exact_beside = self._exact(self.beside, private)
+
+    def _exact(self, source: LabelSource, epsilons: Sequence[float]) -> Figures:
+        feasible = [e for e in epsilons if len(self.domain.grid) <= source.records * e**2]
+        return summary.exact_figures(exact_losses(source, self.domain, self.task.methods, feasible))
 
     def train(
         self,
@@ -115,6 +144,7 @@ class Reproduction:
     def claims(self) -> list[Claim]:
         """What the paper says in words, checked."""
         found = list(claims.mechanism_claims(self.task, self.exact, calibrated=self.calibrated))
+        found += claims.stand_in_claims(self.task, self.exact_beside)
         if self.tested:
             near = self.task.name == "criteo"
             found += claims.trained_claims(self.task, self.tested, stand_in_near=near)
@@ -122,7 +152,12 @@ class Reproduction:
 
     def lines(self) -> list[Line]:
         """Every figure beside the published one."""
-        columns = (("mechanism", self.exact), ("mechanism, sampled", self.sampled), ("test", self.tested))
+        columns = (
+            ("mechanism", self.exact),
+            ("mechanism, stand-in", self.exact_beside),
+            ("mechanism, sampled", self.sampled),
+            ("test", self.tested),
+        )
         return [line for name, column in columns for line in summary.lines(name, column, self.task.published)]
 
 

@@ -45,7 +45,9 @@ Figures = Mapping[tuple[str, float], Measured]
 
 @dataclass(frozen=True)
 class Line:
-    """One figure: `column` is "mechanism" (exact), "mechanism, sampled" (of the training labels of the runs) or "test"."""
+    """One figure: `column` is "mechanism" (exact), "mechanism, stand-in" (exact, for a stand-in's labels beside the
+    calibrated ones), "mechanism, sampled" (of the training labels of the runs) or "test".
+    """
 
     column: str
     method: str
@@ -99,11 +101,17 @@ def lines(column: str, figures: Figures, published: Published) -> list[Line]:
     return result
 
 
-def side_by_side(column: str, figures: Figures, published: Published) -> tuple[list[str], list[list[str]]]:
-    """The paper's table: for each ε and each method that it printed, its figure, ours, and ours over its."""
+def side_by_side(
+    column: str, figures: Figures, published: Published, beside: Figures | None = None
+) -> tuple[list[str], list[list[str]]]:
+    """The paper's table: for each ε and each method that it printed, its figure, ours, and ours over its.
+
+    Figures for a stand-in, `beside`, get a fourth column for each method.
+    """
     methods = sorted({method for name, method, _ in published if name == column})
     budgets = sorted({epsilon for method, epsilon in figures if method in methods or method == NOT_PRIVATE})
-    head = ["ε", *(f"{get_method(method).title}, {what}" for method in methods for what in ("paper", "ours", "ratio"))]
+    parts = ("paper", "ours", "ratio", "stand-in") if beside else ("paper", "ours", "ratio")
+    head = ["ε", *(f"{get_method(method).title}, {part}" for method in methods for part in parts)]
     rows = []
     for epsilon in budgets:
         cells = [epsilon_text(epsilon)]
@@ -113,6 +121,8 @@ def side_by_side(column: str, figures: Figures, published: Published) -> tuple[l
             cells.append("" if mean is None else str(Measured(mean, sd or None)))
             cells.append("" if measured is None else str(measured))
             cells.append("" if measured is None or not mean else f"{measured.mean / mean:.4f}")
+            if beside:
+                cells.append(str(beside.get((method, epsilon), "")))
         if any(cells[1:]):
             rows.append(cells)
     return head, rows

@@ -12,12 +12,11 @@ import numpy as np
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.paper.data import (
-    CRITEO_TRAIN_ROWS,
     Dataset,
     app_ads_like,
     criteo_like,
-    criteo_prior,
     fertility,
+    get_calibrated,
     load_census,
     load_criteo,
     published_census,
@@ -56,7 +55,11 @@ class LabelSource:
 
 @dataclass(frozen=True)
 class Task:
-    """One experiment of the paper. `stand_ins` make data of at most so many rows; the first is the default."""
+    """One experiment of the paper. `stand_ins` make data of at most so many rows; the first is the default.
+
+    `stand_in_beside`: the stand-ins' labels are not drawn from the calibrated distribution, so exact figures for them are
+    shown beside the calibrated ones.
+    """
 
     name: str
     title: str
@@ -70,6 +73,7 @@ class Task:
     genuine: Callable[[Path], Dataset] | None
     calibrated: LabelSource | None
     published: Published
+    stand_in_beside: bool = False
 
     def load(self, data: Path | None, rows: int | None, stand_in: str | None = None) -> Dataset:
         """The genuine file, or the stand-in; at most `rows` of it, drawn at random but always the same ones."""
@@ -117,7 +121,7 @@ def _criteo() -> Task:
     return Task(
         name="criteo",
         title="Criteo Sponsored Search Conversion: the amount of a sale in euros",
-        domain=Domain(0, 400, cells=401),
+        domain=get_calibrated("criteo").domain,
         loss="squared",
         methods=(
             "rr-on-bins",
@@ -135,11 +139,7 @@ def _criteo() -> Task:
         full=Scale(1_732_721, 50, 10, PAPER_EPSILONS),
         stand_ins={"criteo-like": lambda rows: criteo_like(rows or 1_732_721)},
         genuine=load_criteo,
-        calibrated=LabelSource(
-            criteo_prior(),
-            CRITEO_TRAIN_ROWS,
-            "the calibrated distribution of Criteo labels (fitted to the published figures, not read off the file)",
-        ),
+        calibrated=_calibrated("criteo", "Criteo"),
         published=published,
     )
 
@@ -154,7 +154,7 @@ def _census() -> Task:
     return Task(
         name="census",
         title="US census: weeks worked in a year",
-        domain=Domain.integers(0, 52),
+        domain=get_calibrated("census").domain,
         loss="squared",
         methods=(
             "rr-on-bins",
@@ -171,8 +171,9 @@ def _census() -> Task:
         full=Scale(None, 200, 10, PAPER_EPSILONS),
         stand_ins={"fertility": lambda rows: fertility()},  # noqa: ARG005
         genuine=load_census,
-        calibrated=None,
+        calibrated=_calibrated("census", "census"),
         published=published,
+        stand_in_beside=True,
     )
 
 
@@ -193,6 +194,15 @@ def _app_ads() -> Task:
         genuine=None,
         calibrated=None,
         published={},
+    )
+
+
+def _calibrated(name: str, title: str) -> LabelSource:
+    known = get_calibrated(name)
+    return LabelSource(
+        known.prior(),
+        known.train_rows,
+        f"the calibrated distribution of {title} labels (fitted to the published figures, not read off the file)",
     )
 
 

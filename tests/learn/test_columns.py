@@ -101,6 +101,12 @@ def test_a_category_is_the_same_whatever_its_type(later):
     assert design.transform(later.to_frame())[0][:, 0].tolist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_empty_text_is_not_a_missing_value(kind):
+    design = Design.fit(pa.table({"c": pa.array(["", "", None, "a", "a", "a"], kind)}), min_count=1)
+    assert design.categorical[0].items.to_pylist() == ["a", "", None]
+
+
 def test_fractions_and_nan_are_categories_too():
     design = Design.fit(pl.DataFrame({"c": [0.5, 0.5, float("nan"), None, None]}), categorical=["c"], min_count=1)
     assert design.categorical[0].items.to_pylist() == [None, "0.5"]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
-from labeldp.learn.tables import Table, closest, is_number_text, numbers
+from labeldp.learn.tables import FeatureTable, closest, is_number_text, numbers
 from labeldp.learn.vocabulary import Vocabulary
 
 LARGEST_STANDARD = 10.0
@@ -62,7 +62,7 @@ class NumericColumn:
         """Whether training had no number in this column."""
         return math.isnan(self.mean)
 
-    def read(self, table: Table) -> Floats:
+    def read(self, table: FeatureTable) -> Floats:
         """This column of `table`, NaN where missing; 0 where training had no number."""
         return np.zeros(table.rows) if self.empty else numbers(table.column(self.name), self.name)
 
@@ -104,7 +104,7 @@ class Design:
             raise InvalidInput(f"min_count must be at least 1, got {min_count!r}")
         if max_categories is not None and max_categories < 2:
             raise InvalidInput(f"max_categories must be at least 2, got {max_categories!r}")
-        table = Table.of(features)
+        table = FeatureTable.of(features)
         number_names, category_names = infer_columns(table, categorical=categorical, numeric=numeric, exclude=exclude)
         return cls(
             tuple(name for name in table.names if name in {*number_names, *category_names}),
@@ -153,8 +153,8 @@ class Design:
             matrix[:, j] = vocabulary.encode(table.column(vocabulary.name))
         return matrix
 
-    def _checked(self, features: Any) -> Table:
-        table = Table.of(features)
+    def _checked(self, features: Any) -> FeatureTable:
+        table = FeatureTable.of(features)
         if table.unnamed and len(table.names) == len(self.columns):
             table = table.renamed(self.columns)
         lost = [name for name in self.names if name not in table]
@@ -176,7 +176,7 @@ def infer_columns(
 
     Columns named in `categorical` or `numeric` are just that, those in `exclude` are left out, types decide the rest.
     """
-    table = Table.of(features)
+    table = FeatureTable.of(features)
     categories = table.resolve(categorical or (), "categorical")
     figures = table.resolve(numeric or (), "numeric")
     left_out = table.resolve(exclude, "exclude")
@@ -199,7 +199,7 @@ def _is_categorical(column: Any, name: str) -> bool:
     kind = column.type
     if pa.types.is_dictionary(kind) or pa.types.is_boolean(kind):
         return True
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if pa.types.is_large_string(kind):
         return not is_number_text(column)
     if (
         pa.types.is_integer(kind)

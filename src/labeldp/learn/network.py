@@ -17,7 +17,7 @@ from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput
 from labeldp.learn.columns import ColumnKey, Design
 from labeldp.learn.progress import TrainingProgress
-from labeldp.learn.tables import Table
+from labeldp.learn.tables import FeatureTable
 from labeldp.learn.weights import TrainingLoss, Weights, mean_loss
 
 if TYPE_CHECKING:
@@ -143,19 +143,19 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Floats:
         """Predictions, one per row, with NumPy alone."""
         check_is_fitted(self)
-        if Table.is_frame(X):
-            table = Table.of(X)
+        if FeatureTable.is_frame(X):
+            table = FeatureTable.of(X)
         else:
-            table = Table.of(validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan"))
+            table = FeatureTable.of(validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan"))
         return self.weights_.predict(*self.design_.transform(table))
 
-    def _read(self, X: Any, y: Any) -> tuple[Table, Floats]:
+    def _read(self, X: Any, y: Any) -> tuple[FeatureTable, Floats]:
         if y is None:
             raise InvalidInput("NetworkRegressor requires y to be passed, but the target y is None")
-        if not Table.is_frame(X):
+        if not FeatureTable.is_frame(X):
             X, y = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan", y_numeric=True)
-            return Table.of(X), label_array(y, "y")
-        table = Table.of(X)
+            return FeatureTable.of(X), label_array(y, "y")
+        table = FeatureTable.of(X)
         targets = label_array(column_or_1d(y, warn=True) if isinstance(y, np.ndarray) else y, "y")
         if table.rows != len(targets):
             raise InvalidInput(f"X has {table.rows:,} rows and y has {len(targets):,}")

@@ -19,7 +19,7 @@ from labeldp.decode import code_values
 from labeldp.domain import Domain
 from labeldp.engines.source import LabelSource
 from labeldp.learn.boosting import BoostingRegressor
-from labeldp.learn.columns import Design
+from labeldp.learn.columns import ColumnEncoder
 from labeldp.learn.joining import Joined, join
 from labeldp.ledger import Ledger
 from labeldp.mechanisms import Laplace, RROnBins
@@ -112,8 +112,8 @@ class _Learner:
     """The features party: gradient boosting on columns that were encoded once."""
 
     def __init__(self, features: pa.Table, test_features: pa.Table, test_labels: Floats, seed: int) -> None:
-        design = Design.for_trees(features)
-        self._matrix, self._test = design.ordinal(features), design.ordinal(test_features)
+        encoder = ColumnEncoder.for_trees(features)
+        self._matrix, self._test = encoder.ordinal(features), encoder.ordinal(test_features)
         self._labels, self._seed = test_labels, seed
 
     def private_error(self, message: Message, joined: Joined, decoder: str) -> float:

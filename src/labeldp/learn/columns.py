@@ -224,13 +224,7 @@ def _is_categorical(column: Any, name: str) -> bool:
         return True
     if pa.types.is_large_string(kind):
         return not is_number_text(column)
-    if (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_temporal(kind)
-        or pa.types.is_null(kind)
-    ):
+    if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):  # numbers and times
         return False
     raise InvalidInput(
         f"column {name!r} holds {kind} values, neither numbers nor categories. Leave it out of the features."

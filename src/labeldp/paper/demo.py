@@ -23,7 +23,7 @@ from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
 from labeldp.training.boosting import BoostingRegressor
-from labeldp.training.columns import Design
+from labeldp.training.columns import ColumnEncoder
 from labeldp.training.joining import Joined, join
 from labeldp.training.sizing import label_share
 
@@ -112,8 +112,8 @@ class _Learner:
     """The features party: gradient boosting on columns that were encoded once."""
 
     def __init__(self, features: pa.Table, test_features: pa.Table, test_labels: Floats, seed: int) -> None:
-        design = Design.for_trees(features)
-        self._matrix, self._test = design.ordinal(features), design.ordinal(test_features)
+        encoder = ColumnEncoder.for_trees(features)
+        self._matrix, self._test = encoder.ordinal(features), encoder.ordinal(test_features)
         self._labels, self._seed = test_labels, seed
 
     def private_error(self, message: Message, joined: Joined, decoder: str) -> float:

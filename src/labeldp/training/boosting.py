@@ -1,4 +1,4 @@
-"""Histogram gradient boosting on a table of features, categories and all, sized for noisy labels."""
+"""Histogram gradient boosting on tables with text, categories and dates, sized for noisy labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
-from labeldp.training.columns import ColumnKey, Design
+from labeldp.training.columns import ColumnEncoder, ColumnKey
 from labeldp.training.learners import LEARNERS, Learner
 from labeldp.training.sizing import boosting_settings
 
@@ -19,17 +19,18 @@ RARE = 1e-4  # scikit-learn bins 200,000 rows at most: 20 values among them, so 
 
 
 class Trees(HistGradientBoostingRegressor):  # type: ignore[misc]
-    """scikit-learn's gradient boosting that can also be fitted where a column has no value, on which it fails.
+    """scikit-learn's gradient boosting, which can also be fitted when a column has no values at all.
 
-    Columns with fewer values than a leaf has rows cannot split anything, and count as constant.
+    scikit-learn raises an error there. Columns with fewer values than a leaf has rows cannot split anything and are treated
+    as constant.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Self:
-        """Fit as scikit-learn does, nearly empty columns aside."""
+        """Fit as scikit-learn does, with 0 in the columns that are nearly empty."""
         return super().fit(self._filled(X, sample_weight), y, sample_weight, **options)  # type: ignore[no-any-return]
 
     def _filled(self, X: Any, sample_weight: Any) -> Any:
-        """`X` with 0 in the columns that are nearly empty; what is no array of floats is left to scikit-learn."""
+        """`X` with 0 in the columns that are nearly empty. Anything but an array of floats is left to scikit-learn."""
         try:
             array = np.asarray(X)
             values = array.astype(np.float64) if array.dtype.kind == "O" else array
@@ -49,10 +50,38 @@ class Trees(HistGradientBoostingRegressor):  # type: ignore[misc]
 
 
 class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """scikit-learn's gradient boosting behind `labeldp.training.columns`: text categories, dates and missing values work.
+    """scikit-learn's gradient boosting for tables with text, categories, dates and missing values.
 
-    `share` is how much of a true label each private one is worth (`labeldp.training.sizing.label_share`). It sizes the trees: noisy labels want fewer and smaller trees with larger leaves, and categories as ordinary codes, for
-    sorting categories by their noisy means fits the noise. `loss` is "squared_error" or "poisson".
+    Noisy labels need fewer and smaller trees with larger leaves. Categories are split by code, the most frequent first:
+    sorting them by the mean of their noisy labels would fit the noise.
+
+    Parameters
+    ----------
+    categorical, numeric : sequence of str or int, optional
+        Columns, by name or position, to read as categories or as numbers whatever their type.
+    loss : {"squared_error", "poisson"}
+        The loss to train with.
+    share : float
+        How much of a true label each private one is worth (`labeldp.training.sizing.label_share`). It sizes the trees.
+    random_state : int, RandomState or None
+        The seed of the trees.
+
+    Attributes
+    ----------
+    encoder_ : ColumnEncoder
+        How the columns are turned into numbers and codes.
+    trees_ : Trees
+        The fitted trees.
+    n_features_in_ : int
+        The number of columns that the trees are trained on.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"shop": ["a", "b"] * 100, "price": range(200)})
+    >>> BoostingRegressor(random_state=0).fit(table, [1.0, 3.0] * 100).predict(table)[:2].round(1)
+    array([1., 3.])
+
     """
 
     def __init__(
@@ -71,21 +100,21 @@ class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the columns' design from `X`, then the trees."""
-        self.design_ = Design.for_trees(X, categorical=self.categorical, numeric=self.numeric)
-        matrix = self.design_.ordinal(X)
+        """Learn how to encode the columns of `X`, then the trees."""
+        self.encoder_ = ColumnEncoder.for_trees(X, categorical=self.categorical, numeric=self.numeric)
+        matrix = self.encoder_.ordinal(X)
         self.n_features_in_ = matrix.shape[1]
         self.trees_ = self.trees(matrix.shape[0]).fit(matrix, y, sample_weight)
         return self
 
     def trees(self, rows: int) -> Trees:
-        """The unfitted trees for so many rows, for those who encode the columns once and train often."""
+        """Unfitted trees sized for this many rows, for callers who encode the columns once and train often."""
         return Trees(loss=self.loss, random_state=self.random_state, **boosting_settings(rows, self.share))
 
     def predict(self, X: Any) -> Floats:
         """Predictions for a table with the columns that the model was trained on."""
         check_is_fitted(self)
-        predictions: Floats = self.trees_.predict(self.design_.ordinal(X))
+        predictions: Floats = self.trees_.predict(self.encoder_.ordinal(X))
         return predictions
 
 

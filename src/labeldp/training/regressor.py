@@ -47,29 +47,53 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
 
     Parameters
     ----------
-    estimator : regressor. Default: histogram gradient boosting, sized by what the private labels are worth
-        (`labeldp.training.sizing.boosting_settings`); of a pandas, polars or Arrow table it takes text, categories and dates as
-        well. Size your own for noisy labels too: large leaves, few steps.
-    epsilon : the privacy budget of one fit.
-    domain : `Domain` or (lower, upper), the public bounds of the labels. Must be given; never read off `y`.
-    loss : the loss that the mechanism's bins are optimal for.
-    mechanism : "auto" (default, see `labeldp.mechanisms.auto`) or the name of an exact mechanism; "rr-on-bins" is the paper's.
-    target_values : "auto" (default), "bins" (the paper's), "debiased", or "positive" (for Poisson and gamma losses).
-    prior : a public `Prior`; otherwise a private one is drawn, at a part of ε.
-    ledger, dataset : charge every fit to this dataset of a `Ledger`, before anything is drawn. Ahead of that the estimator
-        is fitted once to made-up targets (your own estimator on 500 rows), so that what it cannot take costs nothing.
-    clip_predictions : clip predictions into the public bounds.
-    out_of_range : "clip" or "error", for labels outside the bounds.
+    estimator : regressor, optional
+        By default histogram gradient boosting, sized by what the private labels are worth
+        (`labeldp.training.sizing.boosting_settings`). In a pandas, polars or Arrow table it also reads text, categories and dates.
+        Size your own estimator for noisy labels too: large leaves, few steps.
+    epsilon : float
+        The privacy budget of one fit.
+    domain : Domain or (lower, upper)
+        The public bounds of the labels. They must be given and are never read off `y`.
+    loss : str or loss
+        The loss that the mechanism's bins are optimal for.
+    mechanism : str
+        "auto" (see `labeldp.mechanisms.auto`) or the name of an exact mechanism. "rr-on-bins" is the paper's.
+    target_values : {"auto", "bins", "debiased", "positive"}
+        What stands for a private label in training. "bins" is the paper's choice, "positive" is for Poisson and gamma losses.
+    prior : Prior, optional
+        A public prior. Without it a private one is drawn, which takes a part of ε.
+    ledger, dataset : Ledger and str, optional
+        Charge every fit to this dataset of a ledger, before anything is drawn. Before that the estimator is fitted once to
+        made-up targets (your own estimator on 500 rows), so that features it cannot take cost nothing.
+    clip_predictions : bool
+        Clip predictions into the public bounds.
+    out_of_range : {"clip", "error"}
+        What to do with labels outside the bounds.
 
     Attributes
     ----------
-    estimator_ : the regressor, fitted on private labels.
-    mechanism_ : the public mechanism that randomized them.
-    epsilon_spent_ : what this fit cost, rounded up.
-    private_labels_ : only after a training that failed, the labels released for it (`PrivateLabels`), to train on again.
+    estimator_ : regressor
+        The regressor, fitted on private labels.
+    mechanism_ : FiniteMechanism
+        The public mechanism that randomized them.
+    epsilon_spent_ : float
+        What this fit cost, rounded up.
+    private_labels_ : PrivateLabels
+        Only after a training that failed: the labels released for it, to train on again.
 
+    Notes
+    -----
     There is no `random_state`: secure randomness has none, so two fits differ. Sample weights reach the inner estimator and
     must not depend on the labels.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> model = LabelDPRegressor(epsilon=2, domain=(0, 400)).fit(X, 200 + 50 * X[:, 0])
+    >>> model.predict(X).shape
+    (1000,)
 
     """
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
 from labeldp.training.boosting import BoostingRegressor, Trees
-from labeldp.training.tables import Table
+from labeldp.training.tables import FeatureTable
 
 REHEARSAL_ROWS = 500
 
@@ -46,7 +46,7 @@ def rehearse(estimator: Any, X: Any, records: int, domain: Domain, inner: dict[s
 
 def default_trees(boosting: BoostingRegressor, features: Any, rows: int) -> Any:
     """The boosting itself for a table, its bare trees for an array."""
-    return boosting if Table.is_frame(features) else boosting.trees(rows)
+    return boosting if FeatureTable.is_frame(features) else boosting.trees(rows)
 
 
 class _OneTree(BoostingRegressor):

@@ -1,4 +1,4 @@
-"""Features come as pandas, polars or Arrow tables or as plain arrays; here they are Arrow columns with names."""
+"""Tables of features (pandas, polars, Arrow or plain arrays) read as Arrow columns with names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,8 +17,25 @@ from labeldp.errors import InvalidInput
 PLAIN_NUMBER = r"^\s*[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
-class Table:
-    """Named columns, each handed out as Arrow. Columns of an array without names are called x0, x1, …"""
+class FeatureTable:
+    """The columns of any supported table by name, each as an Arrow array; made by `FeatureTable.of`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The column names. The columns of an array are called x0, x1, …
+    rows : int
+        The number of rows.
+
+    Examples
+    --------
+    >>> table = FeatureTable.of(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> table.names
+    ('x0', 'x1')
+    >>> table.column("x1").to_pylist()
+    [2.0, 4.0]
+
+    """
 
     def __init__(self, native: Any, names: Sequence[str], rows: int) -> None:
         self._native = native
@@ -26,13 +44,11 @@ class Table:
         self._known = frozenset(self.names)
 
     @classmethod
-    def of(cls, features: Any) -> Table:
-        """Any supported table or two-dimensional array."""
-        if isinstance(features, Table):
+    def of(cls, features: Any) -> FeatureTable:
+        """The columns of a pandas, polars or Arrow table or of a two-dimensional array."""
+        if isinstance(features, FeatureTable):
             return features
         features = in_memory(features)
-        import narwhals.stable.v2 as nw
-
         try:
             frame = nw.from_native(features, pass_through=True)
         except Exception as error:  # duplicate names are reported by each library in its own way
@@ -43,19 +59,6 @@ class Table:
                 twice = next(name for name in names if names.count(name) > 1)
                 raise InvalidInput(f"the features have more than one column called {twice!r}: rename one")
             return cls(frame, [str(name) for name in names], frame.shape[0])
-        return cls._of_array(features)
-
-    @staticmethod
-    def is_frame(features: Any) -> bool:
-        """Whether these features are a table with named columns, not an array or a list."""
-        import narwhals.stable.v2 as nw
-
-        if isinstance(features, (Table, pa.RecordBatch)):
-            return True
-        return isinstance(nw.from_native(features, pass_through=True), (nw.DataFrame, nw.LazyFrame))
-
-    @classmethod
-    def _of_array(cls, features: Any) -> Table:
         array = np.asarray(features)
         if array.ndim != 2:
             raise InvalidInput(
@@ -63,31 +66,37 @@ class Table:
             )
         return cls(array, [f"x{j}" for j in range(array.shape[1])], array.shape[0])
 
+    @staticmethod
+    def is_frame(features: Any) -> bool:
+        """Whether these features are a table with named columns, not an array or a list."""
+        if isinstance(features, (FeatureTable, pa.RecordBatch)):
+            return True
+        return isinstance(nw.from_native(features, pass_through=True), (nw.DataFrame, nw.LazyFrame))
+
     @property
     def unnamed(self) -> bool:
         """Whether this was an array, whose columns have made-up names."""
         return isinstance(self._native, np.ndarray)
 
-    def renamed(self, names: Sequence[str]) -> Table:
+    def renamed(self, names: Sequence[str]) -> FeatureTable:
         """The same columns under other names."""
-        return Table(self._native, names, self.rows)
+        return FeatureTable(self._native, names, self.rows)
 
     def __contains__(self, name: object) -> bool:
         return name in self._known
 
     def column(self, name: str) -> Any:
-        """A column as an Arrow array."""
-        if isinstance(self._native, np.ndarray):
-            return _arrow(self._native[:, self.names.index(name)])
+        """A column as one Arrow array; text has the type large_string."""
         series = self._native[:, self.names.index(name)]
+        if self.unnamed:
+            return _one_array(_arrow(series))
         try:
-            column = series.to_arrow()
-            return _text_categories(column, series.to_native(), name)
+            return _one_array(_text_categories(series.to_arrow(), series.to_native(), name))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            return _arrow(np.asarray(series.to_list(), object))
+            return _one_array(_arrow(np.asarray(series.to_list(), object)))
 
     def resolve(self, keys: Iterable[str | int], what: str) -> frozenset[str]:
-        """Column names for names or positions given by the user."""
+        """The names of columns that the user gave by name or position; `what` is the option, for error messages."""
         if isinstance(keys, str):
             raise InvalidInput(f"{what} must be a list of columns, got the text {keys!r}: write [{keys!r}]")
         resolved = []
@@ -106,14 +115,12 @@ class Table:
 
 
 def in_memory(features: Any) -> Any:
-    """The features as they are, a record batch as a table; lazy frames are refused."""
-    import narwhals.stable.v2 as nw
-
+    """The features, with a record batch turned into a table. Lazy frames are refused."""
     if isinstance(features, pa.RecordBatch):
         return pa.Table.from_batches([features])
     try:
         frame = nw.from_native(features, pass_through=True)
-    except Exception:  # noqa: BLE001 - what is wrong with them, their reader says
+    except Exception:  # noqa: BLE001 - `FeatureTable.of` reports what is wrong
         return features
     if isinstance(frame, nw.LazyFrame):
         raise InvalidInput("the features are a lazy frame: call .collect() first")
@@ -121,16 +128,16 @@ def in_memory(features: Any) -> Any:
 
 
 def numbers(column: Any, name: str) -> Floats:
-    """An Arrow column as float64, NaN where missing; text is read as numbers, times become seconds."""
+    """An Arrow array as float64, NaN where missing. Text is read as numbers, times become seconds."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return numbers(column.cast(kind.value_type), name)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if _is_text(kind):
         column = _parsed(column.cast(pa.large_string()), name)
     elif pa.types.is_temporal(kind):
         column = _seconds(column)
     try:
-        values = np.array(column.cast(pa.float64(), safe=False).to_numpy(**_copy(column)), np.float64)
+        values: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInput(f"column {name!r} holds {kind} values, which are not numbers. Leave it out.") from error
     if np.isinf(values).any():
@@ -141,7 +148,7 @@ def numbers(column: Any, name: str) -> Floats:
 
 def is_number_text(column: Any) -> bool:
     """Whether every value of a text column is a plain number (blank means missing), and at least one is there."""
-    distinct = pc.drop_null(pc.unique(column.cast(pa.large_string())))
+    distinct = pc.drop_null(pc.unique(column))
     filled = distinct.filter(pc.not_equal(pc.utf8_trim_whitespace(distinct), ""))
     return len(filled) > 0 and bool(pc.all(pc.match_substring_regex(filled, PLAIN_NUMBER)).as_py())
 
@@ -204,5 +211,11 @@ def _text_categories(column: Any, native: Any, name: str) -> Any:
     return pa.array(native.cat.rename_categories([str(value) for value in native.cat.categories]))
 
 
-def _copy(column: Any) -> dict[str, bool]:
-    return {} if isinstance(column, pa.ChunkedArray) else {"zero_copy_only": False}
+def _one_array(column: Any) -> Any:
+    if _is_text(column.type):
+        column = column.cast(pa.large_string())  # joined chunks may exceed 2 GB
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

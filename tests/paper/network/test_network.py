@@ -51,6 +51,7 @@ def test_it_learns_categories_and_numbers():
     assert model.loss_curve_[-1] < 0.3 * model.loss_curve_[0]
     assert model.validation_loss_curve_ is None
     assert model.feature_names_in_.tolist() == ["brand", "price"]
+    assert model.predict(X_test.head(0)).shape == (0,)
 
 
 @pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput
 from labeldp.paper.network.progress import TrainingProgress
-from labeldp.paper.network.weights import TrainingLoss, Weights, mean_loss
-from labeldp.training.columns import ColumnKey, Design
-from labeldp.training.tables import Table
+from labeldp.paper.network.weights import Singles, TrainingLoss, Weights, mean_loss
+from labeldp.training.columns import ColumnEncoder, ColumnKey, standardizer
+from labeldp.training.tables import FeatureTable
 
 if TYPE_CHECKING:
     from labeldp.paper.network.trainer import Settings
@@ -34,27 +34,59 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     leaves open, and `labeldp.training.columns` for how columns are read.
 
     `X` may be a pandas, polars or Arrow table (columns are found by name) or an array. Targets are usually decoded
-    private labels: nothing here adds privacy, and nothing here needs it, for what is computed from a private message
-    stays private. With few rows, take a smaller `batch_size`: 10,000 rows make two steps an epoch at 8,192.
+    private labels. The regressor adds no privacy and needs none: whatever is computed from a private message stays
+    private. With few rows, choose a smaller `batch_size`: 10,000 rows make only two steps an epoch at 8,192.
 
     Parameters
     ----------
-    categorical, numeric : columns (names or positions) to read as such whatever their type.
-    loss : "squared", or "poisson" for counts: exp(last value) is the prediction, ŷ − y log ŷ the loss, targets ≥ 0.
-    optimizer : "rmsprop", "adam", or "auto": RMSProp for squared loss and Adam for Poisson loss, as in the paper.
-    embedding_size, hidden, min_count : sizes of the category vectors and the inner layers; rows a category needs.
-    epochs, batch_size, learning_rate, l2 : see above.
-    early_stopping : hold out `validation_fraction` of the rows, stop after `patience` epochs without a better loss on
-        them, keep the best epoch's network. Off as in the paper; the cosine still spans all `epochs`.
-    threads : at most this many cores; all there are (up to 8) if None. The result does not depend on it.
-    random_state : seed of initial weights, batches and the held-out rows; the same seed gives the same network.
-    progress : show a bar with loss and rows per second on standard error.
+    categorical, numeric : sequence of str or int, optional
+        Columns, by name or position, to read as categories or as numbers whatever their type.
+    loss : {"squared", "poisson"}
+        "poisson" is for counts: the prediction is ŷ = exp(last value), the loss ŷ − y log ŷ, and targets must be 0 or more.
+    optimizer : {"auto", "rmsprop", "adam"}
+        "auto" is RMSProp for squared loss and Adam for Poisson loss, as in the paper.
+    embedding_size : int
+        The length of the category vectors.
+    hidden : sequence of int
+        The widths of the inner layers.
+    min_count : int
+        The number of rows a category needs to get a vector of its own.
+    epochs, batch_size, learning_rate, l2 : int, int, float, float
+        The training settings described above.
+    early_stopping : bool
+        Hold out `validation_fraction` of the rows, stop after `patience` epochs without a better loss on them, and keep the
+        best epoch's network. Off as in the paper. The learning rate still falls over all `epochs`.
+    validation_fraction, patience : float, int
+        See `early_stopping`.
+    threads : int, optional
+        The largest number of cores to use, by default all (up to 8). The result does not depend on it.
+    random_state : int, RandomState or None
+        The seed of initial weights, batches and held-out rows. The same seed gives the same network.
+    progress : bool
+        Show a bar with loss and rows per second on standard error.
 
     Attributes
     ----------
-    design_, weights_ : how columns become inputs, and the network as arrays (prediction needs no torch).
-    loss_curve_, validation_loss_curve_ : mean loss of each epoch (while it runs), and on held-out rows (or None).
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn; names only if fitted on a table.
+    encoder_ : ColumnEncoder
+        How columns become codes and numbers.
+    scaler_ : Pipeline
+        The scikit-learn transformers that standardise the numbers.
+    weights_ : Weights
+        The network as arrays. Prediction needs no torch.
+    loss_curve_ : list of float
+        The mean loss of each epoch, while it runs.
+    validation_loss_curve_ : list of float or None
+        The loss on held-out rows after each epoch.
+    n_features_in_, feature_names_in_ : int, array of str
+        As everywhere in scikit-learn. Names exist only if the regressor was fitted on a table.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"shop": ["a", "b"] * 100, "price": range(200)})
+    >>> model = NetworkRegressor(batch_size=20, learning_rate=0.01, random_state=0).fit(table, [1.0, 3.0] * 100)
+    >>> model.predict(table)[:2].round(1)
+    array([1., 3.])
 
     """
 
@@ -107,8 +139,14 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 "Poisson loss needs targets of 0 or more, with one above 0 at least: "
                 f"the least is {targets.min():g}. Decode the labels with values that stay in their range."
             )
-        self.design_ = Design.fit(table, categorical=self.categorical, numeric=self.numeric, min_count=self.min_count)
-        codes, inputs = self.design_.transform(table)
+        self.encoder_ = ColumnEncoder.fit(
+            table, categorical=self.categorical, numeric=self.numeric, min_count=self.min_count
+        )
+        codes, numbers = self.encoder_.transform(table)
+        self.scaler_ = standardizer()
+        if numbers.size:  # scikit-learn refuses arrays without columns
+            self.scaler_.fit(numbers)
+        inputs = self._scaled(numbers)
         held_out = self._hold_out(len(targets), settings.seed)
         used = ~held_out if weights is None else ~held_out & (weights > 0)
         self.loss_curve_: list[float] = []
@@ -132,7 +170,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 inputs if everything else inputs[used],
                 targets if everything else targets[used],
                 weights=None if weights is None else weights[used],
-                sizes=self.design_.sizes,
+                sizes=self.encoder_.sizes,
                 settings=settings,
                 after_batch=bar,
                 after_epoch=watch,
@@ -143,19 +181,22 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Floats:
         """Predictions, one per row, with NumPy alone."""
         check_is_fitted(self)
-        if Table.is_frame(X):
-            table = Table.of(X)
-        else:
-            table = Table.of(validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan"))
-        return self.weights_.predict(*self.design_.transform(table))
+        if not FeatureTable.is_frame(X):
+            X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
+        codes, numbers = self.encoder_.transform(X)
+        return self.weights_.predict(codes, self._scaled(numbers))
 
-    def _read(self, X: Any, y: Any) -> tuple[Table, Floats]:
+    def _scaled(self, numbers: Floats) -> Singles:
+        """The numeric inputs of the network."""
+        return np.asarray(self.scaler_.transform(numbers) if numbers.size else numbers, np.float32)
+
+    def _read(self, X: Any, y: Any) -> tuple[FeatureTable, Floats]:
         if y is None:
             raise InvalidInput("NetworkRegressor requires y to be passed, but the target y is None")
-        if not Table.is_frame(X):
+        if not FeatureTable.is_frame(X):
             X, y = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan", y_numeric=True)
-            return Table.of(X), label_array(y, "y")
-        table = Table.of(X)
+            return FeatureTable.of(X), label_array(y, "y")
+        table = FeatureTable.of(X)
         targets = label_array(column_or_1d(y, warn=True) if isinstance(y, np.ndarray) else y, "y")
         if table.rows != len(targets):
             raise InvalidInput(f"X has {table.rows:,} rows and y has {len(targets):,}")

@@ -84,7 +84,7 @@ def train(
     after_batch: Callable[[int, int, float], None] | None = None,
     after_epoch: Callable[[float, Callable[[], Weights]], bool] | None = None,
 ) -> Weights:
-    """Fit a network to arrays made by `Design.transform`; `sizes` are the design's.
+    """Fit a network to the codes and standardised numbers of the columns; `sizes` are those of the `ColumnEncoder`.
 
     `after_batch(epoch, rows, loss so far in the epoch)` is for progress bars; `after_epoch(loss, weights)` may return
     True to stop, and `weights()` copies the network of that moment. Memory: the records once, and 16 floats (RMSProp)

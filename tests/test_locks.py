@@ -23,7 +23,7 @@ with exclusive(Path(sys.argv[1]), "it"):
     time.sleep(60)
 """
 POSIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
-POSIX_NAMES = {"O_DIRECTORY", "O_NOFOLLOW", "fork", "getuid", "geteuid", "pread", "preadv"}
+POSIX_NAMES = {"O_DIRECTORY", "O_NOFOLLOW", "fork", "getuid", "geteuid", "pread", "preadv", "sched_getaffinity"}
 
 
 @pytest.fixture

@@ -42,22 +42,22 @@ def exact(epsilon: Epsilon) -> Fraction:
 
     Refuses what is not a number in (0, 40], and what has more digits than can be written down and read back.
     """
-    value = _fraction(epsilon)
+    value = fraction_of(epsilon)
     if value is None:
-        raise InvalidInput(f"epsilon must be a positive number of at most {MAX_DIGITS} digits, got {_shown(epsilon)}")
+        raise InvalidInput(f"epsilon must be a positive number of at most {MAX_DIGITS} digits, got {shown(epsilon)}")
     if value <= 0:
         raise InvalidInput(
-            f"epsilon must be greater than 0, got {_shown(epsilon)}: at 0 a release may say nothing at all"
+            f"epsilon must be greater than 0, got {shown(epsilon)}: at 0 a release may say nothing at all"
         )
     if value < MIN_EPSILON:
         raise InvalidInput(f"epsilon must be at least {float(MIN_EPSILON):g}, got {float(value):g}")
     if value > MAX_EPSILON:
         raise InvalidInput(
-            f"epsilon must be at most {MAX_EPSILON}, got {_shown(epsilon)}: beyond that there is no protection worth the "
+            f"epsilon must be at most {MAX_EPSILON}, got {shown(epsilon)}: beyond that there is no protection worth the "
             "name"
         )
     if value.denominator > 10 ** (MAX_DIGITS + (_SPARE_DIGITS if isinstance(epsilon, Fraction) else 0)):
-        raise InvalidInput(f"epsilon must have at most {MAX_DIGITS} digits, got {_shown(epsilon)}: write a shorter one")
+        raise InvalidInput(f"epsilon must have at most {MAX_DIGITS} digits, got {shown(epsilon)}: write a shorter one")
     return value
 
 
@@ -69,7 +69,7 @@ def written(text: object) -> Fraction:
     if not isinstance(text, str) or len(text) > LONGEST_TEXT or not _WRITTEN.fullmatch(text):
         raise InvalidInput(
             f"epsilon must be written as a plain decimal or a fraction, not negative and of at most {LONGEST_TEXT:,} "
-            f"characters, got {_shown(text)}"
+            f"characters, got {shown(text)}"
         )
     return Fraction(text)
 
@@ -87,7 +87,8 @@ def writing(value: Fraction) -> str:
     return text
 
 
-def _fraction(epsilon: object) -> Fraction | None:
+def fraction_of(epsilon: object) -> Fraction | None:
+    """The fraction that an amount of any size stands for, or None if it is no number or far too long a one."""
     if isinstance(epsilon, bool):
         return None
     if isinstance(epsilon, Rational):
@@ -105,7 +106,7 @@ def _fraction(epsilon: object) -> Fraction | None:
     return None
 
 
-def _shown(given: object) -> str:
+def shown(given: object) -> str:
     """What was given, for an error: its first characters. Python prints no integer of thousands of digits."""
     try:
         text = repr(given) if isinstance(given, str) else str(given)

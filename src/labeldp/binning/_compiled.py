@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import numba as nb
 
+from labeldp.losses import excess
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -24,16 +26,16 @@ def internal(function: _Function) -> _Function:
     return result
 
 
-def forget_stale_code(room: Path) -> None:
-    """Drop machine code older than any source of its room.
+def forget_stale_code(room: Path, *others: Path) -> None:
+    """Drop machine code older than any source of its room, or than one of the others.
 
     numba compares a function with its own file only, and here they are inlined into each other across files.
     """
-    newest = max(source.stat().st_mtime for source in room.glob("_*.py"))
+    newest = max(source.stat().st_mtime for source in (*room.glob("_*.py"), *others))
     for index in (room / "__pycache__").glob("_*.nbi"):
         with contextlib.suppress(OSError):  # another process was faster, or the folder is not ours to change
             if index.stat().st_mtime < newest:
                 index.unlink()
 
 
-forget_stale_code(Path(__file__).parent)
+forget_stale_code(Path(__file__).parent, Path(excess.__file__))

@@ -21,8 +21,10 @@ from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._double_double import add, two_sum
 from labeldp.binning._steps import register
 from labeldp.losses.base import FloatArray
+from labeldp.losses.excess import NEAR, log_series
 
 Run = tuple[float, float, float, float]
+_log_series = internal(log_series)
 
 
 @internal
@@ -33,16 +35,10 @@ def divergence(power: float, difference: float, output: float) -> float:
     t = difference / output
     if t <= -1.0:
         return 2 * output if power == 1.0 else math.inf
-    if abs(t) >= 0.25:
+    if abs(t) >= NEAR:
         log = math.log1p(t)
         return 2 * output * ((1 + t) * log - t) if power == 1.0 else 2 * (t - log)
-    # log(1 + t) = 2s + tail with s = t/(2 + t), tail = 2s³(1/3 + s²/5 + …), and t − 2s = t·s.
-    s = t / (2 + t)
-    square = s * s
-    total = 0.0
-    for n in range(11, -1, -1):
-        total = total * square + 1 / (2 * n + 3)
-    tail = 2 * s * square * total
+    s, tail = _log_series(t)
     return 2 * output * (t * s + tail * (1 + t)) if power == 1.0 else 2 * (t * s - tail)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labeldp.arrays import Floats
+from labeldp.losses import Poisson
 
 
 def scores(predictions: Floats, truth: Floats) -> dict[str, float | None]:
@@ -14,8 +15,7 @@ def scores(predictions: Floats, truth: Floats) -> dict[str, float | None]:
     squared = float(np.mean(error**2))
     deviance = None
     if truth.min() >= 0 and predictions.min() > 0:
-        part = np.where(truth > 0, truth * np.log(np.where(truth > 0, truth, 1) / predictions), 0.0)
-        deviance = float(2 * np.mean(part - truth + predictions))
+        deviance = float(np.mean(Poisson()(predictions, truth)))
     return {
         "mean squared error": squared,
         "root mean squared error": squared**0.5,

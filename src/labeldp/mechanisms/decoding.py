@@ -51,8 +51,8 @@ def training_decoder(mechanism: FiniteMechanism) -> str:
 def debiased_values(mechanism: FiniteMechanism) -> Floats:
     """Values t with Σ_j P[j | symbol] t_j = the prior mean of the labels behind that symbol.
 
-    For randomized response with weights a (keep) and b (other) of 2^64: t_j = (μ_j − q·Σμ)/(p − q), p = a/2^64,
-    q = b/2^64. For any other table the equations are solved, with the least variance where several solutions exist.
+    For randomized response there is a formula, `ResponseTable.debiased`. For any other table the equations are solved,
+    with the least variance where several solutions exist.
     """
     table = mechanism.table
     means = symbol_means(mechanism)
@@ -61,8 +61,7 @@ def debiased_values(mechanism: FiniteMechanism) -> Floats:
     if isinstance(table, ResponseTable):
         if table.keep == table.other:
             raise InvalidInput("this mechanism gives every output equally often: nothing can be learned from it")
-        other, gap = table.other / 2.0**64, (table.keep - table.other) / 2.0**64
-        return np.asarray((means - other * means.sum()) / gap)
+        return table.debiased(means)
     return _solved(mechanism, means)
 
 

@@ -79,7 +79,7 @@ class Unbiased(FiniteMechanism):
         if measure.name == "squared" and cells.labels.size > 1:
             # Where ε is large, keeping every label as it is beats rounding to anchors.
             plain = ResponseTable(cells.labels.size, budget)
-            debiased = _debiased(plain, cells.labels)
+            debiased = plain.debiased(cells.labels)
             if _second_moment(plain, debiased, cells.masses) < masses @ release.table.probabilities() @ outputs**2:
                 table, outputs = plain, debiased
         return cls(
@@ -110,12 +110,6 @@ def _design(values: Floats, masses: Floats, epsilon: float, loss: Loss) -> Colum
     beyond = reach * (np.arange(1, 31) / 30) ** 1.5
     outputs = np.unique(np.r_[values[0] - beyond, inside, values[-1] + beyond])
     return direct_unbiased(values, weights, epsilon, loss, outputs)
-
-
-def _debiased(table: ResponseTable, labels: Floats) -> Floats:
-    total = 2.0**64
-    other = table.other / total
-    return np.asarray((labels - other * labels.sum()) / ((table.keep - table.other) / total))
 
 
 def _second_moment(table: ResponseTable, outputs: Floats, masses: Floats) -> float:

@@ -85,7 +85,7 @@ class Report:
     def write(self, path: Path) -> None:
         partial = path.with_name(f".{path.name}.partial")
         partial.write_text(self.html(), encoding="utf-8")
-        partial.rename(path)
+        partial.replace(path)
 
 
 def svg(drawn: Axes | Figure) -> str:

@@ -12,11 +12,13 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.release.locks import exclusive
+from labeldp.release.staging import flush
 
 FORMAT = "labeldp-key"
 FORMAT_VERSION = 1
@@ -81,7 +83,7 @@ class KeyFile:
         if not place.is_file():
             raise InvalidInput(f"{shown} is not a file: give the path of a key file, or a new path and one is made")
         mode = stat.S_IMODE(place.stat().st_mode)
-        if mode & 0o077:
+        if os.name == "posix" and mode & 0o077:  # Windows has access lists, of which these bits say nothing
             raise InvalidInput(
                 f"the key file {shown} can be read by others (mode {mode:o}), and it is as sensitive as the labels. "
                 f"Run: chmod 600 {shown}"
@@ -144,17 +146,11 @@ class KeyFile:
         }
         copy = _new_copy(self.path)
         try:
-            handle = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(handle, "wb") as file:
+            with open(copy, "xb", opener=partial(os.open, mode=0o600)) as file:
                 file.write(json.dumps(record, indent=1).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            copy.rename(self.path)
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            flush(copy)
+            copy.replace(self.path)
+            flush(self.path.parent)
         except OSError as error:
             copy.unlink(missing_ok=True)
             raise LabelDPError(

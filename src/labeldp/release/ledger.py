@@ -18,12 +18,11 @@ import unicodedata
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from labeldp.budget import Epsilon, decimal_text, exact
+from labeldp.budget import MAX_DIGITS, MIN_EPSILON, Epsilon, decimal_text, exact, fraction_of, shown, written
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError
 from labeldp.release.ledger_file import LedgerLocked, create_file, transaction
 
@@ -254,23 +253,11 @@ def dataset_name(name: str) -> str:
 
 def exact_budget(budget: Epsilon) -> Fraction:
     """The fraction that a budget stands for, by the rules of `labeldp.budget.exact`, but up to a million."""
-    problem = InvalidInput(
-        f"a budget must be a number above 0 and at most {MAX_BUDGET}, for instance 3 or 0.5, got {budget!r}"
-    )
-    try:
-        text = str(budget)
-        if len(text) > 100:
-            raise problem
-        if "/" in text:
-            value = Fraction(text)
-        else:
-            decimal = Decimal(text)
-            # "1e999999999" is a short text but an endless integer
-            value = Fraction(decimal) if -50 <= decimal.adjusted() <= 6 else Fraction(0)
-    except (ArithmeticError, ValueError):
-        raise problem from None
-    if not 0 < value <= MAX_BUDGET:
-        raise problem
+    value = fraction_of(budget)
+    if value is None or not MIN_EPSILON <= value <= MAX_BUDGET or value.denominator > 10**MAX_DIGITS:
+        raise InvalidInput(
+            f"a budget must be a number above 0 and at most {MAX_BUDGET}, for instance 3 or 0.5, got {shown(budget)}"
+        )
     return value
 
 
@@ -327,10 +314,10 @@ def _releases(connection: sqlite3.Connection, where: str, *values: str | None) -
 def _stored(text: str) -> Fraction:
     """An amount as the file holds it. Whatever is not one would otherwise free budget, so it stops everything."""
     try:
-        value = Fraction(text)
-    except (ValueError, ZeroDivisionError):
+        value = written(text)
+    except InvalidInput:
         value = Fraction(0)
-    if value <= 0:
+    if value == 0:
         raise InvalidInput(
             f"the ledger is damaged: it holds {text!r} where an amount belongs. Restore it from a backup"
         )

@@ -48,7 +48,10 @@ def publish(staged: Path, target: Path) -> None:
 
 def flush(path: Path) -> None:
     """To the disk itself, so that a power cut after the rename cannot leave an empty file."""
-    handle = os.open(path, os.O_RDONLY)
+    folder = path.is_dir()
+    if folder and os.name != "posix":
+        return  # Windows opens no folders; NTFS keeps names in a journal of its own
+    handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)  # Windows flushes only what may be written
     try:
         os.fsync(handle)
     finally:

@@ -95,6 +95,11 @@ class ResponseTable(TableBase):
         check_index(symbol, code, self.inputs, self.outputs)
         return self._keep if symbol == code else self._other
 
+    def debiased(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values t of the outputs with E[t | symbol] = the symbol's mean: t_j = (μ_j − q·Σμ)/(p − q), p = keep/2^64, q = other/2^64."""
+        other, gap = self._other / TOTAL, (self._keep - self._other) / TOTAL
+        return np.asarray((means - other * means.sum()) / gap)
+
     def worst_ratio(self) -> WorstRatio:
         if self._outputs == 1:
             return WorstRatio(Fraction(1), 0, 0, 0)

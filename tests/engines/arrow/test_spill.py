@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.engines.arrow import spill as spills
+from labeldp.engines.arrow.engine import spill as spills
 from labeldp.engines.arrow.partitions import PartitionedColumn
 from labeldp.engines.arrow.spill import open_spill, spill_rows
 from labeldp.errors import InvalidInput
@@ -166,6 +166,9 @@ def test_long_ids_and_held_ones_make_more_partitions():
 
 def test_a_full_disk_is_an_error_at_once(tmp_path):
     class Full:
+        def seek(self, place):
+            pass
+
         def write(self, data):
             if len(data) > 4:
                 return 4
@@ -184,6 +187,7 @@ def test_a_column_is_read_back_by_partition(tmp_path_factory, batches):
     for batch in batches:
         ordered = np.sort(np.array(batch, np.int16))
         column.append(ordered, np.searchsorted(ordered, np.arange(9)))
+        column.read(3)
     for partition in range(8):
         assert column.read(partition).tolist() == [partition] * sum(batch.count(partition) for batch in batches)
     column.close()

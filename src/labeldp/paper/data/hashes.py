@@ -6,16 +6,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp.sampling.splitmix import mix
+
 MISSING = -1
 _HEX = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.uint16)
 
 
 def mixed(codes: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
-    """A fixed pseudo-random 64-bit word for each code (the splitmix64 finaliser)."""
-    word = codes.astype(np.uint64) + np.uint64(salt * 0x9E3779B97F4A7C15 % 2**64)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(word ^ (word >> np.uint64(31)))
+    """A fixed pseudo-random 64-bit word for each code: SplitMix64 from a state of the salt."""
+    return mix(codes.astype(np.uint64) + np.uint64(salt * 0x9E3779B97F4A7C15 % 2**64))
 
 
 def uniform(codes: NDArray[np.int64], salt: int) -> NDArray[np.float64]:

@@ -61,11 +61,9 @@ class Journal:
         record = asdict(outcome)
         record = {**record.pop("run"), **record, "settings": self.settings}
         record["epsilon"] = repr(outcome.run.epsilon)  # JSON knows no infinity
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            size = os.fstat(handle).st_size
-            torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-            os.write(handle, (("\n" if torn else "") + json.dumps(record) + "\n").encode())
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        with self.path.open("ab+", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            torn = file.read(1) not in (b"", b"\n")
+            file.write((("\n" if torn else "") + json.dumps(record) + "\n").encode())
+            os.fsync(file.fileno())

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import threading
+import time
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import replace
+
+import joblib
 
 from labeldp.errors import LabelDPError
 from labeldp.paper.experiments.journal import Outcome, Run
@@ -20,6 +20,8 @@ from labeldp.paper.experiments.training import Bench
 
 SHARED_ROWS = 5_000_000
 """Above this a copy of the data in each process is too much memory."""
+IDLE_SECONDS = 10
+"""A process without work ends after this and gives its memory back."""
 
 
 def plan(methods: Sequence[str], epsilons: Iterable[float], runs: int) -> list[Run]:
@@ -37,12 +39,7 @@ def plan(methods: Sequence[str], epsilons: Iterable[float], runs: int) -> list[R
 
 def default_workers(rows: int) -> int:
     """A process for each core that this one may use, or one that uses them all."""
-    return 1 if rows > SHARED_ROWS else available_cores()
-
-
-def available_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 1 if rows > SHARED_ROWS else int(joblib.cpu_count())
 
 
 def execute_all(bench: Bench, runs: Sequence[Run], workers: int) -> Iterator[Outcome]:
@@ -50,56 +47,39 @@ def execute_all(bench: Bench, runs: Sequence[Run], workers: int) -> Iterator[Out
     if workers == 1 or len(runs) == 1:
         yield from map(bench.execute, runs)
         return
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(
-        min(workers, len(runs)),
-        multiprocessing.get_context("spawn"),  # a fork would inherit the locks of threads that it does not have
-        initializer=_start,
-        initargs=(replace(bench, threads=1),),
-    )
+    with joblib.parallel_config(
+        "loky",
+        inner_max_num_threads=1,
+        idle_worker_timeout=IDLE_SECONDS,
+        initializer=_start,  # tasks that carried the data would send it again with each run
+        initargs=(replace(bench, threads=1), os.getpid()),
+    ):
+        parallel = joblib.Parallel(min(workers, len(runs)), return_as="generator_unordered", batch_size=1)
+        outcomes = parallel(joblib.delayed(_execute)(run) for run in runs)
     try:
-        with _one_thread_each():  # submitting starts the processes
-            futures = [pool.submit(_execute, run) for run in runs]
-        for future in as_completed(futures):
-            yield future.result()
+        for outcome in outcomes:  # noqa: UP028 - `yield from` would close it outside of the filter below
+            yield outcome
     except BrokenProcessPool as error:
         raise LabelDPError(
             "a training process died, most likely for want of memory. What was finished is kept: "
             "run the same command again, with --workers 1 or fewer --rows"
         ) from error
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - before:
-            child.terminate()
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Processes started here get one OpenMP thread: as many as cores in each of them would wait for one another."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
+        with warnings.catch_warnings(action="ignore"):  # that some tasks were not waited for
+            outcomes.close()
 
 
 _bench: Bench | None = None
 
 
-def _start(bench: Bench) -> None:
-    """In each worker: keep the data, leave Ctrl-C to the parent, and end with the parent however it ends."""
+def _start(bench: Bench, parent: int) -> None:
+    """In each worker: keep the data, and end with the parent however it ends."""
     global _bench  # noqa: PLW0603 - a pool's only way to keep something in its processes
     _bench = bench
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
 
     def follow() -> None:
-        parent.join()
+        while os.getppid() == parent:
+            time.sleep(1)
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()
@@ -107,4 +87,8 @@ def _start(bench: Bench) -> None:
 
 def _execute(run: Run) -> Outcome:
     assert _bench is not None
-    return _bench.execute(run)
+    try:
+        return _bench.execute(run)
+    except Exception as error:
+        error.add_note(f"in the training {run}")
+        raise

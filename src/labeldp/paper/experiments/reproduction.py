@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import joblib
+
 from labeldp.domain import Domain
 from labeldp.errors import MissingExtra
 from labeldp.paper.data import Dataset
@@ -16,7 +18,7 @@ from labeldp.paper.experiments.claims import Claim
 from labeldp.paper.experiments.exact import exact_losses
 from labeldp.paper.experiments.journal import Journal, Outcome
 from labeldp.paper.experiments.methods import get_method
-from labeldp.paper.experiments.pool import available_cores, default_workers, execute_all, plan
+from labeldp.paper.experiments.pool import default_workers, execute_all, plan
 from labeldp.paper.experiments.summary import Figures, Line
 from labeldp.paper.experiments.tasks import PAPER_EPSILONS, LabelSource, Scale, Task, labels_of
 from labeldp.paper.experiments.training import Bench, Model
@@ -163,7 +165,7 @@ class Reproduction:
 
 def _forecast(bench: Bench, trainings: int, records: int, processes: int) -> str:
     """How long it will take, as measured by a short training that has all cores to itself."""
-    idle = 1.0 if processes == 1 else max(1.0, available_cores() / processes)  # one process has a thread for each core
+    idle = 1.0 if processes == 1 else max(1.0, joblib.cpu_count() / processes)  # one process has a thread for each core
     seconds = trainings * bench.seconds_per_run() * idle
     passes = f" × {bench.epochs} epochs" if bench.model == "network" else ""
     return (

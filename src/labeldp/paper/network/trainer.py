@@ -19,7 +19,6 @@ bias starts at the logarithm of the mean.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self
 
+import joblib
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ from labeldp.paper.network.weights import LARGEST_EXPONENT, Singles, TrainingLos
 
 SLICE = 1024
 MOST_THREADS = 8
+"""A batch has no more work than that to share."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class Trainer:
         self.offsets = embedding_offsets(self.sizes)
         self.center, self.scale = 0.0, 1.0
         self.slices = math.ceil(settings.batch_size / SLICE)
-        self.threads = max(1, min(settings.threads or available_cores(), self.slices))
+        self.threads = max(1, min(settings.threads or min(joblib.cpu_count(), MOST_THREADS), self.slices))
         embedded = len(sizes) * settings.embedding_size
         self.widths = (embedded + numeric_inputs, *settings.hidden, 1)
         self._make_parameters(embedded)
@@ -317,9 +318,3 @@ def _loss_and_slope(loss: TrainingLoss, values: Any, targets: Any) -> tuple[Any,
 def embedding_offsets(sizes: Sequence[int]) -> NDArray[np.int32]:
     """Where each column's rows begin in the one table."""
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)[: len(sizes)]
-
-
-def available_cores() -> int:
-    """The cores this process may use, at most 8: a batch has no more work than that to share."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(allowed, MOST_THREADS)

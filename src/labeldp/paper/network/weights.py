@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
+from labeldp.losses import Poisson
 
 Singles = NDArray[np.float32]
 TrainingLoss = Literal["squared", "poisson"]
@@ -58,5 +59,5 @@ def mean_loss(loss: TrainingLoss, predictions: Floats, targets: Floats, weights:
     if loss == "squared":
         losses = (predictions - targets) ** 2
     else:
-        losses = predictions - targets * np.log(np.maximum(predictions, np.finfo(np.float64).tiny))
+        losses = Poisson().log_loss(np.maximum(predictions, np.finfo(np.float64).tiny), targets)
     return float(np.average(losses, weights=weights))

@@ -133,7 +133,7 @@ def trial(data: tuple, kind: str, epsilon: float, records: int, random: np.rando
     else:
         split = split_for_training(epsilon, len(grid.grid), records)
         masses = unimodal_masses(noisy_counts(counts, split.scale), records, split.scale)
-        mechanism = Unbiased.optimal(Prior(grid.grid, masses, split.prior), split.labels, domain=grid)
+        mechanism = Unbiased.optimal(Prior(grid.grid, masses, split.epsilon_prior), split.epsilon_labels, domain=grid)
     private = PrivateLabels(mechanism.codes(mine), mechanism)
     model = make_pipeline(StandardScaler(), SplineTransformer(5), Ridge(1.0))
     estimate = cross_validated_error(model, features[chosen], private)

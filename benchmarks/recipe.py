@@ -129,11 +129,13 @@ def guesses(seed: int, epsilon: float = 0.5) -> dict[str, float]:
     labels, grid = split["labels"], split["domain"].resolve(10_000, epsilon)
     budget = split_for_training(epsilon, grid.count, labels.size)
     masses = unimodal_masses(noisy_counts(histogram(labels, grid), budget.scale), labels.size, budget.scale)
-    prior = Prior(grid.grid, masses, budget.prior)
+    prior = Prior(grid.grid, masses, budget.epsilon_prior)
     found = {}
     for visible in (0.5, VISIBLE, 0.85, 1.0):
         for capacity in (10, CAPACITY, 60):
-            mechanism = BiasVariance.optimal(prior, budget.labels, capacity / labels.size, visible=visible, domain=grid)
+            mechanism = BiasVariance.optimal(
+                prior, budget.epsilon_labels, capacity / labels.size, visible=visible, domain=grid
+            )
             found[f"visible = {visible}, τ·n = {capacity:g}"] = trained(split, mechanism, mechanism.outputs, prior)
     return found
 
@@ -162,13 +164,13 @@ def priors(data: str, epsilon: float, seed: int) -> dict[str, float]:
     budget = split_for_training(epsilon, grid.count, labels.size)
     noisy = noisy_counts(histogram(labels, grid), budget.scale)
     for name, masses in PRIORS.items():
-        prior = Prior(grid.grid, masses(noisy, labels.size, budget.scale), budget.prior)
-        bins = RROnBins.optimal(prior, budget.labels)
+        prior = Prior(grid.grid, masses(noisy, labels.size, budget.scale), budget.epsilon_prior)
+        bins = RROnBins.optimal(prior, budget.epsilon_labels)
         found[f"{name}: RR-on-Bins, debiased"] = trained(split, bins, code_values(bins, "debiased"), prior)
-        unbiased = Unbiased.optimal(prior, budget.labels, domain=grid)
+        unbiased = Unbiased.optimal(prior, budget.epsilon_labels, domain=grid)
         found[f"{name}: unbiased"] = trained(split, unbiased, unbiased.outputs, prior)
         weight = CAPACITY / labels.size
-        auto = BiasVariance.optimal(prior, budget.labels, weight, visible=VISIBLE, domain=grid)
+        auto = BiasVariance.optimal(prior, budget.epsilon_labels, weight, visible=VISIBLE, domain=grid)
         found[f"{name}: auto's design"] = trained(split, auto, auto.outputs, prior)
     return found
 
@@ -186,9 +188,9 @@ def shaped(masses: np.ndarray, records: int, epsilon: float, seed: int) -> list[
         mechanism = BiasVariance.optimal(prior, labels, weight, visible=VISIBLE, domain=domain)
         return expected_excess(mechanism, mechanism.outputs, truth, visible=VISIBLE).test_error(weight)
 
-    least = excess(truth, budget.total)
+    least = excess(truth, budget.epsilon)
     found = [Prior(domain.grid, make(noisy, records, budget.scale)) for make in PRIORS.values()]
-    return [excess(prior, budget.labels) / least for prior in found]
+    return [excess(prior, budget.epsilon_labels) / least for prior in found]
 
 
 def values(epsilon: float, seed: int) -> dict[str, float]:
@@ -199,7 +201,7 @@ def values(epsilon: float, seed: int) -> dict[str, float]:
     budget = split_budget(epsilon, grid.count, labels.size)
     counts = histogram(labels, grid)
     clipped = PRIORS["clipped"](noisy_counts(counts, budget.scale), labels.size, budget.scale)
-    bins = RROnBins.optimal(Prior(grid.grid, clipped, budget.prior), budget.labels)
+    bins = RROnBins.optimal(Prior(grid.grid, clipped, budget.epsilon_prior), budget.epsilon_labels)
     auto = choose_privately(counts, grid, epsilon, labels.size).mechanism
     found, codes = {}, {bins: bins.codes(labels), auto: auto.codes(labels)}
     for name, mechanism, sent in (

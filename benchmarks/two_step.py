@@ -40,14 +40,14 @@ def main() -> None:
         split = split_budget(arguments.epsilon, 401, n)
         losses = [
             RROnBins.optimal(
-                prior_from_counts(generator.multinomial(n, truth.masses), domain, split.scale), split.labels
+                prior_from_counts(generator.multinomial(n, truth.masses), domain, split.scale), split.epsilon_labels
             ).expected_loss(truth)
             for _ in range(arguments.draws)
         ]
         excess = float(np.mean(losses)) - best
         slope = "" if before is None else f"{math.log(excess / before[1]) / math.log(n / before[0]):8.2f}"
         print(
-            f"{n:>12,} {float(split.prior):>10.4f} {excess:>12.2f} {excess / (bound * math.sqrt(401 / n)):>24.5f} {slope:>8}"
+            f"{n:>12,} {float(split.epsilon_prior):>10.4f} {excess:>12.2f} {excess / (bound * math.sqrt(401 / n)):>24.5f} {slope:>8}"
         )
         before = (n, excess)
     print("the proven rate is a slope of -0.5; steeper is better")

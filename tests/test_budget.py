@@ -10,7 +10,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from labeldp.budget import MAX_EPSILON, decimal_text, exact, exp_lower, exp_upper, float_up, writing, written
+from labeldp.budget import (
+    MAX_EPSILON,
+    decimal_text,
+    exact_epsilon,
+    exp_lower,
+    exp_upper,
+    float_up,
+    format_amount,
+    parse_amount,
+)
 from labeldp.errors import InsufficientBudget, InvalidInput
 
 exponents = st.one_of(
@@ -70,7 +79,7 @@ def test_negative_exponents_are_refused():
     ],
 )
 def test_a_budget_is_the_decimal_that_a_person_sees(given_as, fraction):
-    assert exact(given_as) == fraction
+    assert exact_epsilon(given_as) == fraction
 
 
 @pytest.mark.parametrize(
@@ -79,7 +88,7 @@ def test_a_budget_is_the_decimal_that_a_person_sees(given_as, fraction):
 )
 def test_what_is_no_budget_is_refused(wrong):
     with pytest.raises(InvalidInput, match="epsilon"):
-        exact(wrong)
+        exact_epsilon(wrong)
 
 
 def kind_of(value: object) -> str:
@@ -101,7 +110,7 @@ def kind_of(value: object) -> str:
 )
 def test_a_budget_of_endless_digits_is_refused_at_once(long):
     with pytest.raises(InvalidInput, match="digits") as error:
-        exact(long)
+        exact_epsilon(long)
     assert len(str(error.value)) < 200
 
 
@@ -110,7 +119,7 @@ def test_a_budget_of_endless_digits_is_refused_at_once(long):
 )
 def test_a_budget_beyond_all_bounds_is_refused_in_few_words(huge):
     with pytest.raises(InvalidInput, match="epsilon must be") as error:
-        exact(huge)
+        exact_epsilon(huge)
     assert len(str(error.value)) < 200
 
 
@@ -122,10 +131,10 @@ def test_a_budget_beyond_all_bounds_is_refused_in_few_words(huge):
     st.floats(0.5, 2e50),
 )
 def test_what_is_accepted_reads_back_and_so_does_what_a_private_prior_leaves_of_it(given_as, scale):
-    total = exact(given_as)
-    assert written(decimal_text(total, places=400)) == total == written(writing(total))
+    total = exact_epsilon(given_as)
+    assert parse_amount(decimal_text(total, places=400)) == total == parse_amount(format_amount(total))
     labels = total - min(2 / Fraction(scale), total / 2)
-    assert written(decimal_text(exact(labels), places=400)) == labels
+    assert parse_amount(decimal_text(exact_epsilon(labels), places=400)) == labels
 
 
 @pytest.mark.parametrize(
@@ -133,7 +142,7 @@ def test_what_is_accepted_reads_back_and_so_does_what_a_private_prior_leaves_of_
 )
 def test_what_is_no_plain_number_is_not_read(text):
     with pytest.raises(InvalidInput, match="epsilon"):
-        written(text)
+        parse_amount(text)
 
 
 @given(st.fractions())

@@ -22,7 +22,7 @@ MIN_EPSILON = Fraction(1, 10**50)
 """Nobody means less than this; a longer string of zeros is a slip."""
 
 LONGEST_TEXT = 1000
-"""Characters of a number that is read. What `exact` accepts is written in fewer, so it can always be read back."""
+"""Characters of a number that is read. What `exact_epsilon` accepts is written in fewer, so it can always be read back."""
 
 MAX_DIGITS = 300
 """Digits of the denominator of an ε that is given."""
@@ -37,7 +37,7 @@ _WRITTEN = re.compile(
 Epsilon = float | int | str | Decimal | Fraction
 
 
-def exact(epsilon: Epsilon) -> Fraction:
+def exact_epsilon(epsilon: Epsilon) -> Fraction:
     """The fraction that `epsilon` stands for: its shortest decimal if a float, itself otherwise.
 
     Refuses what is not a number in (0, 40], and what has more digits than can be written down and read back.
@@ -61,7 +61,7 @@ def exact(epsilon: Epsilon) -> Fraction:
     return value
 
 
-def written(text: object) -> Fraction:
+def parse_amount(text: object) -> Fraction:
     """The number that `text` gives as a decimal ("0.25", "1e-3") or a fraction ("1/3"), exactly; it may be zero.
 
     Refuses, rather than cuts or rounds, what is no such text, negative, or longer than 1,000 characters.
@@ -74,8 +74,8 @@ def written(text: object) -> Fraction:
     return Fraction(text)
 
 
-def writing(value: Fraction) -> str:
-    """The text from which `written` reads `value` back. Refuses a number that has none: it would be lost."""
+def format_amount(value: Fraction) -> str:
+    """The text from which `parse_amount` reads `value` back. Refuses a number that has none: it would be lost."""
     try:
         text = decimal_text(value, places=MAX_DIGITS)
     except ValueError:  # thousands of digits
@@ -95,7 +95,7 @@ def fraction_of(epsilon: object) -> Fraction | None:
         return Fraction(int(epsilon.numerator), int(epsilon.denominator))
     try:
         if isinstance(epsilon, str):
-            return -written(epsilon[1:]) if epsilon.startswith("-") else written(epsilon)
+            return -parse_amount(epsilon[1:]) if epsilon.startswith("-") else parse_amount(epsilon)
         if isinstance(epsilon, Decimal):
             # Decimal("1e999999999") is short but an endless integer
             return Fraction(epsilon) if epsilon.is_finite() and abs(epsilon.adjusted()) <= MAX_DIGITS else None

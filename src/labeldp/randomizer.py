@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike
@@ -58,7 +58,7 @@ class LabelRandomizer:
     out_of_range: OutOfRange = "clip"
 
     def __post_init__(self) -> None:
-        exact(self.epsilon)
+        exact_epsilon(self.epsilon)
         releasable(self.mechanism)
         if self.prior is not None and self.prior.epsilon_exact > 0:
             raise InvalidInput(
@@ -144,10 +144,10 @@ class LabelRandomizer:
         if split is None:
             return design(self.mechanism, request)
         prior = entry.fit_prior(counts, split.scale, request)
-        return design(self.mechanism, Request(request.domain, split.labels, self.loss, prior, records))
+        return design(self.mechanism, Request(request.domain, split.epsilon_labels, self.loss, prior, records))
 
     def _request(self, records: int) -> Request:
-        grid = self._domain.resolve(records, float(exact(self.epsilon)))
+        grid = self._domain.resolve(records, float(exact_epsilon(self.epsilon)))
         return Request(grid, self.epsilon, self.loss, self.prior, records)
 
     def _fit(self, values: Floats) -> FiniteMechanism:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from labeldp import audit
-from labeldp.budget import exact, exp_lower, exp_upper
+from labeldp.budget import exact_epsilon, exp_lower, exp_upper
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.sampling import IdDigests, KeyedRandomness, ResponseTable, ShiftTable, Table, WeightTable
 from labeldp.sampling.noise import laplace_profile
@@ -64,7 +64,7 @@ def test_one_entry_off_by_one_part_in_2_to_the_40_is_refuted(row, column, epsilo
     step = weights[row][column] >> 40
     weights[row][column] += step
     weights[row][(column + 1) % 4] -= step
-    proof = audit.verify(Claimed(WeightTable(weights), exact(epsilon)))
+    proof = audit.verify(Claimed(WeightTable(weights), exact_epsilon(epsilon)))
     assert not proof.holds
     assert weights[proof.high_symbol][proof.output] * proof.ratio.denominator == (
         weights[proof.low_symbol][proof.output] * proof.ratio.numerator
@@ -73,8 +73,8 @@ def test_one_entry_off_by_one_part_in_2_to_the_40_is_refuted(row, column, epsilo
 
 @pytest.mark.parametrize("epsilon", ["0.001", "0.5", "1", "8", "20"])
 def test_epsilon_one_percent_too_large_is_refuted(epsilon):
-    planted = ResponseTable(5, exact(epsilon) * Fraction(101, 100))
-    proof = audit.verify(Claimed(planted, exact(epsilon)))
+    planted = ResponseTable(5, exact_epsilon(epsilon) * Fraction(101, 100))
+    proof = audit.verify(Claimed(planted, exact_epsilon(epsilon)))
     assert not proof.holds
     with pytest.raises(PrivacyRefused, match="Nothing may be released"):
         proof.require()
@@ -82,8 +82,8 @@ def test_epsilon_one_percent_too_large_is_refuted(epsilon):
 
 def test_noise_is_proven_and_refuted_too():
     table = ShiftTable.from_profile(laplace_profile(100, 1.0, window=20), 1, cells=100, window=20)
-    assert audit.verify(Claimed(table, exact(1))).holds
-    assert not audit.verify(Claimed(table, exact("0.99"))).holds
+    assert audit.verify(Claimed(table, exact_epsilon(1))).holds
+    assert not audit.verify(Claimed(table, exact_epsilon("0.99"))).holds
 
 
 def test_mechanisms_without_integers_are_refused_with_the_reason():
@@ -101,9 +101,9 @@ def test_the_logarithm_is_rounded_up_to_the_next_float(ratio):
 
 
 def test_the_proof_reads_as_a_sentence():
-    text = str(audit.verify(Claimed(ResponseTable(3, 1), exact(1))))
+    text = str(audit.verify(Claimed(ResponseTable(3, 1), exact_epsilon(1))))
     assert text.startswith("proven: claimed epsilon = 1, worst ratio = ")
-    assert "NOT private" in str(audit.verify(Claimed(ResponseTable(3, 2), exact(1))))
+    assert "NOT private" in str(audit.verify(Claimed(ResponseTable(3, 2), exact_epsilon(1))))
 
 
 # the statistical audit

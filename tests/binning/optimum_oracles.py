@@ -9,7 +9,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 
-from labeldp.budget import exact, exp_lower
+from labeldp.budget import exact_epsilon, exp_lower
 from labeldp.losses import Huber, get_loss
 from labeldp.losses.base import FloatArray
 from labeldp.paper.algorithm_2 import ReferenceBins, algorithm_2, minimiser
@@ -34,7 +34,7 @@ def exact_optimum(prior: Prior, epsilon: float, loss: str) -> ReferenceBins:
     rule = get_loss(loss)
     positive = prior.masses > 0
     values, masses = prior.values[positive].tolist(), prior.masses[positive].tolist()
-    e = exp_lower(exact(epsilon))
+    e = exp_lower(exact_epsilon(epsilon))
     if rule.name in LOGARITHMIC:
         points = [mpmath.mpf(y) for y in values]
         high_e = mpmath.mpf(e.numerator) / e.denominator
@@ -51,7 +51,7 @@ def rounded_optimum(prior: Prior, epsilon: float, loss: str, best: ReferenceBins
     masses = [mpmath.mpf(p) for p in prior.masses[positive]]
     exact_outputs = [mpmath.expm1(o) for o in best.outputs] if loss == "squared-log" else best.outputs
     outputs = [mpmath.mpf(float(o)) for o in exact_outputs]
-    e = number(exp_lower(exact(epsilon)))
+    e = number(exp_lower(exact_epsilon(epsilon)))
     total = mpmath.mpf(0)
     for output, start, end in zip(outputs, best.starts, [*best.starts[1:], len(values)], strict=True):
         for j, (y, p) in enumerate(zip(values, masses, strict=True)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labeldp.budget import exact
+from labeldp.budget import exact_epsilon
 from labeldp.channels import Columns, least_variance, release_exactly
 from labeldp.errors import InvalidInput
 
@@ -18,7 +18,7 @@ def test_outputs_are_solved_again_from_the_integers():
     spoiled = Columns(designed.probabilities, designed.outputs + 1e-3)
     release = release_exactly(spoiled, 1, MASSES, VALUES)
     assert release.table.probabilities() @ release.outputs == pytest.approx(VALUES, abs=1e-12)
-    assert release.worst_error < exact(1) / 10**12
+    assert release.worst_error < exact_epsilon(1) / 10**12
 
 
 def test_a_table_without_a_solution_is_refused():

@@ -7,7 +7,7 @@ import pytest
 
 from labeldp import Prior, RROnBins
 from labeldp.channels import visible_factor, visible_part
-from labeldp.channels.visibility import TOLD
+from labeldp.channels.visibility import REVEALED_SHARE
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.excess import expected_excess
 
@@ -30,7 +30,9 @@ def test_a_constant_bias_is_seen_whole_and_a_sawtooth_hardly():
     joint = visible_part(many, 0.5)
     ones, sawtooth = np.ones(100), (-1.0) ** np.arange(100)
     assert ones @ joint @ ones == pytest.approx(1)
-    assert sawtooth @ joint @ sawtooth == pytest.approx(TOLD, abs=0.005)  # where features tell the label itself
+    assert sawtooth @ joint @ sawtooth == pytest.approx(
+        REVEALED_SHARE, abs=0.005
+    )  # where features tell the label itself
     assert sawtooth @ visible_part(many, 1.0) @ sawtooth == pytest.approx(1)
 
 
@@ -61,8 +63,8 @@ def test_bias_and_variance_agree_with_a_simulated_population():
     halves = bias[:, : each // 2].mean(axis=1), bias[:, each // 2 :].mean(axis=1)
     means = (channel @ values)[symbol]
     squares = means[:, : each // 2].mean(axis=1) * means[:, each // 2 :].mean(axis=1)
-    seen = (1 - TOLD) * (halves[0] * halves[1]).mean() + TOLD * (bias**2).mean()
-    explained = (1 - TOLD) * squares.mean() + TOLD * (means**2).mean()
+    seen = (1 - REVEALED_SHARE) * (halves[0] * halves[1]).mean() + REVEALED_SHARE * (bias**2).mean()
+    explained = (1 - REVEALED_SHARE) * squares.mean() + REVEALED_SHARE * (means**2).mean()
     expected = expected_excess(mechanism, values, PRIOR, visible=visible)
     assert expected.squared_bias == pytest.approx(seen, abs=0.15)
     assert expected.variance == pytest.approx(second - explained, rel=0.02)

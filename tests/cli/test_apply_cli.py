@@ -15,7 +15,7 @@ from labeldp.engines.arrow import engine as arrow
 from labeldp.message.reader import Message
 from labeldp.release import apply as later_batch
 from labeldp.release.key_file import KeyFile
-from labeldp.release.open_release import stored_mechanism
+from labeldp.release.release_record import stored_mechanism
 from labeldp.sampling import KeyedRandomness
 
 ROWS = 1500

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labeldp import Domain, LabelRandomizer, Prior, RROnBins
-from labeldp.budget import exact
+from labeldp.budget import exact_epsilon
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import Request
 from labeldp.mechanisms.auto import alternatives, choose, split_for_training
@@ -95,16 +95,16 @@ def test_boosting_grows_with_what_the_values_are_worth():
 @pytest.mark.parametrize(("epsilon", "cells", "records"), [(0.5, 25, 10_000), (1, 401, 10**7), (8, 1001, 400)])
 def test_the_budget_is_split_exactly_and_the_prior_gets_little(epsilon, cells, records):
     split = split_for_training(Request(Domain(0, 1, cells), epsilon, records=records))
-    assert split.prior + split.labels == split.total == exact(epsilon)
-    assert float(split.prior) == pytest.approx(min(epsilon / 25, 0.1))
-    assert split.prior <= min(exact(epsilon) / 25, Fraction(1, 10))
-    assert split.prior == 2 / Fraction(split.scale)
+    assert split.epsilon_prior + split.epsilon_labels == split.epsilon == exact_epsilon(epsilon)
+    assert float(split.epsilon_prior) == pytest.approx(min(epsilon / 25, 0.1))
+    assert split.epsilon_prior <= min(exact_epsilon(epsilon) / 25, Fraction(1, 10))
+    assert split.epsilon_prior == 2 / Fraction(split.scale)
 
 
 def test_prior_and_mechanism_together_cost_epsilon():
     domain = Domain(0, 10, 11)
     mechanism = designed(np.full(11, 300), domain, "0.7", 3300)
-    assert mechanism.prior.epsilon_exact + mechanism.epsilon_exact == exact("0.7")
+    assert mechanism.prior.epsilon_exact + mechanism.epsilon_exact == exact_epsilon("0.7")
     assert mechanism.prior.masses.sum() == pytest.approx(1)
 
 

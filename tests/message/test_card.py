@@ -8,7 +8,7 @@ import pytest
 
 from labeldp import __version__
 from labeldp.domain import Domain
-from labeldp.message.card import privacy_card
+from labeldp.message.card import privacy_card_text
 from labeldp.message.manifest import Header
 from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
@@ -23,7 +23,7 @@ def private():
 
 
 def test_the_card_states_epsilon_and_how_it_splits(private):
-    card = privacy_card(private, HEADER)
+    card = privacy_card_text(private, HEADER)
     assert "ε = 2**" in card
     assert f"{float(private.prior.epsilon_exact):.6g} paid for a noisy histogram" in card
     assert f"{float(private.epsilon_exact):.6g} paid for each randomized label" in card
@@ -31,7 +31,7 @@ def test_the_card_states_epsilon_and_how_it_splits(private):
 
 
 def test_a_public_prior_costs_nothing():
-    card = privacy_card(LabelRandomizer(2, DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1.0]), HEADER)
+    card = privacy_card_text(LabelRandomizer(2, DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1.0]), HEADER)
     assert "ε = 2**" in card
     assert "designed without looking at them" in card
     assert "histogram" not in card
@@ -54,17 +54,17 @@ def test_a_public_prior_costs_nothing():
     ],
 )
 def test_the_card_says_what_is_protected_and_what_is_not(private, said):
-    assert said in privacy_card(private, HEADER)
+    assert said in privacy_card_text(private, HEADER)
 
 
 def test_the_card_names_the_mechanism_and_its_digest(private):
-    assert f"`rr-on-bins` with {private.outputs.size} outputs, digest `{private.digest}`" in privacy_card(
+    assert f"`rr-on-bins` with {private.outputs.size} outputs, digest `{private.digest}`" in privacy_card_text(
         private, HEADER
     )
 
 
 def test_the_card_says_whether_the_key_was_kept(private):
-    kept, dropped = privacy_card(private, HEADER), privacy_card(private, replace(HEADER, keyed=False))
+    kept, dropped = privacy_card_text(private, HEADER), privacy_card_text(private, replace(HEADER, keyed=False))
     assert "The owner kept the key" in kept
     assert "Later batches of new records may be added" in kept
     assert "is gone" in dropped
@@ -72,11 +72,11 @@ def test_the_card_says_whether_the_key_was_kept(private):
 
 
 def test_the_card_names_a_kept_order(private):
-    warned = privacy_card(private, replace(HEADER, keep_order=True))
+    warned = privacy_card_text(private, replace(HEADER, keep_order=True))
     assert "in the order of the input" in warned
-    assert "in the order of the input" not in privacy_card(private, HEADER)
+    assert "in the order of the input" not in privacy_card_text(private, HEADER)
 
 
 def test_lines_fit_a_page(private):
     for header in (HEADER, replace(HEADER, keyed=False, keep_order=True)):
-        assert max(map(len, privacy_card(private, header).splitlines())) <= 130
+        assert max(map(len, privacy_card_text(private, header).splitlines())) <= 130

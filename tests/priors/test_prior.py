@@ -80,10 +80,10 @@ def test_the_split_adds_up_exactly_and_never_gives_the_prior_more_than_half(epsi
             split_budget(epsilon, cells, records)
         return
     split = split_budget(epsilon, cells, records)
-    assert split.prior + split.labels == split.total == epsilon
-    assert 0 < split.prior <= epsilon / 2
-    assert split.prior == 2 / Fraction(split.scale)
-    assert float(split.prior) == pytest.approx(min(math.sqrt(cells / records), float(epsilon) / 2), rel=1e-12)
+    assert split.epsilon_prior + split.epsilon_labels == split.epsilon == epsilon
+    assert 0 < split.epsilon_prior <= epsilon / 2
+    assert split.epsilon_prior == 2 / Fraction(split.scale)
+    assert float(split.epsilon_prior) == pytest.approx(min(math.sqrt(cells / records), float(epsilon) / 2), rel=1e-12)
     assert (split.advice is not None) == (math.sqrt(cells / records) > float(epsilon) / 2)
 
 

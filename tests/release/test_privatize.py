@@ -22,8 +22,8 @@ from labeldp.randomizer import LabelRandomizer
 from labeldp.release import privatize as release_module
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
-from labeldp.release.open_release import Journal, stored_mechanism
 from labeldp.release.privatize import privatize
+from labeldp.release.release_record import ReleaseRecord, stored_mechanism
 from labeldp.release.staging import staging
 from labeldp.sampling import KeyedRandomness
 
@@ -103,12 +103,12 @@ def test_without_a_key_file_the_charge_cannot_be_resumed_and_no_key_is_left(part
 
 
 STEPS = [
-    (Journal, "reserve"),
-    (Journal, "fix"),
-    (Journal, "remember"),
+    (ReleaseRecord, "reserve"),
+    (ReleaseRecord, "fix"),
+    (ReleaseRecord, "remember"),
     (arrow, "randomize"),
     (release_module, "publish"),
-    (Journal, "commit"),
+    (ReleaseRecord, "commit"),
     (Ledger, "commit"),
 ]
 
@@ -237,7 +237,7 @@ def test_a_key_file_restored_from_before_the_release_is_completed_from_the_ledge
     party.run(out="earlier")
     backup = (party.folder / "key").read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "commit", lambda *_: (_ for _ in ()).throw(Crash))
+        patch.setattr(ReleaseRecord, "commit", lambda *_: (_ for _ in ()).throw(Crash))
         with pytest.raises(Crash):
             party.run()
     (party.folder / "key").write_bytes(backup)
@@ -328,7 +328,7 @@ def test_only_codes_and_private_labels_depend_on_the_labels(party, monkeypatch, 
     names = np.arange(ROWS) if ids == "int" else np.array([f"user {i}" for i in range(ROWS)])
     prior = Prior.uniform(DOMAIN)
     fixed = secrets.token_hex(16)
-    monkeypatch.setattr("labeldp.release.open_release.secrets.token_hex", lambda _: fixed)
+    monkeypatch.setattr("labeldp.release.release_record.secrets.token_hex", lambda _: fixed)
     monkeypatch.setattr("labeldp.release.key_file.os.urandom", bytes)
     shapes = []
     for name, values, order in (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp.budget import exact, exp_lower, exp_upper
+from labeldp.budget import exact_epsilon, exp_lower, exp_upper
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.sampling import ResponseTable, table_from_json
 
@@ -60,9 +60,9 @@ def test_a_tiny_epsilon_with_a_million_outputs_is_refused():
 def test_the_largest_epsilon_still_has_a_private_table():
     table = ResponseTable(10, 40)
     assert table.other >= 1
-    assert table.worst_ratio().ratio <= exp_lower(exact(40))
+    assert table.worst_ratio().ratio <= exp_lower(exact_epsilon(40))
     # 64 bits hold e^40 to one part in a hundred, rounded in the safe direction
-    assert table.worst_ratio().ratio >= Fraction(98, 100) * exp_upper(exact(40))
+    assert table.worst_ratio().ratio >= Fraction(98, 100) * exp_upper(exact_epsilon(40))
 
 
 @settings(deadline=None)

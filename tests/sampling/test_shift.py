@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_oracles import brute_force_ratio, first_and_last_words
 
-from labeldp.budget import exact, exp_lower
+from labeldp.budget import exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.sampling import ShiftTable, WeightTable, table_from_json
 from labeldp.sampling.noise import laplace_profile, staircase_profile
@@ -53,7 +53,7 @@ def ideal_noise(cells: int, epsilon: float, steps: int | None, distance: int) ->
 def test_every_table_of_noise_is_private_by_looking_at_every_pair(setting):
     table = build(*setting)
     assert all(sum(row) == TOTAL for row in table.weights())
-    assert brute_force_ratio(table) <= exp_lower(exact(setting[2]))
+    assert brute_force_ratio(table) <= exp_lower(exact_epsilon(setting[2]))
 
 
 @settings(max_examples=200, deadline=None)
@@ -115,7 +115,7 @@ def test_both_ends_of_every_range_of_words_are_sampled_right(setting):
 @pytest.mark.parametrize("window", [0, 500_000])
 def test_a_million_cells_are_private_too(steps, window):
     table = build(1_000_000, window, 1.0, steps)
-    bound = exp_lower(exact(1))
+    bound = exp_lower(exact_epsilon(1))
     assert bound * (1 - Fraction(1, 10**12)) < table.worst_ratio().ratio <= bound
 
 
@@ -135,12 +135,12 @@ def test_integers_survive_json():
 
 def test_an_entry_off_by_one_part_in_2_to_the_40_is_seen():
     table = build(20, 0, 1.0, None)
-    assert table.worst_ratio().ratio <= exp_lower(exact(1))
+    assert table.worst_ratio().ratio <= exp_lower(exact_epsilon(1))
     weights = table.magnitudes.copy()
     step = int(weights[-1]) >> 40
     weights[-1] -= np.uint64(step)
     weights[1] += np.uint64(step)
-    assert ShiftTable(weights, cells=20).worst_ratio().ratio > exp_lower(exact(1))
+    assert ShiftTable(weights, cells=20).worst_ratio().ratio > exp_lower(exact_epsilon(1))
 
 
 def test_a_profile_with_more_epsilon_than_claimed_is_refused():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from table_oracles import brute_force_ratio, first_and_last_words
 
-from labeldp.budget import exact, exp_lower
+from labeldp.budget import exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.sampling import AnchoredTable, ResponseTable, WeightTable, table_from_json
 
@@ -35,7 +35,7 @@ def test_every_private_matrix_becomes_a_proven_table_close_to_it(setting):
     matrix = random_private_matrix(np.random.default_rng(seed), rows, columns, epsilon)
     table = WeightTable.from_probabilities(matrix, epsilon)
     assert all(sum(row) == TOTAL for row in table.weights())
-    assert brute_force_ratio(table) <= exp_lower(exact(epsilon))
+    assert brute_force_ratio(table) <= exp_lower(exact_epsilon(epsilon))
     assert np.abs(table.probabilities() - matrix).max() < 1e-14
 
 
@@ -100,7 +100,7 @@ def test_a_row_is_completed_within_its_ranges_however_far_it_is_off(case):
 @pytest.mark.parametrize("columns", [1, 2, 3, 7, 1000])
 def test_equal_rows_are_possible_although_rounding_up_every_minimum_would_exceed_one(columns):
     table = WeightTable.from_probabilities(np.full((4, columns), 1 / columns), "0.001")
-    assert table.worst_ratio().ratio <= exp_lower(exact("0.001"))
+    assert table.worst_ratio().ratio <= exp_lower(exact_epsilon("0.001"))
 
 
 @pytest.mark.parametrize("outputs", [2, 3, 10])
@@ -108,7 +108,7 @@ def test_equal_rows_are_possible_although_rounding_up_every_minimum_would_exceed
 def test_the_tightest_matrix_of_all_is_rounded_safely(outputs, epsilon):
     ideal = ResponseTable(outputs, epsilon).probabilities()
     table = WeightTable.from_probabilities(ideal, epsilon)
-    assert table.worst_ratio().ratio <= exp_lower(exact(epsilon))
+    assert table.worst_ratio().ratio <= exp_lower(exact_epsilon(epsilon))
 
 
 def test_a_matrix_that_is_not_private_is_refused_with_the_pair():
@@ -132,7 +132,7 @@ def test_rows_that_differ_by_more_than_so_small_an_epsilon_allows_are_refused():
 def test_solver_noise_below_the_tolerance_is_repaired():
     matrix = np.array([[1 - 1e-12, 1e-12], [1 - 1e-15, 1e-15]])
     table = WeightTable.from_probabilities(matrix, 1)
-    assert table.worst_ratio().ratio <= exp_lower(exact(1))
+    assert table.worst_ratio().ratio <= exp_lower(exact_epsilon(1))
 
 
 @pytest.mark.parametrize("matrix", [[[0.5, 0.4]], [[math.nan, 1.0]], [[-0.1, 1.1]], [1.0], [[]], [[math.inf, 0.0]]])
@@ -205,7 +205,7 @@ def test_a_mixture_of_rows_is_as_private_as_the_rows(seed, upper, epsilon):
     inner = WeightTable.from_probabilities(random_private_matrix(generator, 4, 5, epsilon), epsilon)
     anchored = AnchoredTable(generator.integers(0, 3, 12), upper, inner)
     assert all(sum(row) == 1 << anchored.scale_bits for row in anchored.weights())
-    assert brute_force_ratio(anchored) <= anchored.worst_ratio().ratio <= exp_lower(exact(epsilon))
+    assert brute_force_ratio(anchored) <= anchored.worst_ratio().ratio <= exp_lower(exact_epsilon(epsilon))
     exact_rows = [[w / 2**128 for w in row] for row in anchored.weights()]
     assert np.abs(anchored.probabilities() - exact_rows).max() < 1e-15
     assert table_from_json(json.loads(json.dumps(anchored.to_json()))) == anchored

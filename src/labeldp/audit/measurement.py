@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from labeldp.audit.events import Events, Floats, Randomize, count_events, draw
-from labeldp.budget import Epsilon, exact, float_up
+from labeldp.budget import Epsilon, exact_epsilon, float_up
 from labeldp.errors import InvalidInput, PrivacyRefused
 
 PILOT, SURVEY, TRIAL = 0.05, 0.25, 0.70
@@ -119,7 +119,7 @@ def measure(
         low_label=float(points[best.low]),
         event=events.describe(best.event),
         smallest_excess=_excess(*rates, trial, half),
-        epsilon_claimed=None if epsilon is None else exact(epsilon),
+        epsilon_claimed=None if epsilon is None else exact_epsilon(epsilon),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.binning.bins import Bins
-from labeldp.budget import Epsilon, exact, float_up
+from labeldp.budget import Epsilon, exact_epsilon, float_up
 from labeldp.errors import InvalidInput
 from labeldp.losses import Loss, get_loss
 from labeldp.losses.base import FloatArray
@@ -55,7 +55,7 @@ def optimal_bins(
     Ties: the first of equally good partitions that the search meets, the smallest minimiser of each bin. Labels of mass zero
     have no say; they belong to the output where they lose least.
     """
-    budget = float(exact(epsilon))
+    budget = float(exact_epsilon(epsilon))
     rule = get_loss(loss)
     values, masses = _support(prior, rule)
     rule.check_assumption(values)
@@ -69,7 +69,7 @@ def optimal_bins(
         expected = _expected_loss((values, masses), chosen, owned, budget, rule)
     else:
         expected = cost * problem.cost_unit / float(masses.sum()) / (math.exp(budget) + problem.bins(path) - 1)
-    return Bins(chosen, thresholds, expected, rule.name, float_up(exact(epsilon)))
+    return Bins(chosen, thresholds, expected, rule.name, float_up(exact_epsilon(epsilon)))
 
 
 def _support(prior: HasPrior, loss: Loss) -> tuple[FloatArray, FloatArray]:

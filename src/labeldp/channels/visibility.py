@@ -7,7 +7,7 @@ from scipy.special import ndtr, ndtri
 
 from labeldp.arrays import Floats
 
-TOLD = 0.02
+REVEALED_SHARE = 0.02
 """The share of records whose features are taken to tell the label itself."""
 _NODES = 401
 
@@ -24,7 +24,7 @@ def visible_part(masses: Floats, visible: float) -> Floats:
     if visible >= 1:
         return np.diag(masses)
     factor = _copula(masses, visible)
-    joint: Floats = (1 - TOLD) * (factor.T @ factor) + TOLD * np.diag(masses)
+    joint: Floats = (1 - REVEALED_SHARE) * (factor.T @ factor) + REVEALED_SHARE * np.diag(masses)
     return joint
 
 
@@ -33,7 +33,7 @@ def visible_factor(masses: Floats, visible: float) -> Floats:
     label = np.diag(np.sqrt(masses))
     if visible >= 1:
         return label
-    return np.vstack([np.sqrt(1 - TOLD) * _copula(masses, visible), np.sqrt(TOLD) * label])
+    return np.vstack([np.sqrt(1 - REVEALED_SHARE) * _copula(masses, visible), np.sqrt(REVEALED_SHARE) * label])
 
 
 def _copula(masses: Floats, visible: float) -> Floats:

@@ -43,7 +43,7 @@ def run(
             if not err.is_terminal:
                 err.print(text)
 
-        story = demo.tell(folder, rows=rows, step=step)
+        story = demo.run_demo(folder, rows=rows, step=step)
         step("writing the report")
         demo.report(story).write(folder / "report.html")
     table = Table(title="mean squared test error of the model", title_justify="left")

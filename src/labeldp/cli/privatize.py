@@ -244,7 +244,7 @@ def _show_plan(source: Any, randomizer: LabelRandomizer, *, as_json: bool) -> No
     if split is not None:
         split.warn()
     assumed = randomizer.prior if randomizer.prior is not None else Prior.uniform(grid)
-    left = randomizer.epsilon if split is None else split.labels
+    left = randomizer.epsilon if split is None else split.epsilon_labels
     expected = design(randomizer.mechanism, Request(grid, left, randomizer.loss, assumed, rows))
     loss = randomizer.loss
     plan = {
@@ -254,7 +254,7 @@ def _show_plan(source: Any, randomizer: LabelRandomizer, *, as_json: bool) -> No
         "upper": Domain.of(randomizer.domain).upper,
         "mechanism": randomizer.mechanism,
         "loss": str(loss),
-        "epsilon_prior": 0.0 if split is None else float(split.prior),
+        "epsilon_prior": 0.0 if split is None else float(split.epsilon_prior),
         "epsilon_labels": float(expected.epsilon_exact),
         "assumed_prior": "given" if randomizer.prior is not None else "flat",
         "expected_loss": expected.expected_loss(assumed, loss),

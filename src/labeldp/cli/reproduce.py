@@ -129,10 +129,12 @@ def _scale(
 
 
 def _epsilons(text: str) -> tuple[float, ...]:
-    from labeldp.budget import exact
+    from labeldp.budget import exact_epsilon
 
     parts = [part.strip() for part in text.split(",")]
-    return tuple(sorted({math.inf if part in ("inf", "∞", "infinity") else float(exact(part)) for part in parts}))
+    return tuple(
+        sorted({math.inf if part in ("inf", "∞", "infinity") else float(exact_epsilon(part)) for part in parts})
+    )
 
 
 def _show(work: Reproduction) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.channels import visible_part
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
@@ -132,7 +132,7 @@ def split_for_training(request: Request) -> BudgetSplit:
     """
     if get_loss(request.loss).name != "squared":
         return paper_split(request)
-    total, records = exact(request.epsilon), request.known_records
+    total, records = exact_epsilon(request.epsilon), request.known_records
     check_histogram(request.domain.count, records)
     advice = (
         f"{records:,} records are too few to learn how the labels are distributed at epsilon = {float(total):g}: "
@@ -179,7 +179,7 @@ def alternatives(
     prior: Prior, epsilon: Epsilon, records: int, *, domain: Domain | tuple[float, float] | None = None
 ) -> list[Choice]:
     """What `choose` decided against and, last, its own choice, to show bias, variance and predicted error side by side."""
-    budget, tau = exact(epsilon), weight_of_variance(records)
+    budget, tau = exact_epsilon(epsilon), weight_of_variance(records)
     prior, domain = _coarse(prior, domain)
     bins = RROnBins.optimal(prior, budget)
     unbiased = Unbiased.optimal(prior, budget, domain=domain)

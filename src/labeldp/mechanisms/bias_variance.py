@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.channels import Anchors, least_penalty, release_exactly, visible_part
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
@@ -70,7 +70,7 @@ class BiasVariance(FiniteMechanism):
             raise InvalidInput(f"tau must be greater than 0 and at most 1, got {tau!r}")
         if not (isinstance(visible, (int, float)) and 0 < visible <= 1):
             raise InvalidInput(f"visible must be greater than 0 and at most 1, got {visible!r}")
-        budget = exact(epsilon)
+        budget = exact_epsilon(epsilon)
         cells = Cells.of(prior, domain)
         if cells.labels.size > MOST_LABELS:
             raise InvalidInput(

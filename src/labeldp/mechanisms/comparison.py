@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike
@@ -94,7 +94,7 @@ def compare(
     frame = grid_of(prior) if domain is None else Domain.of(domain)
     if frame.cells is None:
         frame = Domain(frame.lower, frame.upper, grid_of(prior).count)
-    budgets = [exact(epsilon) for epsilon in epsilons]
+    budgets = [exact_epsilon(epsilon) for epsilon in epsilons]
     for name in comparable() if mechanisms is None else mechanisms:
         entry = MECHANISMS[name]
         for epsilon in budgets:

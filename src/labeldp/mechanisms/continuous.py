@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import Epsilon, decimal_text, exact, written
+from labeldp.budget import Epsilon, decimal_text, exact_epsilon, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import Loss, LossLike, get_loss
@@ -41,7 +41,7 @@ class ContinuousMechanism(Mechanism):
         frame = Domain.of(domain)
         ends = np.asarray([frame.lower, frame.upper] if clip else [-math.inf, math.inf])
         ends.flags.writeable = False
-        fields = {"domain": frame, "epsilon_exact": exact(epsilon), "clip": clip, "outputs": ends, **more}
+        fields = {"domain": frame, "epsilon_exact": exact_epsilon(epsilon), "clip": clip, "outputs": ends, **more}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -139,7 +139,7 @@ class ContinuousMechanism(Mechanism):
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
         """The mechanism from its parsed description."""
-        return cls(Domain(*record["domain"]), written(record["epsilon"]), **record["details"])
+        return cls(Domain(*record["domain"]), parse_amount(record["epsilon"]), **record["details"])
 
     def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
         """Nodes and weights of a quadrature that respects the cells."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.encoders import Grid
@@ -30,7 +30,7 @@ class DiscreteLaplace(FiniteMechanism):
     """
 
     def __init__(self, domain: Domain, epsilon: Epsilon, *, window: int = 0) -> None:
-        budget = exact(epsilon)
+        budget = exact_epsilon(epsilon)
         cells = len(domain.grid)
         profile = laplace_profile(cells, float(budget), window=window)
         super().__init__(

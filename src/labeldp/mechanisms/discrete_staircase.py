@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.catalogue import Request, mechanism
@@ -36,7 +36,7 @@ class DiscreteStaircase(FiniteMechanism):
     def __init__(
         self, domain: Domain, epsilon: Epsilon, *, r: int | None = None, loss: LossLike = "squared", window: int = 0
     ) -> None:
-        budget = exact(epsilon)
+        budget = exact_epsilon(epsilon)
         cells = len(domain.grid)
         steps = _best_for_noise(cells - 1, float(budget), loss) if r is None else int(r)
         profile = staircase_profile(cells, float(budget), steps, window=window)

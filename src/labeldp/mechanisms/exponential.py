@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.encoders import Grid
@@ -27,7 +27,7 @@ class Exponential(FiniteMechanism):
     """
 
     def __init__(self, domain: Domain, epsilon: Epsilon) -> None:
-        budget = exact(epsilon)
+        budget = exact_epsilon(epsilon)
         grid = domain.grid
         cells = np.arange(grid.size)
         distance = np.abs(cells[:, None] - cells[None, :]) / (grid.size - 1)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import decimal_text, exact, written
+from labeldp.budget import decimal_text, exact_epsilon, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike, get_loss
@@ -81,7 +81,7 @@ class FiniteMechanism(Mechanism):
                 f"{values.size} outputs for {self.table.outputs} columns"
             )
         object.__setattr__(self, "outputs", values)
-        object.__setattr__(self, "epsilon_exact", exact(self.epsilon_exact))
+        object.__setattr__(self, "epsilon_exact", exact_epsilon(self.epsilon_exact))
         verify(self).require()
 
     def parameter(self, name: str) -> float:
@@ -213,9 +213,9 @@ class FiniteMechanism(Mechanism):
             encoder=encoder_from_json(record["encoder"]),
             table=table_from_json(record["table"]),
             outputs=np.asarray(record["outputs"], np.float64),
-            epsilon_exact=written(record["epsilon"]),
+            epsilon_exact=parse_amount(record["epsilon"]),
             domain=None if record["domain"] is None else Domain(*record["domain"]),
-            prior=None if prior is None else Prior(prior["values"], prior["masses"], written(prior["epsilon"])),
+            prior=None if prior is None else Prior(prior["values"], prior["masses"], parse_amount(prior["epsilon"])),
             loss=record["loss"],
             parameters=tuple((str(name), _number(value)) for name, value in details.items()),
         )

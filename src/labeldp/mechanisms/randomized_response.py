@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.encoders import Grid
@@ -24,7 +24,7 @@ class RandomizedResponse(FiniteMechanism):
     """
 
     def __init__(self, domain: Domain, epsilon: Epsilon) -> None:
-        budget = exact(epsilon)
+        budget = exact_epsilon(epsilon)
         grid = domain.grid
         super().__init__(
             encoder=Grid(domain),

@@ -9,7 +9,7 @@ import numpy as np
 
 from labeldp.arrays import label_array
 from labeldp.binning import optimal_bins
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike, get_loss
@@ -66,7 +66,7 @@ class RROnBins(FiniteMechanism):
             switches = label_array(thresholds, "thresholds").tolist()
         if len(switches) != values.size - 1:
             raise InvalidInput(f"{values.size} outputs need {values.size - 1} thresholds, got {len(switches)}")
-        budget = exact(epsilon)
+        budget = exact_epsilon(epsilon)
         super().__init__(
             encoder=Thresholds(np.asarray(switches, np.float64)),
             table=ResponseTable(values.size, budget),
@@ -87,6 +87,6 @@ class RROnBins(FiniteMechanism):
         domain: Domain | tuple[float, float] | None = None,
     ) -> RROnBins:
         """The bins of least expected loss under `prior`, in O(k log k)."""
-        budget = exact(epsilon)
+        budget = exact_epsilon(epsilon)
         bins = optimal_bins(prior, budget, loss)
         return cls(bins.outputs, budget, thresholds=bins.thresholds, loss=loss, domain=domain, prior=prior)

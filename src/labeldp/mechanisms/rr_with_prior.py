@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms.catalogue import mechanism
@@ -39,7 +39,7 @@ class RRWithPrior(FiniteMechanism):
         top: int | None = None,
         domain: Domain | tuple[float, float] | None = None,
     ) -> None:
-        budget = exact(epsilon)
+        budget = exact_epsilon(epsilon)
         likely = np.argsort(-prior.masses, kind="stable")
         if top is None:
             top = _best_top(prior.masses[likely], float(budget))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike
@@ -42,7 +42,7 @@ class Staircase(ContinuousMechanism):
         gamma: float | None = None,
         clip: bool = True,
     ) -> None:
-        width = _least_variance(float(exact(epsilon))) if gamma is None else float(gamma)
+        width = _least_variance(float(exact_epsilon(epsilon))) if gamma is None else float(gamma)
         if not 0 < width <= 1:
             raise InvalidInput(f"gamma must lie in (0, 1], got {gamma!r}")
         super().__init__(domain, epsilon, clip=clip, gamma=width)

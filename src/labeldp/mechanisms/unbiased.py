@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.channels import Anchors, Columns, direct_unbiased, least_variance, release_exactly
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
@@ -65,7 +65,7 @@ class Unbiased(FiniteMechanism):
                 f"an unbiased mechanism needs outputs outside the range of the labels, where {measure.name} loss is not "
                 'defined. Design it for loss="squared".'
             )
-        budget = exact(epsilon)
+        budget = exact_epsilon(epsilon)
         cells = Cells.of(prior, domain)
         count = default_anchors(float(budget)) if anchors is None else anchors
         if measure.name != "squared" and anchors is None:

@@ -11,7 +11,7 @@ from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.manifest import Header
 
 
-def privacy_card(mechanism: FiniteMechanism, header: Header) -> str:
+def privacy_card_text(mechanism: FiniteMechanism, header: Header) -> str:
     """The card's text."""
     prior = mechanism.prior
     spent = prior.epsilon_exact if prior is not None else Fraction(0)

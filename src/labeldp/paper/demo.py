@@ -49,7 +49,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Story:
+class DemoResult:
     """What a run of the demo found."""
 
     rows: int
@@ -58,7 +58,7 @@ class Story:
     folder: Path
 
 
-def tell(folder: Path, *, rows: int, seed: int = 0, step: Callable[[str], None] = lambda text: None) -> Story:  # noqa: ARG005
+def run_demo(folder: Path, *, rows: int, seed: int = 0, step: Callable[[str], None] = lambda text: None) -> DemoResult:  # noqa: ARG005
     """Runs the story in `folder`: data, ledger, messages, models. `step` is told what begins."""
     step(f"generating {rows:,} Criteo-like sales")
     train, test = criteo_like(rows, seed=seed).split(seed)
@@ -92,7 +92,7 @@ def tell(folder: Path, *, rows: int, seed: int = 0, step: Callable[[str], None] 
                 paper.test_rr_on_bins,
             )
         )
-    return Story(rows, not_private, figures, folder)
+    return DemoResult(rows, not_private, figures, folder)
 
 
 def _release(folder: Path, epsilon: str, ledger: Ledger, mechanism: str) -> Message:
@@ -128,7 +128,7 @@ class _Learner:
         return float(np.mean((np.clip(model.predict(self._test), 0, 400) - self._labels) ** 2))
 
 
-def report(story: Story) -> Report:
+def report(story: DemoResult) -> Report:
     """The story as a page."""
     from labeldp import plots
     from labeldp.paper.html_page import Report
@@ -196,7 +196,7 @@ def _joint(prior: Any) -> Any:
 COLUMNS = ("ε", "paper's bins", "debiased", "auto", "auto / bins", "not private", "paper, published")
 
 
-def table_rows(story: Story) -> Iterator[tuple[str, ...]]:
+def table_rows(story: DemoResult) -> Iterator[tuple[str, ...]]:
     """The test errors, a row for each ε, under `COLUMNS`."""
     for row in story.figures:
         yield (

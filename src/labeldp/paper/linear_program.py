@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.binning.optimal import HasPrior
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.errors import LabelDPError
 from labeldp.losses import Loss, get_loss
 from labeldp.losses.base import FloatArray
@@ -39,7 +39,7 @@ def best_matrix(
     """The ε-DP matrix from the prior's values to `outputs` with the least expected loss. O(k·m) variables and rows."""
     from scipy import optimize, sparse
 
-    e = math.exp(float(exact(epsilon)))
+    e = math.exp(float(exact_epsilon(epsilon)))
     points = np.asarray(outputs, dtype=np.float64)
     values, masses = np.asarray(prior.values), np.asarray(prior.masses) / np.sum(prior.masses)
     k, m = values.size, points.size

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.budget import Epsilon, exact
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.errors import InvalidInput
 
 
@@ -73,12 +73,12 @@ def signature(matrix: npt.ArrayLike, epsilon: Epsilon, *, tolerance: float = 1e-
     m = np.asarray(matrix, dtype=np.float64)
     if m.ndim != 2 or not m.size or not np.isfinite(m).all() or (m < -tolerance).any():
         raise InvalidInput("a mechanism matrix has a row of probabilities for each label")
-    e = math.exp(float(exact(epsilon)))
+    e = math.exp(float(exact_epsilon(epsilon)))
     high, low = m.max(axis=0), m.min(axis=0)
     broken = np.flatnonzero(high > e * low * (1 + tolerance) + tolerance)
     if broken.size:
         raise InvalidInput(
-            f"column {broken[0]} breaks ε = {float(exact(epsilon)):g}: {high[broken[0]]} and {low[broken[0]]}"
+            f"column {broken[0]} breaks ε = {float(exact_epsilon(epsilon)):g}: {high[broken[0]]} and {low[broken[0]]}"
         )
     tight = high >= e * low * (1 - tolerance)
     letters = np.full(m.shape, "S", dtype="<U1")

@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp.budget import Epsilon, exact, float_up
+from labeldp.budget import Epsilon, exact_epsilon, float_up
 from labeldp.errors import InvalidInput
 
 MAX_PRIOR_CELLS = 10_000_000
@@ -22,14 +22,14 @@ class BudgetWarning(UserWarning):
 
 @dataclass(frozen=True)
 class BudgetSplit:
-    """How ε is divided between the prior and the labels. `prior + labels == total`, exactly.
+    """How ε is divided between the prior and the labels. `epsilon_prior + epsilon_labels == epsilon`, exactly.
 
     `advice` says what is unwise about it. Whoever is about to spend the budget warns (`warn`), before and once.
     """
 
-    total: Fraction
-    prior: Fraction
-    labels: Fraction
+    epsilon: Fraction
+    epsilon_prior: Fraction
+    epsilon_labels: Fraction
     scale: float
     advice: str | None = None
 
@@ -51,7 +51,7 @@ def split_budget(epsilon: Epsilon, cells: int, records: int) -> BudgetSplit:
 
     Refuses a grid with more than n·ε² cells: its noise would drown the histogram.
     """
-    total = exact(epsilon)
+    total = exact_epsilon(epsilon)
     check_histogram(cells, records)
     most = math.floor(records * total**2)
     if cells > most:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import float_up, writing, written
+from labeldp.budget import float_up, format_amount, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 
@@ -69,12 +69,6 @@ class Prior:
         return cls(domain.grid, np.ones(len(domain.grid)))
 
     @classmethod
-    def from_counts(cls, labels: Any) -> Prior:
-        """The distribution of `labels` as they stand. For public data only: it reveals them."""
-        values, counts = np.unique(label_array(labels), return_counts=True)
-        return cls(values, counts)
-
-    @classmethod
     def from_csv(cls, path: str | Path) -> Prior:
         """A CSV file with the columns `value` and `mass`, and `epsilon` if it cost something to estimate."""
         if not Path(path).is_file():
@@ -90,7 +84,7 @@ class Prior:
                     try:
                         values.append(float(row["value"]))
                         masses.append(float(row["mass"]))
-                        cost = max(cost, written(row.get("epsilon") or "0"))
+                        cost = max(cost, parse_amount(row.get("epsilon") or "0"))
                     except InvalidInput as error:
                         raise InvalidInput(f"{path}, line {number}: {error}") from error
                     except (TypeError, ValueError) as error:
@@ -106,7 +100,7 @@ class Prior:
 
     def to_csv(self, path: str | Path) -> None:
         """Write the columns `value` and `mass`, losslessly, and `epsilon` for a private prior: its cost stays with it."""
-        cost = f",{writing(self.epsilon_exact)}" if self.epsilon_exact else ""
+        cost = f",{format_amount(self.epsilon_exact)}" if self.epsilon_exact else ""
         pairs = zip(self.values.tolist(), self.masses.tolist(), strict=True)
         lines = [f"{value!r},{mass!r}{cost}" for value, mass in pairs]
         Path(path).write_text("\n".join(["value,mass" + (",epsilon" if cost else ""), *lines, ""]), encoding="utf-8")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import Epsilon, exact, float_up
+from labeldp.budget import Epsilon, exact_epsilon, float_up
 from labeldp.domain import Domain, OutOfRange
 from labeldp.priors.prior import Prior
 
@@ -23,7 +23,7 @@ def private_prior(
     exact sampler) makes the histogram ε-DP; clipping at zero and normalising are post-processing. `epsilon_exact` of
     the result is 2/scale, never above the ε asked for.
     """
-    budget = exact(epsilon)
+    budget = exact_epsilon(epsilon)
     values = label_array(labels)
     grid = Domain.of(domain).resolve(values.size, float(budget))
     counts = histogram(grid.check(values, out_of_range), grid)

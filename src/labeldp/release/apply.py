@@ -20,8 +20,8 @@ from labeldp.message.labels_file import stamp
 from labeldp.message.reader import Message
 from labeldp.release.input_checks import EarlyDuplicates, ObservedSource, SameInput, check_places, quick_row_count
 from labeldp.release.key_file import KeptRelease, KeyFile
-from labeldp.release.open_release import stored_mechanism
-from labeldp.release.privatize import Outcome, Phase
+from labeldp.release.privatize import Phase, ReleaseOutcome
+from labeldp.release.release_record import stored_mechanism
 from labeldp.release.staging import flush, os_reason, publish, staging
 from labeldp.sampling import KeyedRandomness
 
@@ -32,7 +32,7 @@ def apply(
     *,
     key_file: Path,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
-) -> Outcome:
+) -> ReleaseOutcome:
     """Adds the records of `source` to a message, under its mechanism and its release. Costs nothing more.
 
     Privacy: new records get one draw each. An id that the message holds already keeps its private label, whatever its
@@ -183,7 +183,7 @@ def _other_copy(message: Path, key_file: Path, held: int, known: int) -> str:
     return f"the batches in {message} are not those that {key_file} remembers: they were changed. Use the message as it was"
 
 
-def _outcome(path: Path, message: Message, scanned: Scan, added: int, *, resumed: bool) -> Outcome:
-    return Outcome(
+def _outcome(path: Path, message: Message, scanned: Scan, added: int, *, resumed: bool) -> ReleaseOutcome:
+    return ReleaseOutcome(
         path, message.mechanism, added, scanned.clipped, resumed=resumed, already_held=scanned.records - added
     )

@@ -22,7 +22,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from labeldp.budget import MAX_DIGITS, MIN_EPSILON, Epsilon, decimal_text, exact, fraction_of, shown, written
+from labeldp.budget import (
+    MAX_DIGITS,
+    MIN_EPSILON,
+    Epsilon,
+    decimal_text,
+    exact_epsilon,
+    fraction_of,
+    parse_amount,
+    shown,
+)
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError
 from labeldp.release.ledger_file import LedgerLocked, create_file, transaction
 
@@ -133,7 +142,7 @@ class Ledger:
 
         With `key_check`, passes if this key has an uncommitted release of the same ε, since that may turn out resumable.
         """
-        amount = exact(epsilon)
+        amount = exact_epsilon(epsilon)
         with self._reading() as connection:
             remaining = _dataset(connection, dataset).remaining
             where = "WHERE dataset = ? AND epsilon = ? AND key_check = ? AND state = 'reserved'"
@@ -156,7 +165,7 @@ class Ledger:
         says here what it is: `key_fingerprint(key)`, the keyed HMAC of its ids and labels, and, as a text of the caller's
         making, whatever else was asked for (domain, loss, mechanism …).
         """
-        amount = exact(epsilon)
+        amount = exact_epsilon(epsilon)
         if (key_check is None) != (input_hmac is None):
             raise InvalidInput("key_check and input_hmac go together: a release is resumed by both or not at all")
         with self._writing() as connection:
@@ -185,7 +194,9 @@ class Ledger:
         )
         with self._reading() as connection:
             _dataset(connection, dataset)
-            found = _releases(connection, where, dataset, decimal_text(exact(epsilon)), key_check, input_hmac, request)
+            found = _releases(
+                connection, where, dataset, decimal_text(exact_epsilon(epsilon)), key_check, input_hmac, request
+            )
         return min(found, key=lambda release: not release.fixed, default=None)
 
     def fix(self, release_id: str, *, mechanism_json: str, mechanism_digest: str) -> Release:
@@ -314,7 +325,7 @@ def _releases(connection: sqlite3.Connection, where: str, *values: str | None) -
 def _stored(text: str) -> Fraction:
     """An amount as the file holds it. Whatever is not one would otherwise free budget, so it stops everything."""
     try:
-        value = written(text)
+        value = parse_amount(text)
     except InvalidInput:
         value = Fraction(0)
     if value == 0:

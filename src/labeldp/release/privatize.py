@@ -19,14 +19,14 @@ from pathlib import Path
 
 import numpy as np
 
-from labeldp.budget import decimal_text, exact
+from labeldp.budget import decimal_text, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.engine import Progress, Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.card import privacy_card
+from labeldp.message.card import privacy_card_text
 from labeldp.message.labels_file import stamp
 from labeldp.message.manifest import Header, describe
 from labeldp.message.reader import Message
@@ -34,7 +34,7 @@ from labeldp.randomizer import LabelRandomizer
 from labeldp.release.input_checks import EarlyDuplicates, ObservedSource, SameInput, check_places, quick_row_count
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
-from labeldp.release.open_release import Begun, Journal
+from labeldp.release.release_record import OpenRelease, ReleaseRecord
 from labeldp.release.staging import os_reason, publish, staging
 from labeldp.sampling import KeyedRandomness
 
@@ -46,7 +46,7 @@ LEAST_ROW_BYTES = 9
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReleaseOutcome:
     """What the labels party may see of its own run. `clipped` is private: for the console, never for the message."""
 
     message: Path
@@ -67,7 +67,7 @@ def privatize(
     key_file: Path | None = None,
     keep_order: bool = False,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
-) -> Outcome:
+) -> ReleaseOutcome:
     """Writes the message `out` from the labels in `source`, charging `dataset` in `ledger` where given.
 
     Privacy: the message is ε-label-DP for replacing one label, ε as in `randomizer`. With `key_file` the run can be
@@ -79,11 +79,11 @@ def privatize(
     with ExitStack() as held:
         keys = None if key_file is None else held.enter_context(KeyFile.use(key_file, create=True))
         place = held.enter_context(staging(out.absolute()))
-        journal = Journal(exact(randomizer.epsilon), ledger, dataset, keys)
+        record = ReleaseRecord(exact_epsilon(randomizer.epsilon), ledger, dataset, keys)
         existing = _message_at(out)
-        known = None if existing is None else journal.recall(existing.header.release)
+        known = None if existing is None else record.recall(existing.header.release)
         if existing is None:
-            journal.require()
+            record.require()
         elif known is None:
             raise _in_the_way(out)
         rows = quick_row_count(source)
@@ -91,7 +91,7 @@ def privatize(
             ObservedSource.of(source, EarlyDuplicates(source, rows)),
             domain,
             out_of_range=randomizer.out_of_range,
-            key=None if keys is None else journal.key,
+            key=None if keys is None else record.key,
             grid=_histogram_grid(randomizer, rows),
             progress=phase("checking", rows),
         )
@@ -99,27 +99,27 @@ def privatize(
         if existing is not None and known is not None:
             if (known.input_hmac, known.request) != (scanned.input_hmac, request):
                 raise _in_the_way(out)
-            release = Begun(known.id, existing.mechanism.to_json())
-            journal.remember(release, scanned, request)
-            _commit(out, journal, release)  # at most this was missing
-            return Outcome(out, existing.mechanism, scanned.records, scanned.clipped, resumed=True)
+            release = OpenRelease(known.id, existing.mechanism.to_json())
+            record.remember(release, scanned, request)
+            _commit(out, record, release)  # at most this was missing
+            return ReleaseOutcome(out, existing.mechanism, scanned.records, scanned.clipped, resumed=True)
         _check_space(place, scanned)
         randomizer.rehearse(scanned.records)
-        begun = journal.find(scanned, request)
-        release = begun if begun is not None else journal.reserve(scanned, request)
+        begun = record.find(scanned, request)
+        release = begun if begun is not None else record.reserve(scanned, request)
         try:
             if release.mechanism is None:
-                release = journal.fix(release, _design(source, randomizer, scanned, journal.key, phase))
-            mechanism = journal.remember(release, scanned, request)
+                release = record.fix(release, _design(source, randomizer, scanned, record.key, phase))
+            mechanism = record.remember(release, scanned, request)
             header = Header(release.id, source.id_name, scanned.id_kind, keep_order, keyed=keys is not None)
             message, work = place / "message", place / "work"
             message.mkdir()
             work.mkdir()
             arrow.randomize(
-                ObservedSource.of(source, SameInput(source.path, scanned.records, journal.key, scanned.input_hmac)),
+                ObservedSource.of(source, SameInput(source.path, scanned.records, record.key, scanned.input_hmac)),
                 mechanism,
                 domain,
-                KeyedRandomness(journal.key, bytes.fromhex(release.id)),
+                KeyedRandomness(record.key, bytes.fromhex(release.id)),
                 scanned,
                 labels_file=message / "labels.parquet",
                 work=work,
@@ -127,15 +127,15 @@ def privatize(
                 progress=phase("randomizing", 2 * scanned.records),
             )
             (message / "mechanism.json").write_text(describe(mechanism, header), encoding="utf-8")
-            (message / "PRIVACY.md").write_text(privacy_card(mechanism, header), encoding="utf-8")
+            (message / "PRIVACY.md").write_text(privacy_card_text(mechanism, header), encoding="utf-8")
             publish(message, out.absolute())
         except OSError as error:
             left = "" if os.path.lexists(out) else " No part of it was left."
             raise LabelDPError(
-                f"cannot write the message {out}: {os_reason(error)}.{left} {journal.after_failure()}"
+                f"cannot write the message {out}: {os_reason(error)}.{left} {record.after_failure()}"
             ) from error
-        _commit(out, journal, release)
-    return Outcome(out, mechanism, scanned.records, scanned.clipped, resumed=begun is not None)
+        _commit(out, record, release)
+    return ReleaseOutcome(out, mechanism, scanned.records, scanned.clipped, resumed=begun is not None)
 
 
 def _histogram_grid(randomizer: LabelRandomizer, rows: int | None) -> Domain | None:
@@ -160,11 +160,11 @@ def _design(
     return randomizer.design(counts, scanned.records)
 
 
-def _commit(out: Path, journal: Journal, release: Begun) -> None:
+def _commit(out: Path, record: ReleaseRecord, release: OpenRelease) -> None:
     try:
-        journal.commit(release, stamp(out / "labels.parquet"))
+        record.commit(release, stamp(out / "labels.parquet"))
     except LabelDPError as error:
-        again = " Run the same command again to note it" if journal.keys is not None else ""
+        again = " Run the same command again to note it" if record.keys is not None else ""
         raise LabelDPError(
             f"the message {out} is complete and paid for, but this could not be noted: {error}.{again}"
         ) from error
@@ -200,7 +200,7 @@ def _request(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan) ->
     given = None if prior is None else hashlib.sha256(prior.values.tobytes() + prior.masses.tobytes()).hexdigest()
     return json.dumps(
         {
-            "epsilon": decimal_text(exact(randomizer.epsilon)),
+            "epsilon": decimal_text(exact_epsilon(randomizer.epsilon)),
             "domain": domain.record,
             "loss": randomizer.loss if isinstance(randomizer.loss, str) else getattr(randomizer.loss, "name", "custom"),
             "mechanism": randomizer.mechanism,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -97,10 +96,6 @@ class AnchoredTable(TableBase):
     def worst_ratio(self) -> WorstRatio:
         """The inner table's, which no pair of cells exceeds; the rows named are anchors."""
         return self._inner.worst_ratio()
-
-    def cell_ratio(self, high: int, low: int, code: int) -> Fraction:
-        """The exact ratio for one pair of cells."""
-        return Fraction(self.weight(high, code), self.weight(low, code))
 
     def canonical(self) -> bytes:
         arrays = self._lower_anchor.astype("<u4").tobytes() + self._upper_weight.astype("<u8").tobytes()

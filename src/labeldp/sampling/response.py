@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp.budget import Epsilon, decimal_text, exact, exp_lower
+from labeldp.budget import Epsilon, decimal_text, exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.sampling.table import (
     TOTAL,
@@ -41,7 +41,7 @@ class ResponseTable(TableBase):
     needs_rounding = False
 
     def __init__(self, outputs: int, epsilon: Epsilon) -> None:
-        keep, other = _weights_for(outputs, exact(epsilon))
+        keep, other = _weights_for(outputs, exact_epsilon(epsilon))
         self._set(outputs, keep, other)
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp.budget import Epsilon, decimal_text, exact, exp_lower
+from labeldp.budget import Epsilon, decimal_text, exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.sampling.table import (
     MAX_ENTRIES,
@@ -76,7 +76,7 @@ class ShiftTable(TableBase):
         """
         from labeldp.sampling._noise_rounding import rounded_noise
 
-        bound = exact(epsilon)
+        bound = exact_epsilon(epsilon)
         _check_size(cells, window)
         weights = rounded_noise(masses, bound, cells=cells, window=window, tolerance=tolerance)
         table = cls(weights, cells=cells, window=window)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp.budget import Epsilon, decimal_text, exact, exp_lower
+from labeldp.budget import Epsilon, decimal_text, exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.sampling.table import (
     TOTAL,
@@ -58,7 +58,7 @@ class WeightTable(TableBase):
         """
         from labeldp.sampling._rounding import rounded_weights
 
-        bound = exact(epsilon)
+        bound = exact_epsilon(epsilon)
         table = cls(rounded_weights(matrix, bound, tolerance))
         if table.worst_ratio().ratio > exp_lower(bound):
             raise PrivacyRefused(f"no integer table near this matrix could be proven {decimal_text(bound)}-DP")

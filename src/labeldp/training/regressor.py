@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from labeldp.arrays import Floats
-from labeldp.budget import exact, float_up
+from labeldp.budget import exact_epsilon, float_up
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms.decoding import code_values
@@ -139,7 +139,9 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         inner = self._inner_params(sample_weight, fit_params)
         private = self._release(randomizer, labels, X, inner)
         self.mechanism_ = private.mechanism
-        self.epsilon_spent_ = float_up(exact(self.epsilon) if self.ledger is not None else private.epsilon_exact)
+        self.epsilon_spent_ = float_up(
+            exact_epsilon(self.epsilon) if self.ledger is not None else private.epsilon_exact
+        )
         values = code_values(private.mechanism, self.target_values)
         self.estimator_ = clone(self._estimator()) if self.estimator is not None else _sized_trees(private, values, X)
         try:
@@ -173,7 +175,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
         rehearse(self.estimator, X, labels.size, Domain.of(self.domain), inner)  # type: ignore[arg-type]
         code_values(randomizer.rehearse(labels.size), self.target_values)
-        release = self.ledger.reserve(self.dataset, Fraction(exact(self.epsilon)))
+        release = self.ledger.reserve(self.dataset, Fraction(exact_epsilon(self.epsilon)))
         mechanism = randomizer.design(randomizer.count(labels), labels.size)
         self.ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
         private = PrivateLabels(mechanism.codes(labels), mechanism)
@@ -220,7 +222,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     def _noisy(self) -> bool:
         """From ε = 30 on a label changes with a chance below 1e-12 for each output: fits are deterministic in practice."""
         try:
-            return exact(self.epsilon) < 30
+            return exact_epsilon(self.epsilon) < 30
         except InvalidInput:
             return True
 

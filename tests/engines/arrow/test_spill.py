@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.engines.arrow.engine import spill as spills
+from labeldp.engines.arrow import spill as spills
 from labeldp.engines.arrow.partitions import PartitionedColumn
 from labeldp.engines.arrow.spill import open_spill, spill_rows
 from labeldp.errors import InvalidInput

@@ -8,15 +8,15 @@ import math
 import pytest
 
 from labeldp.paper.experiments import claims, get_task, summary
-from labeldp.paper.experiments.journal import Outcome, Run
 from labeldp.paper.experiments.methods import NOT_PRIVATE
 from labeldp.paper.experiments.summary import Measured
+from labeldp.paper.experiments.training_log import Run, TrainedRun
 
 CRITEO = get_task("criteo")
 
 
-def outcome(method: str, epsilon: float, seed: int, loss: float, squared: float = 0.0) -> Outcome:
-    return Outcome(Run(method, epsilon, seed), 1.0 + seed, loss, squared, 0.0, 0.0)
+def outcome(method: str, epsilon: float, seed: int, loss: float, squared: float = 0.0) -> TrainedRun:
+    return TrainedRun(Run(method, epsilon, seed), 1.0 + seed, loss, squared, 0.0, 0.0)
 
 
 def scaled_figures(**scaled: float):

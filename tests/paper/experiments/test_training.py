@@ -10,10 +10,10 @@ import pytest
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.paper.data import app_ads_like, criteo_like
 from labeldp.paper.experiments import Reproduction, Scale, get_task, pool
-from labeldp.paper.experiments.journal import Journal, Run
 from labeldp.paper.experiments.methods import NOT_PRIVATE
 from labeldp.paper.experiments.page import write_reproduction
 from labeldp.paper.experiments.training import Bench
+from labeldp.paper.experiments.training_log import Run, TrainingLog
 
 pytest.importorskip("torch")
 
@@ -77,7 +77,7 @@ def test_what_is_in_the_folder_is_not_trained_again(work, tmp_path):
     assert again[:3] == outcomes[:3]
     assert "3 of 5 trainings are in" in told[0]
     assert "2 trainings of" in told[1]
-    journal = Journal(tmp_path / "runs.jsonl", Bench.of(CRITEO, work.dataset, 1).settings())
+    journal = TrainingLog(tmp_path / "runs.jsonl", Bench.of(CRITEO, work.dataset, 1).settings())
     assert set(journal.read()) == {outcome.run for outcome in outcomes}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from labeldp.domain import Domain
 from labeldp.paper.experiments.methods import get_method
-from labeldp.paper.experiments.tasks import LabelSource
+from labeldp.paper.experiments.tasks import LabelDistribution
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ExactLoss:
 
 
 def exact_losses(
-    source: LabelSource, domain: Domain, methods: Iterable[str], epsilons: Iterable[float]
+    source: LabelDistribution, domain: Domain, methods: Iterable[str], epsilons: Iterable[float]
 ) -> Iterator[ExactLoss]:
     """Each method at each ε under the source's distribution of labels, as `source.records` labels would be treated.
 

@@ -10,7 +10,7 @@ import numpy as np
 from labeldp import plots
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
 from labeldp.paper.experiments.summary import Figures
-from labeldp.paper.experiments.tasks import INFINITY, LabelSource, Published, Task
+from labeldp.paper.experiments.tasks import INFINITY, LabelDistribution, Published, Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 JOINT_EPSILON = 3.0
 
 
-def draw(task: Task, source: LabelSource, exact: Figures, tested: Figures) -> dict[str, Figure]:
+def draw(task: Task, source: LabelDistribution, exact: Figures, tested: Figures) -> dict[str, Figure]:
     """Every figure that these results allow, by file name."""
     drawn: dict[str, Figure] = {}
     methods = ("rr-on-bins", *task.baselines)
@@ -59,7 +59,7 @@ def panels(exact: Figures, tested: Figures, methods: Sequence[str], task: Task) 
     return drawn
 
 
-def joint(task: Task, source: LabelSource) -> Figure:
+def joint(task: Task, source: LabelDistribution) -> Figure:
     """Densities of true and private labels at ε = 3: RR-on-Bins and the Laplace mechanism."""
     from matplotlib.figure import Figure
 

@@ -65,7 +65,7 @@ class Method:
         split = self.split(domain, epsilon, records)
         if split is None:
             return self._plain(domain, epsilon)
-        return design(self.mechanism_name, Request(domain, split.labels, prior=prior, records=records))
+        return design(self.mechanism_name, Request(domain, split.epsilon_labels, prior=prior, records=records))
 
     def expected_loss(self, prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> float:
         """E[(value − y)²] under the prior, computed and not sampled."""

@@ -13,10 +13,10 @@ from dataclasses import replace
 import joblib
 
 from labeldp.errors import LabelDPError
-from labeldp.paper.experiments.journal import Outcome, Run
 from labeldp.paper.experiments.methods import NOT_PRIVATE
 from labeldp.paper.experiments.tasks import INFINITY
 from labeldp.paper.experiments.training import Bench
+from labeldp.paper.experiments.training_log import Run, TrainedRun
 
 SHARED_ROWS = 5_000_000
 """Above this a copy of the data in each process is too much memory."""
@@ -42,7 +42,7 @@ def default_workers(rows: int) -> int:
     return 1 if rows > SHARED_ROWS else int(joblib.cpu_count())
 
 
-def execute_all(bench: Bench, runs: Sequence[Run], workers: int) -> Iterator[Outcome]:
+def execute_all(bench: Bench, runs: Sequence[Run], workers: int) -> Iterator[TrainedRun]:
     """Outcomes as they come. Whatever ends the iteration early, also ends the workers."""
     if workers == 1 or len(runs) == 1:
         yield from map(bench.execute, runs)
@@ -85,7 +85,7 @@ def _start(bench: Bench, parent: int) -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def _execute(run: Run) -> Outcome:
+def _execute(run: Run) -> TrainedRun:
     assert _bench is not None
     try:
         return _bench.execute(run)

@@ -16,12 +16,12 @@ from labeldp.paper.data import Dataset
 from labeldp.paper.experiments import claims, summary
 from labeldp.paper.experiments.claims import Claim
 from labeldp.paper.experiments.exact import exact_losses
-from labeldp.paper.experiments.journal import Journal, Outcome
 from labeldp.paper.experiments.methods import get_method
 from labeldp.paper.experiments.pool import default_workers, execute_all, plan
 from labeldp.paper.experiments.summary import Figures, Line
-from labeldp.paper.experiments.tasks import PAPER_EPSILONS, LabelSource, Scale, Task, labels_of
+from labeldp.paper.experiments.tasks import PAPER_EPSILONS, LabelDistribution, Scale, Task, labels_of
 from labeldp.paper.experiments.training import Bench, Model
+from labeldp.paper.experiments.training_log import TrainedRun, TrainingLog
 from labeldp.release.locks import exclusive
 
 Tell = Callable[[str], None]
@@ -38,11 +38,11 @@ class Reproduction:
     """
 
     task: Task
-    source: LabelSource
+    source: LabelDistribution
     domain: Domain
     calibrated: bool
     dataset: Dataset | None = None
-    beside: LabelSource | None = None
+    beside: LabelDistribution | None = None
     left_out: str = ""
     exact: Figures = field(default_factory=dict)
     exact_beside: Figures = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Reproduction:
         if self.beside is not None:
             self.exact_beside = self._exact(self.beside, private)
 
-    def _exact(self, source: LabelSource, epsilons: Sequence[float]) -> Figures:
+    def _exact(self, source: LabelDistribution, epsilons: Sequence[float]) -> Figures:
         feasible = [e for e in epsilons if len(self.domain.grid) <= source.records * e**2]
         return summary.exact_figures(exact_losses(source, self.domain, self.task.methods, feasible))
 
@@ -115,7 +115,7 @@ class Reproduction:
         workers: int | None = None,
         tell: Tell = print,
         progress: Progress | None = None,
-    ) -> list[Outcome]:
+    ) -> list[TrainedRun]:
         """Trains what the folder does not hold yet, and keeps each outcome as soon as it is there."""
         assert self.dataset is not None
         records = len(self.dataset) * 4 // 5
@@ -124,18 +124,18 @@ class Reproduction:
                 get_method(method).split(self.domain, epsilon, records)
         bench = Bench.of(self.task, self.dataset, scale.epochs, model)
         processes = default_workers(len(self.dataset)) if workers is None else workers
-        journal = Journal(folder / "runs.jsonl", bench.settings())
+        log = TrainingLog(folder / "runs.jsonl", bench.settings())
         self.settings = {**bench.settings(), "runs": scale.runs, "processes": processes}
         runs = plan(methods, scale.epsilons, scale.runs)
         with exclusive(folder / "runs.jsonl", str(folder)):
-            known = journal.read()
+            known = log.read()
             missing = [run for run in runs if run not in known]
             if len(missing) < len(runs):
-                tell(f"{len(runs) - len(missing)} of {len(runs)} trainings are in {journal.path} already")
+                tell(f"{len(runs) - len(missing)} of {len(runs)} trainings are in {log.path} already")
             if missing:
                 tell(_forecast(bench, len(missing), records, processes))
             for done, outcome in enumerate(execute_all(bench, missing, processes), start=1):
-                journal.append(outcome)
+                log.append(outcome)
                 known[outcome.run] = outcome
                 if progress is not None:
                     progress(done, len(missing))

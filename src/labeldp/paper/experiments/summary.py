@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from labeldp.paper.experiments.exact import ExactLoss
-from labeldp.paper.experiments.journal import Outcome, Run
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
 from labeldp.paper.experiments.tasks import INFINITY, Published
+from labeldp.paper.experiments.training_log import Run, TrainedRun
 from labeldp.paper.network.weights import TrainingLoss
 
 
@@ -66,7 +66,7 @@ def exact_figures(losses: Iterable[ExactLoss]) -> dict[tuple[str, float], Measur
 
 
 def trained_figures(
-    outcomes: Iterable[Outcome], loss: TrainingLoss
+    outcomes: Iterable[TrainedRun], loss: TrainingLoss
 ) -> tuple[dict[tuple[str, float], Measured], dict[tuple[str, float], Measured]]:
     """The test column and the sampled mechanism column, over the seeds of each method and ε.
 

@@ -45,7 +45,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class LabelSource:
+class LabelDistribution:
     """What exact figures are computed from: a distribution of labels, how many there are in training, and its origin."""
 
     prior: Prior
@@ -71,7 +71,7 @@ class Task:
     full: Scale
     stand_ins: Mapping[str, Callable[[int | None], Dataset]]
     genuine: Callable[[Path], Dataset] | None
-    calibrated: LabelSource | None
+    calibrated: LabelDistribution | None
     published: Published
     stand_in_beside: bool = False
 
@@ -97,10 +97,10 @@ class Task:
         return name
 
 
-def labels_of(dataset: Dataset, domain: Domain) -> LabelSource:
+def labels_of(dataset: Dataset, domain: Domain) -> LabelDistribution:
     """The distribution of all labels of a data set on the domain's grid; 80 % of them are for training."""
     prior = Prior(domain.grid, histogram(dataset.labels, domain))
-    return LabelSource(prior, len(dataset) * 4 // 5, dataset.description)
+    return LabelDistribution(prior, len(dataset) * 4 // 5, dataset.description)
 
 
 def get_task(name: str) -> Task:
@@ -197,9 +197,9 @@ def _app_ads() -> Task:
     )
 
 
-def _calibrated(name: str, title: str) -> LabelSource:
+def _calibrated(name: str, title: str) -> LabelDistribution:
     known = get_calibrated(name)
-    return LabelSource(
+    return LabelDistribution(
         known.prior(),
         known.train_rows,
         f"the calibrated distribution of {title} labels (fitted to the published figures, not read off the file)",

@@ -15,9 +15,9 @@ import pyarrow as pa
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
 from labeldp.paper.data import Dataset
-from labeldp.paper.experiments.journal import Outcome, Run
 from labeldp.paper.experiments.methods import NOT_PRIVATE, Targets, get_method
 from labeldp.paper.experiments.tasks import Task
+from labeldp.paper.experiments.training_log import Run, TrainedRun
 from labeldp.paper.network.regressor import NetworkRegressor
 from labeldp.paper.network.sizing import network_settings
 from labeldp.paper.network.weights import TrainingLoss, mean_loss
@@ -87,13 +87,13 @@ class Bench:
             return self.epochs
         return min(self.epochs, network_settings(len(self.dataset) * 4 // 5, share, self.batch_size)["epochs"])
 
-    def execute(self, run: Run) -> Outcome:
+    def execute(self, run: Run) -> TrainedRun:
         """Train and test. As in the paper, every seed partitions the data anew."""
         start, cpu = time.perf_counter(), time.process_time()
         train, test = _parts(self.dataset, run.seed)
         targets = self.targets(run, train.labels)
         predictions = self.regressor(run.seed, targets.share).fit(train.features, targets.values).predict(test.features)
-        return Outcome(
+        return TrainedRun(
             run=run,
             mechanism_loss=float(np.mean((targets.values - train.labels) ** 2)),
             test_loss=mean_loss(self.loss, predictions, test.labels),

@@ -15,7 +15,7 @@ from labeldp.release.ledger import Ledger, Release, key_fingerprint
 
 
 @dataclass(frozen=True)
-class Begun:
+class OpenRelease:
     """A release that is charged, with its mechanism's text if that is fixed already."""
 
     id: str
@@ -23,7 +23,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Journal:
+class ReleaseRecord:
     """The state of releases. The ledger comes first in every step: what the key file knows has always been charged."""
 
     epsilon: Fraction
@@ -40,13 +40,13 @@ class Journal:
         if self.ledger is not None:
             self.ledger.require(self._name, self.epsilon, key_check=self._key_check)
 
-    def find(self, scanned: Scan, request: str) -> Begun | None:
+    def find(self, scanned: Scan, request: str) -> OpenRelease | None:
         """A release of this very input and request that is charged and not finished."""
         if self.keys is None or not self.keys.stored or scanned.input_hmac is None:
             return None
         if self.ledger is None:
             kept = self.keys.resumable(scanned.input_hmac, request)
-            return None if kept is None else Begun(kept.id, kept.mechanism)
+            return None if kept is None else OpenRelease(kept.id, kept.mechanism)
         found = self.ledger.find_resumable(
             self._name,
             self.epsilon,
@@ -54,7 +54,7 @@ class Journal:
             input_hmac=scanned.input_hmac,
             request=request,
         )
-        return None if found is None else Begun(found.id, found.mechanism_json)
+        return None if found is None else OpenRelease(found.id, found.mechanism_json)
 
     def recall(self, release: str) -> Release | KeptRelease | None:
         """The release of that id, finished or not, if this key made it; where there is a ledger, if it was charged."""
@@ -65,12 +65,12 @@ class Journal:
         charged = (entry for entry in self.ledger.history(self._name) if entry.id == release)
         return next((entry for entry in charged if entry.key_check == self._key_check), None)
 
-    def reserve(self, scanned: Scan, request: str) -> Begun:
+    def reserve(self, scanned: Scan, request: str) -> OpenRelease:
         """A new release, charged for good. Its key is on disk first, or the charge could not be resumed."""
         if self.keys is not None:
             self.keys.save()
         if self.ledger is None:
-            return Begun(secrets.token_hex(16))
+            return OpenRelease(secrets.token_hex(16))
         resumable = self.keys is not None
         charged = self.ledger.reserve(
             self._name,
@@ -79,16 +79,16 @@ class Journal:
             input_hmac=scanned.input_hmac if resumable else None,
             request=request if resumable else None,
         )
-        return Begun(charged.id)
+        return OpenRelease(charged.id)
 
-    def fix(self, release: Begun, mechanism: FiniteMechanism) -> Begun:
+    def fix(self, release: OpenRelease, mechanism: FiniteMechanism) -> OpenRelease:
         """Stores the mechanism of a release that has none yet. From now on labels may be randomized."""
         text = mechanism.to_json()
         if self.ledger is not None:
             self.ledger.fix(release.id, mechanism_json=text, mechanism_digest=mechanism.digest)
-        return Begun(release.id, text)
+        return OpenRelease(release.id, text)
 
-    def remember(self, release: Begun, scanned: Scan, request: str) -> FiniteMechanism:
+    def remember(self, release: OpenRelease, scanned: Scan, request: str) -> FiniteMechanism:
         """Notes a fixed release in the key file, before its first label is randomized; returns its mechanism."""
         assert release.mechanism is not None, "fixed before"
         mechanism = stored_mechanism(release.mechanism)
@@ -103,7 +103,7 @@ class Journal:
                 )
         return mechanism
 
-    def commit(self, release: Begun, stamp: str) -> None:
+    def commit(self, release: OpenRelease, stamp: str) -> None:
         """Notes that the message is in place, its first batch with this stamp. What later batches noted stays."""
         if self.ledger is not None:
             self.ledger.commit(release.id)

@@ -19,7 +19,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainedRun:
     """What one training gave: the error of its private labels, its loss on the test rows, and what it took."""
 
     run: Run
@@ -30,7 +30,7 @@ class Outcome:
     cpu_seconds: float
 
 
-class Journal:
+class TrainingLog:
     """A file of outcomes, each beside the settings it was made under. Lines of other settings are kept and not read.
 
     A line is written by a single call and flushed to the disk, so a run that dies loses only what was being trained; a
@@ -41,11 +41,11 @@ class Journal:
         self.path = path
         self.settings: dict[str, Any] = json.loads(json.dumps(settings))
 
-    def read(self) -> dict[Run, Outcome]:
+    def read(self) -> dict[Run, TrainedRun]:
         """The finished runs of these settings; of two outcomes of one run the first counts."""
         if not self.path.exists():
             return {}
-        found: dict[Run, Outcome] = {}
+        found: dict[Run, TrainedRun] = {}
         for line in self.path.read_text(encoding="utf-8").splitlines():
             try:
                 record = json.loads(line)
@@ -53,10 +53,10 @@ class Journal:
                 continue
             if isinstance(record, dict) and record.pop("settings", None) == self.settings:
                 run = Run(record.pop("method"), float(record.pop("epsilon")), record.pop("seed"))
-                found.setdefault(run, Outcome(run, **record))
+                found.setdefault(run, TrainedRun(run, **record))
         return found
 
-    def append(self, outcome: Outcome) -> None:
+    def append(self, outcome: TrainedRun) -> None:
         """Adds a line, after a line break if the last line was cut off."""
         record = asdict(outcome)
         record = {**record.pop("run"), **record, "settings": self.settings}

@@ -6,18 +6,18 @@ import math
 
 import pytest
 
-from labeldp.paper.experiments.journal import Journal, Outcome, Run
+from labeldp.paper.experiments.training_log import Run, TrainedRun, TrainingLog
 
 SETTINGS = {"experiment": "criteo", "rows": 1000}
 
 
-def outcome(method: str = "laplace", epsilon: float = 0.5, seed: int = 0, test: float = 1 / 3) -> Outcome:
-    return Outcome(Run(method, epsilon, seed), 2.0, test, test, 1.5, 1.25)
+def outcome(method: str = "laplace", epsilon: float = 0.5, seed: int = 0, test: float = 1 / 3) -> TrainedRun:
+    return TrainedRun(Run(method, epsilon, seed), 2.0, test, test, 1.5, 1.25)
 
 
 @pytest.fixture
 def journal(tmp_path):
-    return Journal(tmp_path / "runs.jsonl", SETTINGS)
+    return TrainingLog(tmp_path / "runs.jsonl", SETTINGS)
 
 
 def test_what_is_written_is_read_back_bit_by_bit(journal):
@@ -42,7 +42,7 @@ def test_a_line_cut_off_is_skipped_and_the_next_one_whole(journal):
 
 
 def test_runs_of_other_settings_are_kept_and_not_used(journal):
-    other = Journal(journal.path, {**SETTINGS, "rows": 2000})
+    other = TrainingLog(journal.path, {**SETTINGS, "rows": 2000})
     other.append(outcome(test=9.0))
     assert journal.read() == {}
     journal.append(outcome())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,6 +21,9 @@ TEXT_TAG = np.uint32(1 << 31)
 
 NEGATIVE = np.uint32(1)
 """Set in `high` for negative integers, so that −1 and 2^64 − 1 are different records."""
+
+_TEXTS_AT_ONCE = 1 << 16
+"""As Python objects they take ten times the room."""
 
 _WANTED = "ids must be integers or text (str or bytes), all of one type"
 
@@ -62,7 +66,7 @@ class IdDigests:
 def digest_ids(ids: Any, text_key: bytes) -> IdDigests:
     """The digests of numpy arrays, lists, Arrow arrays, pandas or polars series. Duplicates are not looked for.
 
-    Refuses floats, booleans, nulls and mixtures. About 0.3 µs per text id, little for integers.
+    Refuses floats, booleans, nulls and mixtures. About 0.6 µs per text id, little for integers.
     """
     chunks = [_chunk_digests(chunk, text_key) for chunk in _typed_chunks(ids)]
     if len({kind for _, _, kind in chunks}) > 1:
@@ -149,16 +153,17 @@ def _integer_digests(values: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[
 
 
 def _text_digests(chunk: pa.Array, text_key: bytes) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-    from labeldp.sampling._blake2b import keyed_blake2b_96
-
-    binary = chunk.cast(pa.large_binary())
-    if len(binary) == 0:
-        return np.empty(0, np.uint32), np.empty(0, np.uint64)
-    _, offsets, data = binary.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)[binary.offset : binary.offset + len(binary) + 1]
-    content = np.frombuffer(data, dtype=np.uint8) if data is not None else np.empty(0, np.uint8)
-    high, low = keyed_blake2b_96(content, ends, text_key)
-    return high | TEXT_TAG, low
+    """BLAKE2b of 96 bits; a copy of the keyed state for each text, since mixing in the key is half of the work."""
+    keyed = hashlib.blake2b(digest_size=12, key=text_key)
+    pairs = np.empty(len(chunk), [("low", "<u8"), ("high", "<u4")])
+    for start in range(0, len(chunk), _TEXTS_AT_ONCE):
+        rows, found = slice(start, start + _TEXTS_AT_ONCE), []
+        for text in chunk[rows].cast(pa.large_binary()).to_pylist():
+            state = keyed.copy()
+            state.update(text)
+            found.append(state.digest())
+        pairs[rows] = np.frombuffer(b"".join(found), pairs.dtype)
+    return pairs["high"] | TEXT_TAG, np.ascontiguousarray(pairs["low"])
 
 
 def _first_duplicate(high: NDArray[np.uint32], low: NDArray[np.uint64]) -> tuple[int, int] | None:

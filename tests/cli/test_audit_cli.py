@@ -105,7 +105,7 @@ def test_compare_predicts_training_errors(run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "either --prior CSV or --dataset"),
+        ([], "one of --prior CSV, --dataset criteo"),
         (["--dataset", "mnist"], "unknown dataset"),
         (["--dataset", "criteo", "--epsilon", "0"], "greater than 0"),
         (["--dataset", "criteo", "--epsilon", "a"], "positive number"),

@@ -64,7 +64,7 @@ def test_the_predicted_error_is_that_of_the_values_to_train_on():
 def test_other_losses_are_released_as_in_the_paper():
     domain, counts = Domain(0, 10, 11), np.full(11, 300)
     mechanism = designed(counts, domain, 1, 3300, "absolute")
-    assert mechanism.prior.epsilon_exact == split_budget(1, 11, 3300).prior
+    assert mechanism.prior.epsilon_exact == split_budget(1, 11, 3300).epsilon_prior
 
 
 def test_noise_takes_records_away():

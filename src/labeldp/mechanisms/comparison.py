@@ -11,7 +11,7 @@ import numpy as np
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
-from labeldp.losses import LossLike
+from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms.base import Mechanism
 from labeldp.mechanisms.catalogue import MECHANISMS, Request
 from labeldp.priors import Prior
@@ -94,21 +94,21 @@ def compare(
     frame = grid_of(prior) if domain is None else Domain.of(domain)
     if frame.cells is None:
         frame = Domain(frame.lower, frame.upper, grid_of(prior).count)
-    budgets = [exact_epsilon(epsilon) for epsilon in epsilons]
+    measure, budgets = get_loss(loss), [exact_epsilon(epsilon) for epsilon in epsilons]
+    measure.valid_labels.check(prior.values[prior.masses > 0], f"labels under {measure.name} loss")
     for name in comparable() if mechanisms is None else mechanisms:
         entry = MECHANISMS[name]
         for epsilon in budgets:
-            request = Request(frame, epsilon, loss, prior, records)
             try:
-                row = _row(name, entry.make(request), prior, loss)
+                row = _row(name, entry.make(Request(frame, epsilon, measure, prior, records)), prior, measure)
             except InvalidInput:
                 if mechanisms is not None:
                     raise
-                break  # not defined for this loss: an output outside of what the loss takes
+                break  # its outputs leave the range that the loss is defined on
             yield row
 
 
-def _row(name: str, mechanism: Mechanism, prior: Prior, loss: LossLike) -> Comparison:
+def _row(name: str, mechanism: Mechanism, prior: Prior, loss: Loss) -> Comparison:
     points, masses = prior.values[prior.masses > 0], prior.masses[prior.masses > 0]
     mean, variance = mechanism.conditional_moments(points)
     return Comparison(

@@ -74,7 +74,8 @@ class ContinuousMechanism(Mechanism):
             return np.full(points.shape, math.inf)
         measure.valid_outputs.check(self.outputs[np.isfinite(self.outputs)], "outputs")
         nodes, weights = self._quadrature(points, _kinks(measure))
-        return np.asarray((weights * measure(nodes, points[:, None])).sum(axis=1))
+        losses = np.where(weights > 0, measure(nodes, points[:, None]), 0.0)  # infinite at a chance of 0 is 0
+        return np.asarray((weights * losses).sum(axis=1))
 
     def conditional_moments(self, values: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of ŷ given each label, by quadrature."""

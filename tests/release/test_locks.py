@@ -17,7 +17,7 @@ from labeldp.release.locks import exclusive
 HOLD = """
 import sys, time
 from pathlib import Path
-from labeldp._locks import exclusive
+from labeldp.release.locks import exclusive
 with exclusive(Path(sys.argv[1]), "it"):
     print("held", flush=True)
     time.sleep(60)

@@ -132,20 +132,20 @@ def test_bad_input_is_refused_with_what_to_do(arguments, words, tmp_path):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_tiny_trained_reproduction_and_its_resumption(tmp_path):
+def test_a_tiny_trained_reproduction_and_its_resumption(run, tmp_path):
     pytest.importorskip("torch")
     arguments = ("criteo", "--rows", 3000, "--epochs", 1, "--runs", 2, "--epsilon", "8,inf", "--workers", 1)
-    first = reproduce(*arguments, "--mechanisms", "laplace", "--out", tmp_path, "--json")
-    figures = json.loads(first.stdout)["figures"]
+    _, out, err = run("reproduce", *arguments, "--mechanisms", "laplace", "--out", tmp_path, "--json")
+    figures = json.loads(out)["figures"]
     (laplace,) = [line for line in figures if line["column"] == "test" and line["method"] == "laplace"]
     assert laplace["runs"] == 2
     assert laplace["published"] == 4668.40
     assert laplace["ratio"] == pytest.approx(laplace["measured"] / 4668.40)
-    assert "4 trainings of 2,400 rows" in first.stderr
-    again = reproduce(*arguments, "--mechanisms", "laplace", "--out", tmp_path)
-    assert "4 of 4 trainings are in" in again.stderr
-    assert "generated Criteo-like purchases" in again.stdout
-    assert "Laplace, paper" in again.stdout
+    assert "4 trainings of 2,400 rows" in err
+    _, out, err = run("reproduce", *arguments, "--mechanisms", "laplace", "--out", tmp_path)
+    assert "4 of 4 trainings are in" in err
+    assert "generated Criteo-like purchases" in out
+    assert "Laplace, paper" in out
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -132,7 +132,7 @@ class ContinuousMechanism(Mechanism):
             "format_version": FORMAT_VERSION,
             "kind": self.kind,
             "epsilon": decimal_text(self.epsilon_exact, places=400),
-            "domain": self.domain.record,
+            "domain": self.domain.to_json(),
             "details": self._parameters(),
         }
         return json.dumps(record, indent=1, ensure_ascii=False) + "\n"

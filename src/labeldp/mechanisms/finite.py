@@ -251,7 +251,7 @@ class FiniteMechanism(Mechanism):
             "kind": self.kind,
             "epsilon": decimal_text(self.epsilon_exact, places=400),
             "loss": self.loss,
-            "domain": None if self.domain is None else self.domain.record,
+            "domain": None if self.domain is None else self.domain.to_json(),
             "details": dict(self.parameters),
             "outputs": self.outputs.tolist(),
             "encoder": self.encoder.to_json(),

@@ -20,11 +20,18 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
-from labeldp import Domain, LabelRandomizer, Prior
-from labeldp.evaluation.estimates import cross_validated_error, estimate_error, estimate_gain, estimate_mean
+from labeldp import (
+    Domain,
+    LabelRandomizer,
+    Prior,
+    PrivateLabels,
+    Unbiased,
+    cross_validated_error,
+    estimate_error,
+    estimate_gain,
+    estimate_mean,
+)
 from labeldp.mechanisms.auto import choose_privately, split_for_training
-from labeldp.mechanisms.private_labels import PrivateLabels
-from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.paper.data import criteo_like
 from labeldp.priors import BudgetWarning, histogram, noisy_counts, unimodal_masses
 
@@ -112,12 +119,8 @@ def heavy_trial(
     """The intervals for mean, error and gain from one draw of labels and noise."""
     labels, feature = cents(random, records)
     private = LabelRandomizer(epsilon, Domain(0, 50_000), mechanism=kind).randomize(labels)
-    mechanism, codes, predictions = private.mechanism, private.codes, line(feature)
-    estimates = (
-        estimate_mean(mechanism, codes),
-        estimate_error(mechanism, codes, predictions),
-        estimate_gain(mechanism, codes, predictions),
-    )
+    predictions = line(feature)
+    estimates = estimate_mean(private), estimate_error(private, predictions), estimate_gain(private, predictions)
     return [(estimate.lower, estimate.upper) for estimate in estimates]
 
 

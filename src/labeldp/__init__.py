@@ -23,15 +23,9 @@ if TYPE_CHECKING:
     from labeldp.domain import Domain
     from labeldp.engines.arrow.source import LabelSource
     from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, PrivacyRefused
-    from labeldp.evaluation.estimates import (
-        ErrorEstimate,
-        Estimate,
-        cross_validated_error,
-        estimate_error,
-        estimate_gain,
-        estimate_mean,
-        noise_corrected_scorer,
-    )
+    from labeldp.evaluation.cross_validation import cross_validated_error
+    from labeldp.evaluation.estimates import ErrorEstimate, Estimate, estimate_error, estimate_gain, estimate_mean
+    from labeldp.evaluation.scorer import noise_corrected_scorer
     from labeldp.losses import Loss, get_loss
     from labeldp.mechanisms import (
         BiasVariance,
@@ -73,7 +67,9 @@ _NAMES_IN = {
     "labeldp.domain": "Domain",
     "labeldp.engines.arrow.source": "LabelSource",
     "labeldp.errors": "InsufficientBudget InvalidInput LabelDPError PrivacyRefused",
-    "labeldp.evaluation.estimates": "ErrorEstimate Estimate cross_validated_error estimate_error estimate_gain estimate_mean noise_corrected_scorer",
+    "labeldp.evaluation.cross_validation": "cross_validated_error",
+    "labeldp.evaluation.estimates": "ErrorEstimate Estimate estimate_error estimate_gain estimate_mean",
+    "labeldp.evaluation.scorer": "noise_corrected_scorer",
     "labeldp.losses": "Loss get_loss",
     "labeldp.mechanisms": "BiasVariance ContinuousExponential DiscreteLaplace DiscreteStaircase Exponential FiniteMechanism Laplace Mechanism PrivateLabels RROnBins RRWithPrior RandomizedResponse Staircase Unbiased",
     "labeldp.mechanisms.auto": "Choice alternatives choose",

@@ -51,7 +51,7 @@ def test_folds_may_miss_the_only_values_of_a_column():
     domain = Domain(-100, 300, 41)
     private = LabelRandomizer(4, domain, prior=Prior.uniform(domain), mechanism="unbiased").randomize(Y)
     table = pa.table({"a": A, "b": column})
-    estimates = estimates_of_model(BoostingRegressor(), table, private.values(), private.mechanism, private.codes, 5)
+    estimates = estimates_of_model(BoostingRegressor(), table, private.values(), private, 5)
     assert estimates["error"]["value"] < np.var(Y)
 
 

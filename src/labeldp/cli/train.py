@@ -61,6 +61,7 @@ def train(
       labeldp train message --features clicks.csv --id order --model network --categorical shop,country --out model
     """
     from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model
+    from labeldp.mechanisms import PrivateLabels
     from labeldp.mechanisms.decoding import code_values
     from labeldp.message.reader import Message
     from labeldp.training.files import column, read_table
@@ -103,9 +104,10 @@ def train(
         )
     )
     targets = values[joined.codes]
-    estimates = estimates_of_mean(message.mechanism, joined.codes)
+    private = PrivateLabels(joined.codes, message.mechanism)
+    estimates = estimates_of_mean(private)
     if estimates and folds >= 2 and loss == "squared":
-        estimates |= estimates_of_model(model, used, targets, message.mechanism, joined.codes, folds)
+        estimates |= estimates_of_model(model, used, targets, private, folds)
     model.fit(used, targets)
     domain = message.mechanism.domain
     facts = {
@@ -182,14 +184,14 @@ def evaluate(
     Example: labeldp evaluate model test.parquet --label amount
     """
     from labeldp.arrays import label_array
-    from labeldp.evaluation.scores import scores
+    from labeldp.evaluation.metrics import metrics
     from labeldp.training.files import column, read_table
     from labeldp.training.saved import SavedModel
 
     saved = SavedModel.load(model_path)
     table = read_table(features)
     truth = label_array(column(table, label, features).combine_chunks(), f"the labels in {label!r}")
-    figures = scores(saved.predict(table), truth)
+    figures = metrics(saved.predict(table), truth)
     if as_json:
         print_json(figures)
         return

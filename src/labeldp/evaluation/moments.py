@@ -1,4 +1,4 @@
-"""Values for codes that estimate the label and its square."""
+"""Numbers for the codes that estimate the label and its square."""
 
 from __future__ import annotations
 
@@ -11,55 +11,65 @@ from labeldp.channels import visible_factor
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.auto import VISIBLE
+from labeldp.priors import Prior
 
-_UNSURE = 0.01
+_EVEN_SHARE = 0.01
+"""How much of the prior is replaced by an even one: a private prior may miss labels that occur."""
 
 
 @dataclass(frozen=True, eq=False)
 class MomentValues:
-    """For each code a number that estimates the label and one that estimates its square."""
+    """For each code, a number that estimates y and one that estimates y², where y is the label less some origin."""
 
     label: Floats
     square: Floats
 
 
 def moment_values(
-    mechanism: FiniteMechanism, records: int, visible: float = VISIBLE, zero: float = 0.0
+    mechanism: FiniteMechanism, records: int, visible: float = VISIBLE, origin: float = 0.0
 ) -> MomentValues:
-    """Values whose means are y and y²; where the mechanism has none, the best ones to average over `records` codes.
+    """Numbers t and s for each code with E[t | y] = y and E[s | y] = y², y being the label less `origin`.
 
-    With `zero`, they are those of y − zero.
+    An unbiased mechanism has such t, its outputs. Where there are none, the numbers are the best to average over this
+    many `records`: their squared bias, as far as features that explain the share `visible` of the label can see it,
+    plus their variance over `records` is least.
     """
-    prior = mechanism.prior
-    if prior is None:
-        raise InvalidInput("a noise-corrected error needs the mechanism's prior, and this mechanism carries none")
-    labels = prior.values - zero
-    # A private prior may miss labels that are there: every one counts a little.
-    masses = (1 - _UNSURE) * prior.masses + _UNSURE / labels.size
+    prior = known_prior(mechanism)
+    labels = prior.values - origin
+    masses = (1 - _EVEN_SHARE) * prior.masses + _EVEN_SHARE / labels.size
     channel = mechanism.matrix(prior.values)
     unit = max(float(np.abs(labels).max()), 1e-300)
     if mechanism.kind == "unbiased":
-        return MomentValues(
-            mechanism.outputs - zero, _decoded(channel, (labels / unit) ** 2, masses, visible=1, ridge=0) * unit**2
+        label, visible, ridge = mechanism.outputs - origin, 1.0, 0.0
+    else:
+        ridge = 1 / records
+        label = _least_squares_values(channel, labels / unit, masses, visible, ridge) * unit
+    square = _least_squares_values(channel, (labels / unit) ** 2, masses, visible, ridge) * unit**2
+    return MomentValues(label, square)
+
+
+def known_prior(mechanism: FiniteMechanism) -> Prior:
+    """The mechanism's prior, or an error that says what it is needed for."""
+    if mechanism.prior is None:
+        raise InvalidInput(
+            "noise can be taken out only with the prior of the mechanism, and this one has none. Design it from a prior."
         )
-    label = _decoded(channel, labels / unit, masses, visible, 1 / records) * unit
-    return MomentValues(label, _decoded(channel, (labels / unit) ** 2, masses, visible, 1 / records) * unit**2)
+    return mechanism.prior
 
 
-def _decoded(channel: Floats, target: Floats, masses: Floats, visible: float, ridge: float) -> Floats:
+def _least_squares_values(channel: Floats, target: Floats, masses: Floats, visible: float, ridge: float) -> Floats:
     """Values v of least |F·(E[v | y] − target)|² + ridge·Var(v), with E[v] = E[target] under the prior.
 
-    F is the factor of `visible_part`: it keeps of a bias what features can see.
+    F is `visible_factor`: it keeps the part of a bias that features can see.
     """
-    share = masses @ channel
-    root = np.sqrt(share)
+    share_root = np.sqrt(masses @ channel)
     center = float(masses @ target)
-    # In values less their mean, times √share, the variance is a plain norm and the mean a direction, √share itself.
-    both = np.column_stack([channel / root - root, target - center])
+    # The unknowns are √share·(v − E[v]), share being the probability of each code: Var(v) is then their squared norm.
+    both = np.column_stack([channel / share_root - share_root, target - center])
     seen = np.sqrt(masses)[:, None] * both if visible >= 1 else visible_factor(masses, visible) @ both
     left, strength, right = np.linalg.svd(seen[:, :-1], full_matrices=False)
     kept = strength > 1e-7 * strength[0]
     weight = strength[kept] / (strength[kept] ** 2 + ridge)
     solved = right[kept].T @ (weight * (left[:, kept].T @ seen[:, -1]))
-    solved -= root * (root @ solved)
-    return np.asarray(center + solved / root)
+    solved -= share_root * (share_root @ solved)
+    return np.asarray(center + solved / share_root)

@@ -1,0 +1,53 @@
+"""Sampling error: how far the mean over records may lie from the mean of the population."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Self
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.evaluation.intervals.target import Target
+from labeldp.evaluation.moments import MomentValues
+from labeldp.mechanisms import PrivateLabels
+
+
+@dataclass(frozen=True)
+class SampleMean:
+    """The mean of the target's estimates over the records, and how far below and above it their expectation may lie.
+
+    Approximate, for many records. Each distance is normal + c·d. The first part is the standard error times a quantile
+    of the normal distribution. The second allows for what the sample does not show: n records miss an event of
+    probability c = log(2/risk)/n with probability risk/2 at most (the rule of three), and such an event moves the mean
+    by c times its distance d from it. Two kinds of event are that rare. One is a label, which counts with the expected
+    estimates of its codes. The other is a code to which some label gives a probability below c; it counts with its
+    own estimates.
+    """
+
+    mean: float
+    standard_error: float
+    below: float
+    above: float
+
+    @classmethod
+    def of(cls, target: Target, moments: MomentValues, private: PrivateLabels, channel: Floats, risk: float) -> Self:
+        """The mean over these records; `channel` has a row of output probabilities for each kind of label."""
+        values = target.values(moments, private)
+        mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
+        normal, chance = NormalDist().inv_cdf(1 - risk / 2) * error, np.log(2 / risk) / values.size
+        rare = channel.min(axis=0) < chance
+        label, square = (np.r_[channel @ each, each[rare]] for each in (moments.label, moments.square))
+        least, most = target.value_range(label, square)
+        return cls(mean, error, normal + chance * max(0.0, mean - least), normal + chance * max(0.0, most - mean))
+
+
+def bernstein_radius(variance: Any, span: Any, records: int, risk: float) -> Floats:
+    """How far the mean of numbers with this sample variance and range may be from its expectation.
+
+    √(2·variance·L/n) + 7·span·L/(3·(n − 1)) with L = log(4/risk): the empirical Bernstein bound of Maurer and Pontil
+    (2009), for both sides. It holds for every n.
+    """
+    log_term = np.log(4 / risk)
+    return np.asarray(np.sqrt(2 * variance * log_term / records) + 7 * span * log_term / (3 * (records - 1)))

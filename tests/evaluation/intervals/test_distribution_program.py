@@ -1,0 +1,41 @@
+"""The linear program on cases whose answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labeldp.evaluation.intervals.program import DistributionProgram
+
+VALUES = np.array([0.0, 1.0, 4.0])
+
+
+def program(low, high, offset_error=(0.0, 0.0), rows=(VALUES,)):
+    return DistributionProgram(np.array(rows), np.atleast_1d(low), np.atleast_1d(high), np.array(offset_error))
+
+
+def test_a_statistic_bounds_what_depends_on_it():
+    """With a mean from 1 to 2 the square is least on {1} and greatest on {0, 4}."""
+    bounded = program(1.0, 2.0)
+    assert bounded.minimum(VALUES**2, 1.0) == pytest.approx(1, abs=1e-6)
+    assert -bounded.minimum(-(VALUES**2), -1.0) == pytest.approx(8, abs=1e-6)
+
+
+def test_the_offsets_error_moves_the_target_and_the_last_statistic_together():
+    """q·values + g is exactly 2 with g from −0.5 to 1: values may lie from 1 to 2.5, their sum with g is always 2."""
+    bounded = program(2.0, 2.0, offset_error=(0.5, 1.0))
+    assert bounded.minimum(VALUES, 0.0) == pytest.approx(1, abs=1e-6)
+    assert -bounded.minimum(-VALUES, 0.0) == pytest.approx(2.5, abs=1e-6)
+    assert bounded.minimum(VALUES, 1.0) == pytest.approx(2, abs=1e-6)
+
+
+def test_contradictory_statistics_are_widened_until_something_meets_them():
+    """Means of 1 ± 0.1 and 3 ± 0.1 cannot both be; they can once each is given about 1."""
+    contradiction = program([0.9, 2.9], [1.1, 3.1], rows=(VALUES, VALUES))
+    least, most = contradiction.minimum(VALUES, 1.0), -contradiction.minimum(-VALUES, -1.0)
+    assert 1.4 < least <= 2 <= most < 2.6
+
+
+def test_without_any_answer_the_range_of_all_distributions_is_given():
+    """A mean of exactly 9 is out of reach, and there is nothing to widen."""
+    assert program(9.0, 9.0, offset_error=(0.5, 0.25)).minimum(VALUES + 3, 1.0) == 3 - 0.5

@@ -1,0 +1,31 @@
+"""The test error of a model trained on private labels, from the same labels."""
+
+from __future__ import annotations
+
+import numpy as np
+from private_populations import DOMAIN, PRIOR, population, randomized
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsRegressor
+
+from labeldp import Unbiased, cross_validated_error
+from labeldp.evaluation.cross_validation import out_of_fold_predictions
+
+
+def test_cross_validation_estimates_the_error_of_the_model():
+    random = np.random.default_rng(8)
+    labels, feature = population(random, 20_000)
+    mechanism = Unbiased.optimal(PRIOR, 4, domain=DOMAIN)
+    private = randomized(mechanism, labels)
+    estimate = cross_validated_error(LinearRegression(), feature[:, None], private)
+    model = LinearRegression().fit(feature[:, None], private.values())
+    fresh_labels, fresh = population(random, 100_000)
+    truth = np.mean((model.predict(fresh[:, None]) - fresh_labels) ** 2)
+    assert abs(estimate.mean_squared_error - truth) < 5 * estimate.standard_error
+
+
+def test_no_record_is_predicted_by_a_model_that_saw_it():
+    """A model that repeats what it saw for the same features cannot repeat the record's own target."""
+    targets = np.arange(100.0)
+    predictions = out_of_fold_predictions(KNeighborsRegressor(1), targets[:, None], targets, 5)
+    assert (predictions != targets).all()
+    assert np.abs(predictions - targets).max() < 10

@@ -15,7 +15,7 @@ def run(
     folder: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="A new folder for data, messages and report.")
     ] = Path("labeldp-demo"),
-    rows: Annotated[int, typer.Option(min=3_000, help="How many sales to generate.")] = 200_000,
+    rows: Annotated[int, typer.Option(min=10_000, help="How many sales to generate.")] = 200_000,
     force: Annotated[bool, typer.Option("--force", help="Replace the folder of an earlier demo.")] = False,
 ) -> None:
     """See it work: a labels party sends private labels, a features party trains on them.

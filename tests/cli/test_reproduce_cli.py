@@ -153,12 +153,3 @@ def test_figures_are_never_cut_in_a_pipe(tmp_path):
     result = reproduce("criteo", "--mechanism-only", "--epsilon", "8", "--out", tmp_path)
     assert "…" not in result.stdout
     assert "3,239.22 ± 6.54       3,240.59          1.0004" in result.stdout
-
-
-def test_a_narrow_terminal_gets_the_columns_in_parts():
-    from labeldp.cli.reproduce import _fitting
-
-    head, rows = ["ε", *(f"method {i}" for i in range(9))], [["0.05", *["128,000,000"] * 9]]
-    parts = list(_fitting(head, rows, 60, 3))
-    assert parts == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
-    assert list(_fitting(head, rows, 240, 3)) == [list(range(1, 10))]

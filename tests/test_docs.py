@@ -1,7 +1,8 @@
 """The pages say what is true: examples run and print what they show, and commands, names, files and links exist.
 
 A Python block that needs a large file or another machine is left out by a comment on the line before it:
-`<!-- not run: the reason -->`. Text after `print(...)  # ` is the output; `...` in it stands for anything.
+`<!-- not run: the reason -->`. Text after `print(...)  # `, and a plain block directly after an example, is the output;
+`...` in it stands for anything.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import ast
 import re
 import shlex
 import sys
-from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 
@@ -30,7 +30,9 @@ DOCUMENTED = {
     "labeldp.paper.network",
     "labeldp.plots",
 }
-BLOCK = re.compile(r"(?P<not_run><!-- not run: [^\n]+ -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(
+    r"(?P<not_run><!-- not run: [^\n]+ -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 
 
 def text_of(page):
@@ -64,18 +66,28 @@ def with_python(pages):
 @with_python(GUIDES)
 def test_examples_run_and_print_what_they_show(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    printed = {}
+    printed = []
 
     def record(*values):
-        printed[sys._getframe(1).f_lineno] = " ".join(str(value) for value in values)
+        printed.append((sys._getframe(1).f_lineno, " ".join(str(value) for value in values)))
 
     names = {"__name__": "example", "print": record}
-    for found, padded in blocks(page, "python"):
-        if not found["not_run"]:
+    end = -1
+    for found, padded in blocks(page, "python", ""):
+        if found["kind"] == "python" and not found["not_run"]:
+            printed.clear()
             exec(compile(padded, page.name, "exec"), names)
             for number, line in enumerate(padded.splitlines(), 1):
                 if shown := re.match(r"print\(.*\)  # (.+)", line):
-                    assert fnmatchcase(printed[number], re.sub(r"\.\.\.", "*", shown[1].replace("[", "[[]")))
+                    assert_shows(shown[1], dict(printed)[number])
+            end = found.end()
+        elif text_of(page)[end : found.start()].isspace():  # directly after an example: its output
+            assert_shows(found["text"].rstrip(), "\n".join(text for _, text in printed))
+
+
+def assert_shows(shown, printed):
+    pattern = re.escape(shown).replace(re.escape("..."), ".*")
+    assert re.fullmatch(pattern, printed, re.DOTALL), f"the page shows {shown!r}, printed is {printed!r}"
 
 
 @with_python(GUIDES)
@@ -92,7 +104,7 @@ def commands(page):
     """Every `labeldp` command of the console blocks and of the prose, as words."""
     lines = "".join(found["text"] for found, _ in blocks(page, "console", "")).replace("\\\n", " ").splitlines()
     shown = [line.removeprefix("$ ") for line in lines] + [" ".join(span.split()) for span in code_spans(page)]
-    return [shlex.split(line, comments=True) for line in shown if re.match(r"labeldp [a-z-]", line)]
+    return [shlex.split(line, comments=True) for line in shown if re.match(r"labeldp [a-z]", line)]
 
 
 @named(PAGES)
@@ -102,7 +114,7 @@ def test_every_command_and_option_exists(page):
         while hasattr(command, "commands") and rest:
             assert rest[0] in command.commands, " ".join(words)
             command = command.commands[rest.pop(0)]
-        known = {option for parameter in command.params for option in parameter.opts}
+        known = {"--help"} | {option for parameter in command.params for option in parameter.opts}
         assert {word for word in rest if word.startswith("--")} <= known, " ".join(words)
 
 
@@ -123,7 +135,7 @@ def test_every_file_that_is_named_exists(page):
 @named(PAGES)
 def test_every_dotted_name_exists(page):
     for span in code_spans(page):
-        for name in re.findall(r"(?<![\w./-])labeldp(?:\.[A-Za-z_]\w*)+", span):
+        for name in re.findall(r"(?<![\w./-])labeldp(?:\.(?!My)[A-Za-z_]\w*)+", span):  # MyLoss is the reader's
             module, rest = name, []
             while module not in sys.modules:
                 try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.channels import visible_factor
+from labeldp.channels import visible_bias_factor
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.auto import VISIBLE
@@ -49,14 +49,14 @@ def moment_values(
 def _decoded(channel: Floats, target: Floats, masses: Floats, visible: float, ridge: float) -> Floats:
     """Values v of least |F·(E[v | y] − target)|² + ridge·Var(v), with E[v] = E[target] under the prior.
 
-    F is the factor of `visible_part`: it keeps of a bias what features can see.
+    F is the factor of `visible_bias_matrix`: it keeps of a bias what features can see.
     """
     share = masses @ channel
     root = np.sqrt(share)
     center = float(masses @ target)
     # In values less their mean, times √share, the variance is a plain norm and the mean a direction, √share itself.
     both = np.column_stack([channel / root - root, target - center])
-    seen = np.sqrt(masses)[:, None] * both if visible >= 1 else visible_factor(masses, visible) @ both
+    seen = np.sqrt(masses)[:, None] * both if visible >= 1 else visible_bias_factor(masses, visible) @ both
     left, strength, right = np.linalg.svd(seen[:, :-1], full_matrices=False)
     kept = strength > 1e-7 * strength[0]
     weight = strength[kept] / (strength[kept] ** 2 + ridge)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from labeldp.budget import Epsilon, exact_epsilon
-from labeldp.channels import Anchors, least_penalty, release_exactly, visible_part
+from labeldp.channels import Anchors, bias_variance_channel, integer_channel, visible_bias_matrix
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms.catalogue import mechanism
@@ -42,7 +42,7 @@ class BiasVariance(FiniteMechanism):
     optimal and returned; τ → 0 approaches `Unbiased`. Above 1 the criterion is not convex.
 
     With `visible` < 1, bias and variance are those that a model meets: given features x that explain the share
-    `visible` of the label, E[(E[bias | x])²] + τ·E[Var(ŷ | x)] (see `labeldp.channels.visible_part`). Bias that averages
+    `visible` of the label, E[(E[bias | x])²] + τ·E[Var(ŷ | x)] (see `labeldp.channels.visible_bias_matrix`). Bias that averages
     out among labels that features cannot tell apart is then free, which saves much variance. `visible` = 1 is the
     bias and the variance at each label.
 
@@ -93,11 +93,11 @@ class BiasVariance(FiniteMechanism):
         weights = weights / weights.sum()
         mixing = chosen.mixing
         masses = chosen.masses(weights)
-        joint = visible_part(weights, float(visible))
+        joint = visible_bias_matrix(weights, float(visible))
         # Nothing depends on where zero is; from the first label on, large numbers do not cancel.
         zero = cells.labels[0]
         # With label means y + b: b'Jb + τ·(E[ŷ²] − (y + b)'J(y + b)); what does not depend on b is left out.
-        columns = least_penalty(
+        columns = bias_variance_channel(
             chosen.values - zero,
             masses,
             min(float(budget), MOST_EPSILON_DESIGNED),
@@ -105,7 +105,7 @@ class BiasVariance(FiniteMechanism):
             curvature=2 * (1 / tau - 1) * mixing.T @ joint @ mixing,
             slope=-2 * mixing.T @ (joint @ (cells.labels - zero)),
         )
-        release = release_exactly(columns, budget, masses)
+        release = integer_channel(columns, budget, masses)
         outputs = release.outputs + zero
         return cls(encoder=cells.encoder, table=chosen.table(release.table), outputs=outputs, **facts)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -78,9 +80,16 @@ def test_it_shows_the_ends_of_a_long_table_and_counts_the_rest():
     assert len(repr(many).splitlines()) == 14
 
 
-def test_its_html_is_a_table_with_escaped_text():
+def test_bins_that_six_digits_do_not_tell_apart_are_shown_with_all_digits():
+    close = bins(outputs=[1e9, 1e9 + 1, 1e9 + 2], thresholds=[1e9 + 0.5, 1e9 + 1.5])
+    assert "  1000000000.5 < y ≤ 1000000001.5  →  1000000001.0" in repr(close).splitlines()
+
+
+def test_a_notebook_shows_a_table_with_a_row_for_each_bin_and_escaped_text():
     shown = bins(loss="<lambda>")._repr_html_()
-    assert shown.startswith("<table>")
-    assert shown.count("<tr>") == 4
-    assert "&lt;lambda&gt;" in shown
-    assert "<lambda>" not in shown
+    assert "<caption>3 outputs, epsilon=1, loss=&#x27;&lt;lambda&gt;&#x27;, expected_loss=0.25</caption>" in shown
+    assert re.findall("<th>(.*?)</th><td>(.*?)</td>", shown) == [
+        ("y ≤ 1.5", "1"),
+        ("1.5 &lt; y ≤ 3", "2"),
+        ("3 &lt; y", "4"),
+    ]

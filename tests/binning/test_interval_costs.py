@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from optimum_oracles import LOSSES
+from scipy.optimize import minimize_scalar
 
 from labeldp.binning import optimal_bins
 from labeldp.binning._problem import interval_problem
@@ -25,6 +26,25 @@ def all_costs(problem):
         for i in range(r + 1, problem.n + 1):
             costs[r, i] = follow(problem.tables, np.array([r, i]))[0]
     return costs
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+def test_a_cost_is_the_least_weighted_loss_over_the_outputs_between_the_neighbours_of_the_bin(loss, epsilon):
+    """The oracle minimises numerically over log ŷ, where every named loss has a single minimum."""
+    prior, rule = random_prior(np.random.default_rng(22), 7), get_loss(loss)
+    problem = interval_problem(prior.values, prior.masses, math.expm1(epsilon), rule.structure)
+    ends = np.pad(np.log1p(prior.values), 1, mode="edge")  # an unconstrained optimum lies within the labels too
+    costs = all_costs(problem) * problem.cost_unit
+    for r, i in zip(*np.triu_indices(8, 1), strict=True):
+        weights = prior.masses * np.where((np.arange(7) >= r) & (np.arange(7) < i), math.exp(epsilon), 1.0)
+        bounds = (ends[r], ends[i + 1])
+        found = minimize_scalar(
+            lambda x, w=weights: w @ rule(np.expm1(x), prior.values), bounds=bounds, options={"xatol": 1e-13}
+        )
+        kinks = np.expm1(ends[r : i + 2])  # the labels there, where a search by values alone is least accurate
+        at_kinks = (rule(kinks[:, None], prior.values) @ weights).min()
+        assert costs[r, i] == pytest.approx(min(found.fun, at_kinks), rel=1e-7)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from labeldp.channels import Anchors, least_penalty, least_variance, visible_part
-from labeldp.channels.program import Columns, _intervals, _solve
+from labeldp.channels import Anchors, bias_variance_channel, unbiased_channel, visible_bias_matrix
+from labeldp.channels.program import Channel, _intervals, _solve
 from labeldp.channels.visibility import _copula
 from labeldp.paper.data import criteo_prior
 
@@ -17,13 +17,13 @@ PRIOR = criteo_prior()
 
 def criterion(masses, values, tau, visible):
     """Of `BiasVariance`: visible bias² + τ·variance, over τ, in the form that the program takes."""
-    joint = visible_part(masses, visible)
+    joint = visible_bias_matrix(masses, visible)
     return {"weight": 1.0, "curvature": 2 * (1 / tau - 1) * joint, "slope": -2 * joint @ values}
 
 
-def value(columns, values, masses, weight, curvature, slope):
-    bias = columns.probabilities @ columns.outputs - values
-    return weight * columns.second_moment(masses) + bias @ curvature @ bias / 2 + slope @ bias
+def value(channel, values, masses, weight, curvature, slope):
+    bias = channel.probabilities @ channel.outputs - values
+    return weight * channel.second_moment(masses) + bias @ curvature @ bias / 2 + slope @ bias
 
 
 def a_prior(seed, size):
@@ -36,9 +36,9 @@ def a_prior(seed, size):
 def test_the_unbiased_design_for_criteo_is_proven_optimal(epsilon):
     anchors = Anchors.choose(PRIOR.values, PRIOR.masses, 57)
     masses = anchors.masses(PRIOR.masses)
-    columns = least_variance(anchors.values, masses, epsilon)
-    variance = columns.second_moment(masses) - masses @ anchors.values**2
-    assert columns.prices.lower_bound() == pytest.approx(columns.second_moment(masses), abs=1e-5 * variance)
+    channel = unbiased_channel(anchors.values, masses, epsilon)
+    variance = channel.second_moment(masses) - masses @ anchors.values**2
+    assert channel.dual.lower_bound() == pytest.approx(channel.second_moment(masses), abs=1e-5 * variance)
 
 
 @pytest.mark.parametrize("visible", [0.3, 0.7, 1])
@@ -48,8 +48,8 @@ def test_the_design_for_models_is_proven_optimal(visible, epsilon, seed, tau):
     values, masses = a_prior(seed, 24)
     values -= values[0]
     terms = criterion(masses, values, tau, visible)
-    columns = least_penalty(values, masses, epsilon, **terms)
-    ours, bound = value(columns, values, masses, **terms), columns.prices.lower_bound()
+    channel = bias_variance_channel(values, masses, epsilon, **terms)
+    ours, bound = value(channel, values, masses, **terms), channel.dual.lower_bound()
     assert bound <= ours + 1e-7 * abs(ours)
     assert bound == pytest.approx(ours, rel=1e-6)
 
@@ -61,7 +61,7 @@ def test_with_every_pattern_from_the_start_it_comes_out_the_same(seed, visible):
     terms = criterion(masses, values, 0.02, visible)
     every = np.array(list(product([False, True], repeat=7)))[1:].T
     whole, _ = _solve(values, masses, 1.0, every, **terms)
-    generated = least_penalty(values, masses, 1.0, **terms)
+    generated = bias_variance_channel(values, masses, 1.0, **terms)
     assert value(generated, values, masses, **terms) == pytest.approx(value(whole, values, masses, **terms), rel=1e-6)
 
 
@@ -71,12 +71,12 @@ def test_intervals_alone_are_not_always_enough():
     tau, factor = 30 / 400_000, _copula(masses / masses.sum(), 0.7)  # features that never tell the label itself
     joint = factor.T @ factor
     terms = {"weight": 1.0, "curvature": 2 * (1 / tau - 1) * joint, "slope": -2 * joint @ anchors.values}
-    intervals, prices = _solve(anchors.values, masses, 0.5, _intervals(33), **terms)
-    ours = least_penalty(anchors.values, masses, 0.5, **terms)
+    intervals, dual = _solve(anchors.values, masses, 0.5, _intervals(33), **terms)
+    ours = bias_variance_channel(anchors.values, masses, 0.5, **terms)
     gained = value(intervals, anchors.values, masses, **terms) - value(ours, anchors.values, masses, **terms)
     assert gained > 1e-4 * abs(value(ours, anchors.values, masses, **terms))
-    assert prices.cheaper_patterns().size > 0
-    assert ours.prices.cheaper_patterns().size == 0
+    assert dual.improving_patterns().size > 0
+    assert ours.dual.improving_patterns().size == 0
 
 
 def test_no_channel_is_below_the_bound():
@@ -85,7 +85,7 @@ def test_no_channel_is_below_the_bound():
     values -= values[0]
     terms = criterion(masses, values, 0.1, 0.7)
     curvature, slope = terms["curvature"], terms["slope"]
-    bound = least_penalty(values, masses, 1.0, **terms).prices.lower_bound()
+    bound = bias_variance_channel(values, masses, 1.0, **terms).dual.lower_bound()
     random, reached = np.random.default_rng(0), []
     for _ in range(3000):
         patterns = np.where(random.random((6, 6)) < 0.5, np.e, 1.0)
@@ -96,7 +96,7 @@ def test_no_channel_is_below_the_bound():
         # Where the gradient 2·diag(p'M)·o + M'(H(Mo − y) + g) is zero.
         hessian = 2 * np.diag(masses @ channel) + channel.T @ curvature @ channel
         outputs = np.linalg.solve(hessian, channel.T @ (curvature @ values - slope))
-        reached.append(value(Columns(channel, outputs), values, masses, **terms))
+        reached.append(value(Channel(channel, outputs), values, masses, **terms))
     assert len(reached) > 20
     assert min(reached) > bound
     assert min(reached) == pytest.approx(bound, rel=1e-3)  # a bound that is a little too high would not pass

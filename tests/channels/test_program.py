@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from labeldp.channels import direct_unbiased, least_variance, program
-from labeldp.channels.certificate import Prices
+from labeldp.channels import program, unbiased_channel, unbiased_channel_on_outputs
+from labeldp.channels.certificate import DualSolution
 from labeldp.errors import LabelDPError
 from labeldp.losses import get_loss
 
@@ -24,11 +24,11 @@ def a_problem(seed, size):
 @pytest.mark.parametrize(("seed", "size"), [(0, 3), (1, 4), (2, 5), (3, 6), (4, 16)])
 def test_the_optimum_equals_the_direct_linear_program(seed, size, epsilon):
     values, masses = a_problem(seed, size)
-    ours = least_variance(values, masses, epsilon)
+    ours = unbiased_channel(values, masses, epsilon)
     span = values[-1] - values[0]
     reach = 3 * span / np.expm1(epsilon)
     grid = np.linspace(values[0] - reach, values[-1] + reach, 120)
-    direct = direct_unbiased(values, masses, epsilon, get_loss("squared"), np.union1d(grid, ours.outputs))
+    direct = unbiased_channel_on_outputs(values, masses, epsilon, get_loss("squared"), np.union1d(grid, ours.outputs))
     truth = masses @ values**2
     # The linear program may use any pattern, and our outputs are among its own: it can only tie.
     assert ours.second_moment(masses) - truth == pytest.approx(direct.second_moment(masses) - truth, rel=1e-6)
@@ -37,17 +37,17 @@ def test_the_optimum_equals_the_direct_linear_program(seed, size, epsilon):
 @pytest.mark.parametrize("epsilon", [0.5, 2, 7])
 def test_the_channel_is_a_private_unbiased_channel(epsilon):
     values, masses = a_problem(11, 25)
-    columns = least_variance(values, masses, epsilon)
-    channel = columns.probabilities
-    assert channel.sum(axis=1) == pytest.approx(np.ones(25), abs=1e-12)
-    assert channel @ columns.outputs == pytest.approx(values, abs=1e-6)
-    assert (channel.max(axis=0) <= channel.min(axis=0) * np.exp(epsilon) * (1 + 1e-12)).all()
+    channel = unbiased_channel(values, masses, epsilon)
+    matrix = channel.probabilities
+    assert matrix.sum(axis=1) == pytest.approx(np.ones(25), abs=1e-12)
+    assert matrix @ channel.outputs == pytest.approx(values, abs=1e-6)
+    assert (matrix.max(axis=0) <= matrix.min(axis=0) * np.exp(epsilon) * (1 + 1e-12)).all()
 
 
 def test_reversed_labels_are_the_mirrored_problem():
     values, masses = a_problem(3, 12)
-    there = least_variance(values, masses, 1.5)
-    back = least_variance(-values[::-1], masses[::-1], 1.5)
+    there = unbiased_channel(values, masses, 1.5)
+    back = unbiased_channel(-values[::-1], masses[::-1], 1.5)
     assert there.second_moment(masses) == pytest.approx(back.second_moment(masses[::-1]), rel=1e-7)
 
 
@@ -55,8 +55,8 @@ def test_patterns_that_the_program_has_are_not_added_again(monkeypatch):
     values, masses = a_problem(0, 6)
     solved, undisturbed = [], program._solve
     monkeypatch.setattr(program, "_solve", lambda *given, **terms: solved.append(1) or undisturbed(*given, **terms))
-    monkeypatch.setattr(Prices, "cheaper_patterns", lambda _: program._intervals(6)[:, 3:7])
-    least_variance(values, masses, 1.0)
+    monkeypatch.setattr(DualSolution, "improving_patterns", lambda _: program._intervals(6)[:, 3:7])
+    unbiased_channel(values, masses, 1.0)
     assert len(solved) == 1
 
 
@@ -67,14 +67,14 @@ def test_a_design_that_the_solver_ends_early_keeps_its_best_proof(monkeypatch):
     def worse_each_time(*given, **terms):
         if len(proofs) == 3:
             raise LabelDPError("the solver fails")
-        columns, prices = undisturbed(*given, **terms)
-        proofs.append(replace(prices, rows=prices.rows - len(proofs)))
-        return columns, proofs[-1]
+        channel, dual = undisturbed(*given, **terms)
+        proofs.append(replace(dual, row_prices=dual.row_prices - len(proofs)))
+        return channel, proofs[-1]
 
     some = np.array([[1, 0, 1, 0, 0, 0], [1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0]], bool).T
     monkeypatch.setattr(program, "_solve", worse_each_time)
-    monkeypatch.setattr(Prices, "cheaper_patterns", lambda _: some[:, len(proofs) - 1 :][:, :1])
-    columns = least_variance(values, masses, 1.0)
-    bounds = [prices.lower_bound() for prices in proofs]
+    monkeypatch.setattr(DualSolution, "improving_patterns", lambda _: some[:, len(proofs) - 1 :][:, :1])
+    channel = unbiased_channel(values, masses, 1.0)
+    bounds = [dual.lower_bound() for dual in proofs]
     assert len(bounds) == 3
-    assert columns.prices.lower_bound() == max(bounds) > bounds[-1]
+    assert channel.dual.lower_bound() == max(bounds) > bounds[-1]

@@ -1,4 +1,4 @@
-"""The bias that a model sees: between none of it and all of it, and what it means for a set of values."""
+"""The part of a bias that reaches a model, between none of it and all of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labeldp import Prior, RROnBins
-from labeldp.channels import visible_factor, visible_part
+from labeldp.channels import visible_bias_factor, visible_bias_matrix
 from labeldp.channels.visibility import REVEALED_SHARE
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.excess import expected_excess
@@ -17,35 +17,35 @@ PRIOR = Prior(np.array([0.0, 1.0, 2.0, 5.0, 20.0]), MASSES)
 
 @pytest.mark.parametrize("visible", [0.1, 0.5, 0.9, 1.0])
 def test_it_is_a_joint_distribution_of_two_labels(visible):
-    joint = visible_part(MASSES, visible)
+    joint = visible_bias_matrix(MASSES, visible)
     assert joint.min() >= 0
     assert joint.sum(axis=0) == pytest.approx(MASSES, rel=1e-5)
     assert np.linalg.eigvalsh(joint)[0] > 0
-    factor = visible_factor(MASSES, visible)
+    factor = visible_bias_factor(MASSES, visible)
     assert factor.T @ factor == pytest.approx(joint, abs=1e-15)
 
 
 def test_a_constant_bias_is_seen_whole_and_a_sawtooth_hardly():
     many = np.full(100, 0.01)
-    joint = visible_part(many, 0.5)
+    joint = visible_bias_matrix(many, 0.5)
     ones, sawtooth = np.ones(100), (-1.0) ** np.arange(100)
     assert ones @ joint @ ones == pytest.approx(1)
     assert sawtooth @ joint @ sawtooth == pytest.approx(
         REVEALED_SHARE, abs=0.005
     )  # where features tell the label itself
-    assert sawtooth @ visible_part(many, 1.0) @ sawtooth == pytest.approx(1)
+    assert sawtooth @ visible_bias_matrix(many, 1.0) @ sawtooth == pytest.approx(1)
 
 
 def test_more_informative_features_see_more():
     slope = np.linspace(-1, 1, 5)
-    seen = [slope @ visible_part(MASSES, v) @ slope for v in (0.1, 0.4, 0.7, 0.95, 1.0)]
+    seen = [slope @ visible_bias_matrix(MASSES, v) @ slope for v in (0.1, 0.4, 0.7, 0.95, 1.0)]
     assert (np.diff(seen) > 0).all()
 
 
 def test_bias_and_variance_agree_with_a_simulated_population():
     """Labels and features drawn from the copula: the formula's two parts are what averaging over equal features gives.
 
-    For TOLD of the population the feature is the label.
+    For a share REVEALED_SHARE of the population the feature is the label.
     """
     random = np.random.default_rng(5)
     visible, people, each = 0.6, 4000, 60

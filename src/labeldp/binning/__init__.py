@@ -1,6 +1,6 @@
-"""Optimal bins for a loss: the exact optimiser in O(k log k).
+"""Optimal bins for a loss, found exactly in O(k log k).
 
-May import `sampling`, `priors` and below. Knows nothing of mechanisms.
+May import `sampling`, `priors` and below. It knows nothing of mechanisms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Step costs for any loss over a finite set of candidate outputs.
 
-A step from output u to the next chosen output v costs `G(v) + c·H(u, v)`: G is the loss of all labels at v, H the loss of
-the labels between them, each at the better of the two. Cumulated losses run away from each output, so that H is a sum of
+A step from output u to the next chosen output v costs `G(v) + c·H(u, v)`. G is the loss of all labels at v. H is the loss of the
+labels between u and v, each at the better of the two. Losses are cumulated outwards from each output, so that H is a sum of
 two stored numbers and nothing is subtracted.
 """
 
@@ -22,7 +22,7 @@ Counts = npt.NDArray[np.int64]
 
 @compiled
 def outward_sums(losses: Floats, masses: Floats, split: Counts) -> Floats:
-    """For each output, p·ℓ cumulated upwards from the labels just above it and downwards from those at or below it."""
+    """For each output, sums of p·ℓ upwards over the labels above it, and downwards over the labels at or below it."""
     m, k = losses.shape
     sums = np.empty((m, k))
     for o in range(m):
@@ -39,7 +39,7 @@ def outward_sums(losses: Floats, masses: Floats, split: Counts) -> Floats:
 
 
 class CandidateTables(NamedTuple):
-    """Losses and their outward sums (outputs × labels), G, the number of labels at or below each output, c = e^ε − 1."""
+    """The losses and their outward sums (outputs × labels), G, the number of labels at or below each output, and c = e^ε − 1."""
 
     losses: Floats
     sums: Floats
@@ -50,7 +50,7 @@ class CandidateTables(NamedTuple):
 
 @internal
 def _cost(t: CandidateTables, u: int, v: int) -> float:
-    """The step from node u to node v; node 0 is "no output yet", node m + 1 "no output any more"."""
+    """The cost of the step from node u to node v. Node 0 is the start and node m + 1 the end; neither is an output."""
     m, k = t.losses.shape
     low = t.split[u - 1] if u > 0 else 0
     if v == m + 1:
@@ -74,7 +74,7 @@ def _cost(t: CandidateTables, u: int, v: int) -> float:
 
 
 @internal
-def _output(t: CandidateTables, u: int, v: int) -> float:  # noqa: ARG001 - a node is an output, whoever came before
+def _output(t: CandidateTables, u: int, v: int) -> float:  # noqa: ARG001 - the node itself is the output
     return float(v)
 
 

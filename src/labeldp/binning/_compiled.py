@@ -1,4 +1,4 @@
-"""numba's decorator with a type: what it returns is called like the function that it was given."""
+"""numba's decorators with types: the result has the type of the function."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def compiled(function: _Function) -> _Function:
-    """Machine code on the first call, kept on disk for the next process."""
+    """Compile on the first call, and keep the machine code on disk for the next process."""
     result: _Function = nb.njit(cache=True)(function)
     return result
 
 
 def internal(function: _Function) -> _Function:
-    """For functions that only compiled ones call: part of their machine code."""
+    """For functions that only compiled ones call; they become part of the caller's machine code."""
     result: _Function = nb.njit(function)
     return result
 
 
 def forget_stale_code(room: Path, *others: Path) -> None:
-    """Drop machine code older than any source of its room, or than one of the others.
+    """Delete machine code that is older than any source file of its folder, or than one of the others.
 
-    numba compares a function with its own file only, and here they are inlined into each other across files.
+    numba compares the code with the function's own file only, but functions are inlined into each other across files.
     """
     newest = max(source.stat().st_mtime for source in (*room.glob("_*.py"), *others))
     for index in (room / "__pycache__").glob("_*.nbi"):
-        with contextlib.suppress(OSError):  # another process was faster, or the folder is not ours to change
+        with contextlib.suppress(OSError):  # another process deleted it first, or the folder is read-only
             if index.stat().st_mtime < newest:
                 index.unlink()
 

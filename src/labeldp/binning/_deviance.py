@@ -1,13 +1,14 @@
-"""Interval costs of Poisson and gamma deviance: merged summaries from a disjoint sparse table, O(1) each.
+"""Interval costs of Poisson and gamma deviance, from a disjoint sparse table in O(1) each.
 
-Their prefix sums hold y·log y, whose differences lose every digit for labels near 10⁹ that differ by 1. So nothing is ever
-subtracted: a run of points is summarised by (mass, mean, information = Σ p·d(y, mean)), two neighbouring runs merge by
+Prefix sums would hold y·log y, and their differences lose every digit for labels near 10⁹ that differ by 1. So nothing is
+subtracted here. A run of neighbouring points is summarised by its mass P, its mean m and its information Σ p·d(y, m), where d is
+the unit deviance. Two neighbouring runs merge by
 
     information = information₁ + information₂ + P₁·d(m₁, m) + P₂·d(m₂, m),
 
-a sum of positive terms, and each interval of points is the merger of two stored runs that meet at a point `middle`
-(level = highest bit in which the interval's ends differ). Means are stored as pairs, measured from point `middle`.
-Memory is 32·k·⌈log₂ k⌉ bytes.
+which has positive terms only. The table stores runs that end or begin at certain points, the *middles* of each level, so that
+every interval of points is the merger of two stored runs that meet at a middle. Its level is the highest bit in which the
+indices of the interval's ends differ. Means are stored as pairs, measured from the middle. Memory is 32·k·⌈log₂ k⌉ bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def divergence(power: float, difference: float, output: float) -> float:
 
 @internal
 def _merge(power: float, reference: float, left: Run, right: Run) -> Run:
-    """Two neighbouring runs as one. The heavier mean moves, so that its digits survive a light far neighbour."""
+    """Two neighbouring runs as one. The mean is computed from the heavier one, so that a light, distant run costs it no digits."""
     p1, m1, m1_low, information1 = left
     p2, m2, m2_low, information2 = right
     if p1 == 0.0:
@@ -88,7 +89,7 @@ def deviance_levels(values: Floats, masses: Floats, power: float) -> Floats:
 
 @compiled
 def summary(points: Floats, levels: Floats, power: float, r: int, i: int) -> Run:
-    """Mass, mean (a pair) and information of points r+1 … i; rows of `points` are (label, mass)."""
+    """The mass, the mean (a pair) and the information of points r+1 … i. Rows of `points` are (label, mass)."""
     first, last = r, i - 1
     if first == last:
         return points[first, 1], points[first, 0], 0.0, 0.0
@@ -105,7 +106,7 @@ def summary(points: Floats, levels: Floats, power: float, r: int, i: int) -> Run
 
 
 class DevianceTables(NamedTuple):
-    """Labels with masses, runs, c = e^ε − 1, the total mass, the prior's information and mean (a pair), the power."""
+    """Labels with masses, runs, c = e^ε − 1, the total mass, the prior's information and mean (a pair), and the power."""
 
     points: Floats
     levels: Floats

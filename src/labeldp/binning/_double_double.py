@@ -1,7 +1,7 @@
 """Sums and products carried as an unevaluated pair (high, low) of doubles: about 106 bits, compiled.
 
-The classical error-free transformations (Knuth's sum, the product by fused multiply-add). Prefix sums need them: a bin's
-share is a difference of two prefixes, and at ε = 20 it counts 5·10⁸ times.
+These are the classical error-free transformations (Knuth's sum, the product by fused multiply-add). Prefix sums need them: the
+sum over a bin is a difference of two prefix sums, and at ε = 20 it is multiplied by 5·10⁸.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:  # noqa: ARG001 -
 
 @internal
 def two_sum(a: float, b: float) -> Pair:
-    """The rounded sum of a and b, and what the rounding left out, exactly."""
+    """The rounded sum of a and b, and its rounding error, exactly."""
     high = a + b
     part = high - a
     return high, (a - (high - part)) + (b - part)
@@ -36,13 +36,14 @@ def two_sum(a: float, b: float) -> Pair:
 
 @internal
 def two_product(a: float, b: float) -> Pair:
-    """The rounded product of a and b, and what the rounding left out, exactly."""
+    """The rounded product of a and b, and its rounding error, exactly."""
     high = a * b
     return high, fused(a, b, -high)
 
 
 @internal
 def add(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
+    """The sum of two pairs."""
     high, low = two_sum(a_high, b_high)
     low += a_low + b_low
     total = high + low
@@ -60,6 +61,7 @@ def times(a_high: float, a_low: float, b: float) -> Pair:
 
 @internal
 def product(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
+    """The product of two pairs."""
     high, low = two_product(a_high, b_high)
     low += a_high * b_low + a_low * b_high
     total = high + low
@@ -68,6 +70,7 @@ def product(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
 
 @internal
 def quotient(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
+    """The quotient of two pairs."""
     first = a_high / b_high
     back_high, back_low = times(b_high, b_low, first)
     rest_high, rest_low = add(a_high, a_low, -back_high, -back_low)

@@ -1,7 +1,7 @@
-"""Interval costs of Huber loss: the zero of an increasing, piecewise linear derivative by bisection, O(log k) each.
+"""Interval costs of Huber loss: the zero of an increasing, piecewise linear derivative, by bisection in O(log k).
 
-The derivative of `Σ weight·ℓ(ŷ, y)` bends at the labels ± δ only. Labels are measured from the prior's median, and prefix sums
-of p, p·y and p·y² in double-double give it, and the cost, at any output.
+The derivative of `Σ weight·ℓ(ŷ, y)` changes its slope only at the *knots*, the labels ± δ. Labels are measured from the prior's
+median. Prefix sums of p, p·y and p·y² in double-double give the derivative and the cost at any output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _P, _S, _Q, _COLUMNS = 0, 2, 4, 6
 
 
 class HuberTables(NamedTuple):
-    """Prefix sums, labels, knots, how many labels are too far below and how many are not too far above each, δ, c = e^ε − 1."""
+    """Prefix sums, labels and knots; for each knot, the number of labels more than δ below it and of those up to δ above it; δ and c = e^ε − 1."""
 
     table: Floats
     points: Floats
@@ -53,7 +53,7 @@ def huber_table(values: Floats, masses: Floats, anchor: int) -> tuple[Floats, Fl
 
 @internal
 def _share(table: Floats, column: int, r: int, i: int) -> float:
-    """A plain difference of two prefix sums."""
+    """The sum of a column over points r+1 … i, as a plain double."""
     return float((table[i, column] - table[r, column]) + (table[i, column + 1] - table[r, column + 1]))
 
 
@@ -91,9 +91,9 @@ def _output(t: HuberTables, r: int, i: int) -> float:
 
 @internal
 def _zero_between(t: HuberTables, low: int, high: int, r: int, i: int) -> float:
-    """The zero of the derivative between neighbouring knots, from its coefficients there.
+    """The zero of the derivative between two neighbouring knots, from its coefficients there.
 
-    Not by interpolation: its digits count from the anchor, where a heavy label may sit, not from the knots.
+    Interpolation between the knots would lose digits: outputs are measured from the anchor, where a heavy label may be.
     """
     first, last, k = t.below[high], t.reach[low], t.points.size
     bin_first, bin_last = min(max(first, r), i), min(max(last, r), i)

@@ -1,7 +1,7 @@
-"""Interval costs of absolute and pinball loss: a weighted quantile by bisection on prefix sums, O(log k) each.
+"""Interval costs of absolute and pinball loss: a weighted quantile, by bisection on prefix sums in O(log k).
 
-The minimiser over outputs is always a label. Labels are measured from the prior's own quantile, so that rounding errors of a
-bin's part stay below `c·10⁻³¹` of the cost, whatever the masses (docs/optimal-bins.md, "Numbers").
+The best output is always a label. Labels are measured from the prior's own quantile, so that the rounding errors of a bin's part
+stay below `c·10⁻³¹` of the cost, whatever the masses (docs/optimal-bins.md, "Numbers").
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _above(table: Floats, r: int, i: int, j: int) -> float:
 
 
 class PinballTables(NamedTuple):
-    """Prefix sums, those of the masses once more as plain doubles, c = e^ε − 1, the total mass W and the two slopes."""
+    """Prefix sums, the prefix sums of the masses as plain doubles, c = e^ε − 1, the total mass W and the two slopes."""
 
     table: Floats
     below: Floats
@@ -78,7 +78,7 @@ def _best_point(t: PinballTables, r: int, i: int) -> int:
         return r
     if i + 1 < t.below.size and t.below[i] + share < target:
         return i + 1
-    # P_j + c·(P_j − P_r) ≥ target, solved for P_j: a search in plain doubles, which is nearly always right.
+    # P_j + c·(P_j − P_r) ≥ target, solved for P_j. A search in plain doubles is nearly always right; otherwise repeat it exactly.
     mark = (target + t.c * t.below[r]) / (1 + t.c)
     low, high = r, i
     while high - low > 1:
@@ -101,6 +101,7 @@ def _best_point(t: PinballTables, r: int, i: int) -> int:
 
 @internal
 def _reaches(t: PinballTables, r: int, j: int, target: float) -> bool:
+    """Whether "all labels plus c times the bin" reaches the target at point j."""
     return bool(t.below[j] + t.c * _share(t.table, r, j) >= target)
 
 

@@ -1,4 +1,4 @@
-"""A prior, a loss and c = e^ε − 1 as the tables that the compiled search reads."""
+"""From a prior, a loss and c = e^ε − 1 to the tables that the compiled search reads."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from labeldp.losses import Loss
 from labeldp.losses.structure import Deviance, HuberDistance, PinballDistance, SquaredDistance, Structure
 
 MASS_UNIT = 2.0**300
-"""Masses are multiplied by this (exactly), so that 10⁻³⁰⁰ times a small square does not vanish."""
+"""Masses are multiplied by this, which is exact, so that a mass of 10⁻³⁰⁰ times a small square does not underflow."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Nodes 0 … n and the cost of a step between them; a path from 0 to n is a set of bins."""
+    """Nodes 0 … n and the cost of a step between two of them. A path from 0 to n stands for a set of bins."""
 
     tables: Any
     n: int
@@ -33,24 +33,27 @@ class Problem:
     cost_unit: float
     to_outputs: Callable[[Floats], Floats]
     closing_steps: int = 0
-    """How many of a path's last steps stand for no output."""
+    """The number of steps at the end of a path that have no output."""
 
     def best_path(self, price: float, stride: int = 1) -> Nodes:
-        """The path of least total cost less `price` per step, over every node or every stride-th one."""
+        """The path with the least total of cost − `price` over its steps, using every node or every stride-th one."""
         return least_weight_path(self.tables, np.append(np.arange(0, self.n, stride), self.n), price)
 
     def cost(self, path: Nodes) -> float:
+        """The total cost of a path."""
         return follow(self.tables, path)[0]
 
     def bins(self, path: Nodes) -> int:
+        """The number of bins of a path."""
         return path.size - 1 - self.closing_steps
 
     def outputs(self, path: Nodes) -> Floats:
+        """The output of each bin of a path."""
         return self.to_outputs(follow(self.tables, path)[1][: self.bins(path)])
 
 
 def interval_problem(values: Floats, masses: Floats, c: float, structure: Structure) -> Problem:
-    """All real outputs, for a loss with a structure."""
+    """The problem over all real outputs, for a loss with a structure."""
     match structure:
         case SquaredDistance():
             make = _squared if structure.scale == "identity" else _squared_log
@@ -64,7 +67,7 @@ def interval_problem(values: Floats, masses: Floats, c: float, structure: Struct
 
 
 def candidate_problem(values: Floats, masses: Floats, c: float, loss: Loss, candidates: Floats) -> Problem:
-    """The given outputs only, for any loss under Assumption 1."""
+    """The problem over the given outputs, for any loss that meets Assumption 1."""
     losses = np.ascontiguousarray(loss(candidates[:, None], values[None, :]))
     split = np.searchsorted(values, candidates, side="right").astype(np.int64)
     scaled = masses * MASS_UNIT
@@ -94,7 +97,7 @@ def _squared(points: Floats, masses: Floats, c: float) -> Problem:
 def _squared_log(values: Floats, masses: Floats, c: float) -> Problem:
     """Squared distance on the scale of log(1 + y), measured from one of the labels.
 
-    Logarithms of large labels that are close differ in their last digits only; differences from a label keep them all.
+    The logarithms of large labels that are close differ in their last digits only. Differences from a label keep all digits.
     """
     origin = float(values[_quantile(masses, 0.5)])
     squared = _squared(np.log1p((values - origin) / (1 + origin)), masses, c)
@@ -124,7 +127,7 @@ def _huber(values: Floats, masses: Floats, c: float, structure: HuberDistance) -
     delta = structure.delta * scale
     anchor = _quantile(masses, 0.5)
     table, points = huber_table(values * scale, masses * MASS_UNIT, anchor)
-    enter, leave = points - delta, points + delta  # between these outputs a label loses its square
+    enter, leave = points - delta, points + delta  # for outputs between these, the loss of a label is a square
     knots = np.unique(np.concatenate([enter, leave]))
     below = np.searchsorted(leave, knots, side="left").astype(np.int64)
     reach = np.searchsorted(enter, knots, side="right").astype(np.int64)
@@ -147,12 +150,12 @@ def _deviance(values: Floats, masses: Floats, c: float, structure: Deviance) -> 
 
 
 def _quantile(masses: Floats, share: float) -> int:
-    """The number of the first label at which the cumulated mass reaches its share."""
+    """The index of the first label at which the cumulated mass reaches this share of the total."""
     total = np.cumsum(masses)
     return min(int(np.searchsorted(total, share * total[-1])), masses.size - 1)
 
 
 def _unit(points: Floats) -> float:
-    """A power of two that brings the range of the points near 1, so that squares neither overflow nor vanish."""
+    """A power of two that brings the range of the points near 1, so that squares neither overflow nor underflow."""
     extent = float(points[-1] - points[0]) or 1.0
     return math.ldexp(1.0, -math.frexp(extent)[1])

@@ -1,7 +1,8 @@
-"""The least-weight path over a Monge cost, compiled: a queue of candidate left ends, hand-overs by bisection.
+"""The least-weight path for a Monge cost, compiled.
 
-O(n log n) cost evaluations, O(n) memory beside the tables (Galil and Park, "Dynamic programming with convexity, concavity
-and sparsity", 1992). A step from node r to node i costs `step_cost − price`.
+A step from node r to node i costs `step_cost − price`. A queue holds the left ends that are best from some place on, and bisection
+finds the place where one takes over from another. This takes O(n log n) cost evaluations, and O(n) memory beside the tables
+(Galil and Park, "Dynamic programming with convexity, concavity and sparsity", 1992).
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ Nodes = npt.NDArray[np.int64]
 
 @compiled
 def least_weight_path(tables: Any, nodes: Nodes, price: float) -> Nodes:
-    """The path of least total `step_cost − price` from the first to the last of `nodes` over the others, as nodes.
+    """The path with the least total `step_cost − price` from the first of `nodes` to the last, using any of the others.
 
-    Older left ends win ties.
+    In a tie the earlier left end wins.
     """
     n = nodes.size - 1
     best = np.zeros(n + 1)
     parent = np.zeros(n + 1, dtype=np.int64)
-    ends = np.zeros(n + 1, dtype=np.int64)  # the queue: left ends, and the place from which each is the best
+    ends = np.zeros(n + 1, dtype=np.int64)  # the queue: left ends, and the place from which on each is the best
     since = np.zeros(n + 1, dtype=np.int64)
     head, tail, guess = 0, 0, 0
     for j in range(1, n + 1):
@@ -39,7 +40,7 @@ def least_weight_path(tables: Any, nodes: Nodes, price: float) -> Nodes:
         parent[j] = left
         if j == n:
             break
-        start, known = j + 1, n + 1  # from `known` on j beats everybody
+        start, known = j + 1, n + 1  # j is known to be the best from `known` on
         while tail >= head:
             start = max(since[tail], j + 1)
             if not _wins(tables, nodes, best, (j, ends[tail]), start):
@@ -54,7 +55,7 @@ def least_weight_path(tables: Any, nodes: Nodes, price: float) -> Nodes:
             if start == n or not _wins(tables, nodes, best, (j, ends[tail]), n):
                 continue
             known = n
-        guess = _hand_over(tables, nodes, best, (j, ends[tail]), (start, known, guess))
+        guess = _takeover(tables, nodes, best, (j, ends[tail]), (start, known, guess))
         tail += 1
         ends[tail], since[tail] = j, guess
     return nodes[_walk_back(parent)]
@@ -75,17 +76,17 @@ def follow(tables: Any, path: Nodes) -> tuple[float, Floats]:
 
 @internal
 def _wins(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], i: int) -> bool:
-    """Whether the first rival, a later left end, is strictly better at place i; if so it is at all later places too."""
+    """Whether the later of two left ends is strictly better at place i. If so, it is at all later places too."""
     young, old = rivals
     with_young = best[young] + step_cost(tables, nodes[young], nodes[i])
     return bool(with_young < best[old] + step_cost(tables, nodes[old], nodes[i]))
 
 
 @internal
-def _hand_over(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], within: tuple[int, int, int]) -> int:
-    """The first place where the younger rival wins: `within` says where it does not, where it does, and a guess.
+def _takeover(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], within: tuple[int, int, int]) -> int:
+    """The first place where the later left end wins. `within` has a place where it does not, one where it does, and a guess.
 
-    Neighbouring left ends hand over at neighbouring places, so the search gallops away from the last one found.
+    Neighbouring left ends take over at neighbouring places, so the search starts at the last one found, with growing steps.
     """
     low, high, guess = within
     if low < guess < high:
@@ -113,6 +114,7 @@ def _hand_over(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int],
 
 @internal
 def _walk_back(parent: Nodes) -> Nodes:
+    """The path to the last node, from the parent of each."""
     node, count = parent.size - 1, 1
     while node > 0:
         node = parent[node]

@@ -1,8 +1,8 @@
-"""Interval costs of squared distance: prefix sums about the mean, in double-double, O(1) each.
+"""Interval costs of squared distance, from prefix sums in double-double in O(1) each.
 
-With labels measured from the prior's mean, `Σ_all p(ŷ − y)² = V + W·ŷ²`, where W is the total mass and V the variance times
-W. Every rounding error of a bin's part is then below `c·10⁻³¹` of that, whatever the masses: the sums of p, p·y and p·y² over
-any prefix are bounded by W, √(V·W) and V.
+With labels measured from the prior's mean, `Σ_all p(ŷ − y)² = V + W·ŷ²`, where W is the total mass and V the variance times W. The
+sums of p, p·y and p·y² over any prefix are bounded by W, √(V·W) and V. So whatever the masses, the rounding errors of a bin's part
+are below `c·10⁻³¹` of that cost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _P, _S, _Q, _HERE, _NEXT, _COLUMNS = 0, 2, 4, 6, 7, 8
 
 @compiled
 def squared_table(values: Floats, masses: Floats) -> tuple[Floats, float, float]:
-    """Prefix sums of the centred labels, and their mean as a pair."""
+    """Prefix sums of the labels measured from their mean, and the mean as a pair."""
     k = values.size
     w, w_low, s, s_low = 0.0, 0.0, 0.0, 0.0
     for i in range(k):
@@ -74,7 +74,7 @@ def _cost(t: SquaredTables, r: int, i: int) -> float:
     s, s_low = add(right[_S], right[_S + 1], -left[_S], -left[_S + 1])
     q, q_low = add(right[_Q], right[_Q + 1], -left[_Q], -left[_Q + 1])
     y = min(max(t.c * s / (t.w + t.c * max(p, 0.0)), left[_HERE]), right[_NEXT])
-    # The bin's part is q − 2·y·s + y²·p, by Horner.
+    # The bin's part is q − 2·y·s + y²·p, by Horner's rule.
     part, part_low = times(p, p_low, y)
     part, part_low = add(part, part_low, -2 * s, -2 * s_low)
     part, part_low = times(part, part_low, y)

@@ -1,7 +1,7 @@
-"""The two questions that the search asks of a cost, answered at compile time by the kind of its tables.
+"""The two functions through which the search sees a cost, chosen at compile time by the type of its tables.
 
-Each cost module packs its numbers into its own NamedTuple and registers two compiled functions for it. The search is then
-compiled once per kind, with the cost inlined, and knows none of them.
+Each cost module keeps its numbers in its own NamedTuple and registers two compiled functions for that type. numba then compiles
+the search once per type with the cost inlined, so a new cost does not touch the search.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ def step_cost(tables: Any, r: int, i: int) -> float:
 
 
 def step_output(tables: Any, r: int, i: int) -> float:
-    """The output that the step from r to i stands for, on the scale of its tables."""
+    """The output of the bin between nodes r and i, on the scale of the tables."""
     raise NotImplementedError
 
 
 def register(kind: type, cost: Callable[..., float], output: Callable[..., float]) -> None:
-    """Answer for tables of this kind."""
-    for question, answer in ((step_cost, cost), (step_output, output)):
-        _answer(question, kind, answer)
+    """Make `step_cost` and `step_output` call these functions for tables of this type."""
+    for function, implementation in ((step_cost, cost), (step_output, output)):
+        _dispatch(function, kind, implementation)
 
 
-def _answer(question: Callable[..., float], kind: type, answer: Callable[..., float]) -> None:
-    def ask(tables: Any, r: Any, i: Any) -> Any:
-        return answer(tables, r, i)
+def _dispatch(function: Callable[..., float], kind: type, implementation: Callable[..., float]) -> None:
+    def call(tables: Any, r: Any, i: Any) -> Any:
+        return implementation(tables, r, i)
 
     def choose(tables: Any, r: Any, i: Any) -> Any:  # noqa: ARG001 - numba compares the two signatures
-        return ask if getattr(tables, "instance_class", None) is kind else None
+        return call if getattr(tables, "instance_class", None) is kind else None
 
-    overload(question)(choose)
+    overload(function)(choose)

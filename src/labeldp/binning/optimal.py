@@ -1,4 +1,4 @@
-"""The best bins for a prior, a loss and ε, exactly, in O(k log k). The algorithm and its proof: docs/optimal-bins.md."""
+"""The best bins for a prior, a loss and ε, exactly, in O(k log k). docs/optimal-bins.md has the algorithm and its proof."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from labeldp.binning._problem import Problem
 
 TABLE_LIMIT = 20_000_000
-"""Losses without a structure need labels × candidate outputs of at most this."""
+"""The most losses (labels × candidate outputs) that are tabulated, for losses without a structure."""
 
-_GRID = 1000
-_DIRECT = 20_000_000
-_STEPS = 200
-_SAMPLE = 4000
+_GRID_CELLS = 1000
+_MOST_DIRECT = 20_000_000
+"""Up to this many labels × outputs, the expected loss is summed directly."""
+_MOST_STEPS = 200
+_SAMPLED_NODES = 4000
 
 
 class HasPrior(Protocol):
@@ -45,15 +46,45 @@ def optimal_bins(
 ) -> Bins:
     """The bins whose randomized response has the least expected loss of all ε-DP mechanisms for this prior.
 
-    Guarantee: for named losses no ε-DP mechanism on these labels does better (up to rounding, about 1e-12 relative). For
-    callables, and where `outputs` names the outputs to choose from, no mechanism with outputs in that set does better;
-    callables without `outputs` choose from the labels and an even grid over their range.
+    For named losses, no ε-DP mechanism on these labels has a smaller expected loss, up to a relative rounding error of about
+    1e-12. For callables, and if `outputs` is given, no mechanism with outputs in the set of candidates does.
 
-    Complexity: O(k log k) time and O(k) memory for squared and squared-log loss, one more factor log k in time for absolute,
-    pinball and Huber, in memory for Poisson and gamma. Choosing among m outputs takes O(k·m) of both, at most 2·10⁷.
+    For k labels it takes O(k log k) time and O(k) memory for squared and squared-log loss. Absolute, pinball and Huber loss take
+    another factor log k in time, Poisson and gamma deviance in memory. With m candidate outputs, both are O(k·m).
 
-    Ties: the first of equally good partitions that the search meets, the smallest minimiser of each bin. Labels of mass zero
-    have no say; they belong to the output where they lose least.
+    Among equally good partitions it returns the first that the search finds, with the smallest minimiser of each bin. Labels of
+    mass zero do not affect the result; they belong to the output where they lose least.
+
+    Parameters
+    ----------
+    prior : Prior
+        The distribution of the labels; any object with increasing `values` and their `masses` will do.
+    epsilon : float, int, str, Decimal or Fraction
+        The guarantee of the randomized response.
+    loss : str, Loss or callable, default "squared"
+        The loss, as for `get_loss`.
+    outputs : array-like of float, optional
+        The outputs to choose from. By default named losses choose from all real numbers, callables from the labels and an
+        even grid over their range.
+
+    Returns
+    -------
+    Bins
+        The outputs, the thresholds between them and the expected loss.
+
+    Raises
+    ------
+    InvalidInput
+        If the loss is not defined for a label, a callable breaks Assumption 1, or there are more than 2·10⁷ pairs of a label
+        and a candidate output.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, optimal_bins
+    >>> optimal_bins(Prior([0, 1, 2, 10], [4, 3, 2, 1]), epsilon=2.0)
+    Bins(2 outputs, epsilon=2, loss='squared', expected_loss=5.66808)
+      y ≤ 2.92502  →  0.9144
+      2.92502 < y  →  4.93564
     """
     budget = float(exact_epsilon(epsilon))
     rule = get_loss(loss)
@@ -64,7 +95,7 @@ def optimal_bins(
     chosen = _distinct(problem.outputs(path), values, outputs)
     thresholds = rule.threshold(chosen[:-1], chosen[1:])
     merged = chosen.size < problem.bins(path)
-    if merged or chosen.size * values.size <= _DIRECT:
+    if merged or chosen.size * values.size <= _MOST_DIRECT:
         owned = chosen[np.searchsorted(thresholds, values, side="left")]
         expected = _expected_loss((values, masses), chosen, owned, budget, rule)
     else:
@@ -89,7 +120,7 @@ def _support(prior: HasPrior, loss: Loss) -> tuple[Floats, Floats]:
 
 
 def _problem(values: Floats, masses: Floats, c: float, loss: Loss, outputs: npt.ArrayLike | None) -> Problem:
-    # numba is slow to import and to load, so nothing before the first optimisation does.
+    # numba is slow to import, so it is imported by the first optimisation.
     from labeldp.binning._problem import candidate_problem, interval_problem
 
     if outputs is None and loss.structure is not None:
@@ -108,20 +139,21 @@ def _problem(values: Floats, masses: Floats, c: float, loss: Loss, outputs: npt.
 
 def _default_candidates(values: Floats) -> Floats:
     room = TABLE_LIMIT // values.size
-    grid = np.linspace(values[0], values[-1], max(min(_GRID + 1, room - min(values.size, room // 2)), 2))
+    grid = np.linspace(values[0], values[-1], max(min(_GRID_CELLS + 1, room - min(values.size, room // 2)), 2))
     labels = values if values.size + grid.size <= room else values[:: -(-values.size // max(room - grid.size, 1))]
     return np.unique(np.concatenate([labels, grid]))
 
 
 def _least_ratio(problem: Problem, e: float) -> tuple[npt.NDArray[np.int64], float]:
-    """Dinkelbach: price each output at the best ratio so far, find the best path, until the ratio no longer falls.
+    """The path of least cost/(e + bins − 1), and its cost, by Dinkelbach's method.
 
-    A sample of the nodes finds a good ratio at little cost, so that all of them usually need two rounds.
+    Each round charges every bin the best ratio so far and finds the best path, until the ratio no longer falls. The first rounds
+    use a sample of the nodes. They find a good ratio at little cost, so that two rounds on all nodes are usually enough.
     """
     path = problem.first_path
     cost = problem.cost(path)
-    for stride in (max(problem.n // _SAMPLE, 1), 1):
-        for _ in range(_STEPS):
+    for stride in (max(problem.n // _SAMPLED_NODES, 1), 1):
+        for _ in range(_MOST_STEPS):
             ratio = cost / (e + problem.bins(path) - 1)
             new_path = problem.best_path(ratio, stride)
             new_cost = problem.cost(new_path)
@@ -134,12 +166,12 @@ def _least_ratio(problem: Problem, e: float) -> tuple[npt.NDArray[np.int64], flo
 
 
 def _distinct(found: Floats, values: Floats, outputs: npt.ArrayLike | None) -> Floats:
-    """Equal outputs merged; a best output never lies outside the labels, whatever rounding says."""
+    """The different outputs. The best ones lie within the range of the labels, so rounding errors beyond it are cut off."""
     return np.unique(found if outputs is not None else np.clip(found, values[0], values[-1]))
 
 
 def _expected_loss(prior: tuple[Floats, Floats], outputs: Floats, owned: Floats, epsilon: float, loss: Loss) -> float:
-    """Directly: every output with weight 1, and each label's own once more with e^ε − 1, over e^ε + d − 1."""
+    """The expected loss by its definition: each output has weight 1, the label's own output another e^ε − 1, of e^ε + d − 1."""
     values, masses = prior
     spread = sum(float(np.dot(masses, loss(output, values))) for output in outputs)
     kept = float(np.dot(masses, loss(owned, values)))

@@ -1,21 +1,24 @@
-"""Randomizers designed by convex programs: what to give up of bias, of variance, and how to release the answer exactly."""
+"""Channels (matrices of probabilities) that are optimal for training a model, found by convex programs.
+
+May import `sampling`, `priors` and below. It knows nothing of mechanisms.
+"""
 
 from __future__ import annotations
 
 from labeldp.channels.anchors import Anchors
-from labeldp.channels.direct import direct_unbiased
-from labeldp.channels.integers import ExactRelease, release_exactly
-from labeldp.channels.program import Columns, least_penalty, least_variance
-from labeldp.channels.visibility import visible_factor, visible_part
+from labeldp.channels.integers import IntegerChannel, integer_channel
+from labeldp.channels.output_grid import unbiased_channel_on_outputs
+from labeldp.channels.program import Channel, bias_variance_channel, unbiased_channel
+from labeldp.channels.visibility import visible_bias_factor, visible_bias_matrix
 
 __all__ = [
     "Anchors",
-    "Columns",
-    "ExactRelease",
-    "direct_unbiased",
-    "least_penalty",
-    "least_variance",
-    "release_exactly",
-    "visible_factor",
-    "visible_part",
+    "Channel",
+    "IntegerChannel",
+    "bias_variance_channel",
+    "integer_channel",
+    "unbiased_channel",
+    "unbiased_channel_on_outputs",
+    "visible_bias_factor",
+    "visible_bias_matrix",
 ]

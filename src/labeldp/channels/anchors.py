@@ -1,4 +1,4 @@
-"""A few anchor labels stand for many: every label is rounded at random to the anchors beside it, keeping its mean."""
+"""A few anchors represent many labels: each label is rounded at random to a neighbouring anchor, which keeps its mean."""
 
 from __future__ import annotations
 
@@ -11,16 +11,41 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
 from labeldp.sampling import AnchoredTable, Table, WeightTable
-
-_TOTAL = 1 << 64
+from labeldp.sampling.table import TOTAL
 
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """`labels[rows]` are the anchors; label i goes to the anchor above it with probability `upper_weight[i] / 2^64`.
+    """Labels and the anchors that represent them.
 
-    The mean of the rounded label is the label, up to 2^-64 of the distance between two anchors. The rounding is a
-    function of the label's number and needs no privacy of its own: a mixture of rows of an ε-DP table is ε-DP.
+    A label between two anchors is rounded at random: label i goes to the anchor above it with probability
+    `upper_weight[i] / 2^64`. The mean of the rounded label is the label, up to 2^-64 of the distance between the anchors.
+
+    Parameters
+    ----------
+    labels : array of float64
+        All labels, in increasing order.
+    rows : array of int64
+        The indices of the anchors among the labels. The first and the last label must be anchors.
+
+    Raises
+    ------
+    InvalidInput
+        If the rows do not increase from the first to the last label.
+
+    Privacy
+    -------
+    The rounding needs no protection of its own: a mixture of rows of an ε-DP table is ε-DP.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.channels import Anchors
+    >>> anchors = Anchors(np.array([0.0, 1.0, 2.0, 4.0]), np.array([0, 3]))
+    >>> anchors.values.tolist()
+    [0.0, 4.0]
+    >>> anchors.mixing.tolist()
+    [[1.0, 0.0], [0.75, 0.25], [0.5, 0.5], [0.0, 1.0]]
     """
 
     labels: Floats
@@ -33,10 +58,25 @@ class Anchors:
 
     @classmethod
     def choose(cls, labels: Floats, masses: Floats, count: int) -> Anchors:
-        """`count` anchors (about), both ends included, denser where the prior is.
+        """About `count` anchors, including both ends, and denser where labels are common.
 
-        Rounding between anchors a < b costs a variance of (y − a)(b − y), which for a smooth density is least with
-        anchors spaced like density^(−1/3). Labels with a mass of more than 1/count are anchors themselves.
+        Rounding a label y between the anchors a < b adds a variance of (y − a)(b − y). For a smooth density the expected
+        variance is least if the distance between anchors is proportional to density^(−1/3). Labels with a probability above
+        1/count are anchors themselves.
+
+        Parameters
+        ----------
+        labels : array of float64
+            All labels, in increasing order.
+        masses : array of float64
+            The probability of each label.
+        count : int
+            How many anchors are wanted, at least 2. With as many as labels, every label is an anchor.
+
+        Returns
+        -------
+        Anchors
+            The labels with their anchors.
         """
         size = labels.size
         if count >= size or size <= 2:
@@ -45,7 +85,7 @@ class Anchors:
             raise InvalidInput(f"at least 2 anchors are needed, the two ends of the labels; got {count}")
         gaps = np.diff(labels)
         density = (masses[:-1] + masses[1:]) / gaps
-        width = max(1, size // count)  # noise in a private prior must not decide where single anchors go
+        width = max(1, size // count)  # smoothed, so that noise in a private prior does not move single anchors
         smooth = np.convolve(np.pad(density, width, mode="edge"), np.full(2 * width + 1, 1 / (2 * width + 1)), "valid")
         even = 1 / (labels[-1] - labels[0])
         measure = np.cumsum(np.r_[0.0, np.cbrt(0.9 * smooth / 2 + 0.1 * even) * gaps])
@@ -56,33 +96,28 @@ class Anchors:
 
     @property
     def values(self) -> Floats:
-        """The anchors' labels."""
+        """The labels that are anchors."""
         return self.labels[self.rows]
 
     @cached_property
     def lower(self) -> NDArray[np.uint32]:
-        """The number of the anchor at or below each label."""
+        """The index of the anchor at or below each label."""
         return (np.searchsorted(self.rows, np.arange(self.labels.size), side="right") - 1).astype(np.uint32)
 
     @cached_property
     def upper_weight(self) -> NDArray[np.uint64]:
-        """Of 2^64 chances, those of the anchor above; computed in integers, so the same on every machine."""
-        values = self.values.tolist()
+        """The weight of the anchor above each label, out of 2^64. Computed in integers, so it is the same on every machine."""
+        gaps = np.append(np.diff(self.values), 1.0)[self.lower]
+        offsets = self.labels - self.values[self.lower]
         weights = []
-        for label, anchor in zip(self.labels.tolist(), self.lower.tolist(), strict=True):
-            if label == values[anchor]:
-                weights.append(0)
-                continue
-            (a, b), (c, d) = (
-                (label - values[anchor]).as_integer_ratio(),
-                (values[anchor + 1] - values[anchor]).as_integer_ratio(),
-            )
-            weights.append(min(_TOTAL - 1, _TOTAL * a * d // (b * c)))
+        for offset, gap in zip(offsets.tolist(), gaps.tolist(), strict=True):
+            (a, b), (c, d) = offset.as_integer_ratio(), gap.as_integer_ratio()
+            weights.append(min(TOTAL - 1, TOTAL * a * d // (b * c)))
         return np.array(weights, np.uint64)
 
     @cached_property
     def mixing(self) -> Floats:
-        """The share of each anchor (column) in each label (row)."""
+        """The probability that a label (row) is rounded to an anchor (column)."""
         share = self.upper_weight / 2.0**64
         matrix = np.zeros((self.labels.size, self.rows.size))
         everyone = np.arange(self.labels.size)
@@ -92,12 +127,34 @@ class Anchors:
         return matrix
 
     def masses(self, label_masses: Floats) -> Floats:
-        """The distribution of the rounded labels over the anchors."""
+        """The distribution of the rounded labels over the anchors.
+
+        Parameters
+        ----------
+        label_masses : array of float64
+            The probability of each label.
+
+        Returns
+        -------
+        array of float64
+            The probability of each anchor.
+        """
         mixed: Floats = label_masses @ self.mixing
         return mixed
 
     def table(self, inner: WeightTable) -> Table:
-        """The table over all labels, from the table over the anchors."""
+        """The table of all labels, from the table of the anchors.
+
+        Parameters
+        ----------
+        inner : WeightTable
+            A table with one row per anchor.
+
+        Returns
+        -------
+        Table
+            `inner` itself if every label is an anchor.
+        """
         if self.rows.size == self.labels.size:
             return inner
         return AnchoredTable(self.lower, self.upper_weight, inner)

@@ -1,21 +1,26 @@
-"""The best ε-DP channel for a criterion in bias and variance: a cone program, with columns generated as prices ask.
+"""The best ε-DP channel for a criterion in bias and variance, as a cone program with column generation.
 
-Each output of an ε-DP channel is likely from some labels and unlikely from the others, and in an extreme channel "likely"
-is exactly e^ε times "unlikely". So a channel is a list of columns: a *pattern* (which labels are likely), a scale t and an
-output o. Two columns of one pattern are never worse merged at their mean output, because squares are convex, so there is
-one variable pair (t, r = t·o) per pattern and the second moment is a sum of terms r²/t, each a second-order cone; no output
-grid is needed.
+**The variables.** A channel is a matrix of probabilities P[output | label] with a value for each output. In an extreme point of
+the set of ε-DP channels, each column takes two values only: it is *likely* from some labels, with a probability t, and
+*unlikely* from the others, with e^−ε·t. So a channel is a list of columns, each with a *pattern* (the set of likely labels), a
+scale t and an output o. Two columns with the same pattern can be merged at their mean output without increasing E[ŷ²],
+because squares are convex. That leaves one pair of variables per pattern: t, and r = t·o.
 
-There are 2^m patterns of m anchors. The program starts with the m(m+1)/2 intervals, asks the multipliers for cheaper
-patterns (`certificate.py`, in closed form), adds those it does not have and solves again. It ends when there are none,
-after 30 rounds, or when the solver fails. What it returns is optimal over all ε-DP channels on these anchors up to the gap
-between its criterion and `Columns.prices.lower_bound()`. Of 200 random priors of 3 to 39 labels, some of mass 1e-12, the
-gap was above 1e-6 for four and 5e-5 at most; with more rounds those gaps closed and the criterion stayed as it was, so
-what was missing was the proof. Intervals alone were optimal for every unbiased design that we have seen; where only
-visible bias counts, patterns with holes gain up to about half a percent.
+**The program.** Row sums and means are linear in t and r. The second moment E[ŷ²] is a weighted sum of the terms r²/t, each of
+which is a rotated second-order cone: q·t ≥ r². The outputs are continuous variables, so no grid of outputs is needed.
 
-Row i of the equations differs from row i − 1 only where a pattern begins or ends; written as differences they are
-sparse. Clarabel solves 100 anchors in about half a second and 401 in about 20 on one core.
+**The patterns.** m anchors have 2^m patterns. The program starts with the m(m+1)/2 intervals of anchors and solves. Then it asks
+the dual solution which patterns have a negative reduced cost (`certificate.py` answers in closed form), adds them and solves
+again. It stops when there are none, after 30 rounds, or when the solver fails.
+
+**What is proven.** The result is optimal among all ε-DP channels on these anchors, up to the gap between its criterion and
+`Channel.dual.lower_bound()`. Of 200 random priors with 3 to 39 labels, some with masses of 1e-12, four had a gap above 1e-6
+and none above 5e-5. More rounds closed those gaps without changing the criterion, so it was the proof that was
+incomplete, not the channel. Intervals alone were optimal in every unbiased design that we have seen. Where only the visible
+part of the bias counts, other patterns gain up to about half a percent.
+
+**The cost.** Row i of the equations differs from row i − 1 only for the patterns that begin or end there, so differences of
+rows are sparse. Clarabel solves 100 anchors in about half a second and 401 in about 20 seconds on one core.
 """
 
 from __future__ import annotations
@@ -27,112 +32,199 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.channels.certificate import Patterns, Prices
+from labeldp.channels.certificate import DualSolution, Patterns
 from labeldp.errors import LabelDPError
 
 _NEGLIGIBLE = (1e-6, 1e-8, 1e-10, 0.0)
-"""Columns less probable than this, even from their likely labels, are the solver's traces of zero and left out.
-The next threshold is tried where the columns left cannot form a channel."""
+"""Columns with a scale below this are zeros of an interior-point solver and are left out. If the other columns cannot form a
+channel, the next smaller threshold is tried."""
 _ROW_ERROR = 1e-11
 _ROUNDS = 30
-_UNSEEN = 1e-9
+_FLAT_DIRECTION = 1e-9
 _VERTEX_ZERO, _VERTEX_ERROR = 1e-12, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """A channel: P[output j | anchor i] = `probabilities[i, j]`, with the value `outputs[j]`, in increasing order.
+class Channel:
+    """A channel: a distribution over outputs for each anchor.
 
-    `prices` are multipliers of the program that it comes from: they say how far from optimal it can be at most.
+    Parameters
+    ----------
+    probabilities : array of float64
+        P[output j | anchor i] in row i and column j.
+    outputs : array of float64
+        The value of each output, in increasing order.
+    dual : DualSolution, optional
+        The dual solution of the program that found the channel. It bounds how far from optimal the channel can be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.channels import Channel
+    >>> Channel(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0.0, 2.0])).second_moment(np.array([0.5, 0.5]))
+    2.0
     """
 
     probabilities: Floats
     outputs: Floats
-    prices: Prices | None = None
+    dual: DualSolution | None = None
 
     def second_moment(self, masses: Floats) -> float:
-        """E[ŷ²]."""
+        """The second moment E[ŷ²] of the output.
+
+        Parameters
+        ----------
+        masses : array of float64
+            The probability of each anchor.
+
+        Returns
+        -------
+        float
+            The expected square.
+        """
         return float(masses @ self.probabilities @ self.outputs**2)
 
 
-def least_variance(values: Floats, masses: Floats, epsilon: float) -> Columns:
-    """The ε-DP channel of least E[Var(ŷ | y)] with E[ŷ | y] = y at every anchor."""
+def unbiased_channel(values: Floats, masses: Floats, epsilon: float) -> Channel:
+    """The unbiased ε-DP channel with the least variance: E[ŷ | y] = y at every anchor, and E[Var(ŷ | y)] is minimal.
+
+    Parameters
+    ----------
+    values : array of float64
+        The anchors y, in increasing order.
+    masses : array of float64
+        The probability of each.
+    epsilon : float
+        The guarantee, up to rounding; `integer_channel` makes it exact.
+
+    Returns
+    -------
+    Channel
+        With its dual solution.
+
+    Raises
+    ------
+    LabelDPError
+        If the solver fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.channels import unbiased_channel
+    >>> channel = unbiased_channel(np.array([0.0, 1.0, 5.0]), np.array([0.5, 0.3, 0.2]), epsilon=1.0)
+    >>> bool(np.abs(channel.probabilities @ channel.outputs - [0, 1, 5]).max() < 1e-6)
+    True
+    """
     return _best(values, masses, epsilon, weight=1.0, curvature=None, slope=None)
 
 
-def least_penalty(
+def bias_variance_channel(
     values: Floats, masses: Floats, epsilon: float, *, weight: float, curvature: Floats, slope: Floats
-) -> Columns:
-    """The ε-DP channel that minimises ½ b'Hb + g'b + weight·E[ŷ²], b its bias E[ŷ | y] − y at each anchor.
+) -> Channel:
+    """The ε-DP channel that minimises ½ b'Hb + g'b + weight·E[ŷ²], where b is the bias E[ŷ | y] − y at each anchor.
 
-    `curvature` H must be positive semidefinite; any quadratic criterion in the means has this form.
+    Any criterion that is quadratic in the means has this form.
+
+    Parameters
+    ----------
+    values : array of float64
+        The anchors y, in increasing order.
+    masses : array of float64
+        The probability of each.
+    epsilon : float
+        The guarantee, up to rounding; `integer_channel` makes it exact.
+    weight : float
+        The weight of the second moment.
+    curvature : array of float64
+        The matrix H, positive semidefinite.
+    slope : array of float64
+        The vector g.
+
+    Returns
+    -------
+    Channel
+        With its dual solution.
+
+    Raises
+    ------
+    LabelDPError
+        If the solver fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.channels import bias_variance_channel
+    >>> values, masses = np.array([0.0, 1.0, 5.0]), np.array([0.5, 0.3, 0.2])
+    >>> curvature, slope = 198 * np.diag(masses), -2 * masses * values  # 100·bias² + variance
+    >>> channel = bias_variance_channel(values, masses, 1.0, weight=1.0, curvature=curvature, slope=slope)
+    >>> (channel.probabilities @ channel.outputs).round(1).tolist()
+    [0.1, 1.0, 4.8]
     """
-    columns = _best(values, masses, epsilon, weight=weight, curvature=curvature, slope=slope)
-    if columns.outputs.size <= 2 * values.size:
-        return columns
-    return _sparser(columns, masses, curvature, slope)
+    channel = _best(values, masses, epsilon, weight=weight, curvature=curvature, slope=slope)
+    return channel if channel.outputs.size <= 2 * values.size else _sparser(channel, masses, curvature, slope)
 
 
-def _sparser(columns: Columns, masses: Floats, curvature: Floats, slope: Floats) -> Columns:
-    """As good a channel with few outputs: a vertex of the channels with these columns and the same criterion.
+def _sparser(channel: Channel, masses: Floats, curvature: Floats, slope: Floats) -> Channel:
+    """A channel that is as good but has fewer outputs, from the columns of this one.
 
-    Where the criterion leaves freedom, an interior-point answer mixes everything that is optimal. What the criterion
-    sees of the means is fixed, E[ŷ²] is minimised, and a vertex has no more columns than there are equations.
+    Where several channels are optimal, an interior-point solver returns a mixture of them. Here everything that the criterion
+    depends on in the means is fixed, and E[ŷ²] is minimised by a linear program over the scales of the columns. Its
+    solution is a vertex, which has no more columns than there are equations.
     """
     from scipy.optimize import linprog
 
     strength, axes = np.linalg.eigh(curvature)
     seen = np.vstack(
-        [axes[:, strength > _UNSEEN * max(strength[-1], 1e-300)].T, slope / max(np.abs(slope).max(), 1e-300)]
+        [axes[:, strength > _FLAT_DIRECTION * max(strength[-1], 1e-300)].T, slope / max(np.abs(slope).max(), 1e-300)]
     )
-    channel, outputs = columns.probabilities, columns.outputs
-    largest = channel.max(axis=0)
+    matrix, outputs = channel.probabilities, channel.outputs
+    largest = matrix.max(axis=0)
     reach = np.abs(outputs).max()
     answer = linprog(
-        masses @ channel * (outputs / reach) ** 2 / largest,
-        A_eq=np.vstack([channel, seen @ (channel * (outputs / reach))]) / largest,
-        b_eq=np.r_[np.ones(masses.size), seen @ (channel @ (outputs / reach))],
+        masses @ matrix * (outputs / reach) ** 2 / largest,
+        A_eq=np.vstack([matrix, seen @ (matrix * (outputs / reach))]) / largest,
+        b_eq=np.r_[np.ones(masses.size), seen @ (matrix @ (outputs / reach))],
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10},
     )
     if answer.status != 0:
-        return columns
+        return channel
     kept = answer.x > _VERTEX_ZERO
-    sparse = channel[:, kept] / largest[kept] * answer.x[kept]
+    sparse = matrix[:, kept] / largest[kept] * answer.x[kept]
     total = sparse.sum(axis=1, keepdims=True)
-    # What the solver took for zero is gone; a relative change this small is mended when the table is made of integers.
-    return (
-        Columns(sparse / total, outputs[kept], columns.prices) if np.abs(total - 1).max() < _VERTEX_ERROR else columns
-    )
+    # Dropping the zeros changed the row sums by very little. Rounding to integers repairs a change this small.
+    if np.abs(total - 1).max() >= _VERTEX_ERROR:
+        return channel
+    return Channel(sparse / total, outputs[kept], channel.dual)
 
 
-def _best(values: Floats, masses: Floats, epsilon: float, **criterion: Any) -> Columns:
-    """The best channel over all patterns, by column generation. Its prices are those of the round that proves most."""
+def _best(values: Floats, masses: Floats, epsilon: float, **criterion: Any) -> Channel:
+    """The best channel over all patterns, by column generation, with the dual solution that gives the highest lower bound."""
     if values.size == 1:
-        return Columns(np.ones((1, 1)), values.copy())
+        return Channel(np.ones((1, 1)), values.copy())
     likely = _intervals(values.size)
-    columns, prices = _solve(values, masses, epsilon, likely, **criterion)
-    tried = [prices]
+    channel, dual = _solve(values, masses, epsilon, likely, **criterion)
+    duals = [dual]
     for _ in range(_ROUNDS):
-        cheaper = prices.cheaper_patterns()
-        if not cheaper.size:
-            return replace(columns, prices=prices)
-        asked = _without(cheaper, likely)
-        if not asked.size:
+        improving = dual.improving_patterns()
+        if not improving.size:
+            return replace(channel, dual=dual)
+        new = _without(improving, likely)
+        if not new.size:
             break
-        likely = np.hstack([likely, asked])
+        likely = np.hstack([likely, new])
         try:
-            columns, prices = _solve(values, masses, epsilon, likely, **criterion)
-        except LabelDPError:  # the channel found so far is as private, and nearly as good
+            channel, dual = _solve(values, masses, epsilon, likely, **criterion)
+        except LabelDPError:  # the channel of the last round is just as private and nearly as good
             break
-        tried.append(prices)
-    return replace(columns, prices=max(tried, key=Prices.lower_bound))
+        duals.append(dual)
+    return replace(channel, dual=max(duals, key=DualSolution.lower_bound))
 
 
-def _without(asked: Patterns, known: Patterns) -> Patterns:
-    """The patterns that are not known yet: the solver's own error can make a known one look cheaper."""
+def _without(patterns: Patterns, known: Patterns) -> Patterns:
+    """The patterns that are not known yet. The solver's error can give a known one a negative reduced cost."""
     have = {pattern.tobytes() for pattern in known.T}
-    return asked[:, [pattern.tobytes() not in have for pattern in asked.T]] if asked.size else asked
+    return patterns[:, [pattern.tobytes() not in have for pattern in patterns.T]]
 
 
 def _solve(
@@ -144,8 +236,8 @@ def _solve(
     weight: float,
     curvature: Floats | None,
     slope: Floats | None,
-) -> tuple[Columns, Prices]:
-    """The best channel whose columns have the patterns `likely`, and the multipliers there."""
+) -> tuple[Channel, DualSolution]:
+    """The best channel whose columns have the patterns `likely`, and its dual solution. No curvature means no bias."""
     import scipy.sparse as sp
 
     clarabel: Any = import_module("clarabel")  # compiled, without type stubs
@@ -154,23 +246,23 @@ def _solve(
     anchors, ratio = values.size, float(np.exp(epsilon))
     count = likely.shape[1]
     equations = _pattern_differences(likely, ratio)
-    # Differences of rows are 1 − e^−ε at most. Counted in that, tiny ε leave the program as it is at others; so do the
-    # outputs of an unbiased channel, which go with its inverse.
+    # Differences of rows are at most 1 − e^−ε, and the outputs of an unbiased channel are of the order of its inverse. In
+    # these units the program is equally well scaled for tiny ε.
     reach = 1 / (1 - 1 / ratio)
-    tame = sp.diags_array(np.r_[1.0, np.full(anchors - 1, reach)]) @ equations
-    share = equations.T @ np.cumsum(masses[::-1])[::-1]  # the masses times each pattern
+    scaled = sp.diags_array(np.r_[1.0, np.full(anchors - 1, reach)]) @ equations
+    share = equations.T @ np.cumsum(masses[::-1])[::-1]  # the probability of each column with scale one
 
     none = sp.csc_matrix((anchors, count))
     step = np.r_[1.0, np.zeros(anchors - 1)]
     if curvature is None or slope is None:
-        rows = [sp.hstack([tame, none, none]), sp.hstack([none, tame, none])]
+        rows = [sp.hstack([scaled, none, none]), sp.hstack([none, scaled, none])]
         right = np.r_[step, unit[0] / reach, np.diff(unit)]
         quadratic, linear = sp.csc_matrix((3 * count, 3 * count)), np.r_[np.zeros(2 * count), weight * reach**2 * share]
     else:
-        # Everything on the unit scale, where E[ŷ²] is taken about the origin; that makes another linear term.
+        # On the unit scale E[ŷ²] is taken about the first anchor, which adds a linear term in the bias.
         differences = sp.eye(anchors) - sp.eye(anchors, k=-1)
         empty = sp.csc_matrix((anchors, anchors))
-        rows = [sp.hstack([tame, none, none, empty]), sp.hstack([none, equations, none, -differences])]
+        rows = [sp.hstack([scaled, none, none, empty]), sp.hstack([none, equations, none, -differences])]
         right = np.r_[step, unit[0], np.diff(unit)]
         quadratic = sp.block_diag([sp.csc_matrix((3 * count, 3 * count)), sp.csc_matrix(np.triu(curvature))], "csc")
         pull = (slope + 2 * weight * origin * masses) / span
@@ -199,21 +291,21 @@ def _solve(
     point, multipliers = np.asarray(solution.x), np.asarray(solution.z)[: 2 * anchors].reshape(2, anchors) / scale
     scales, moments = point[:count], point[count : 2 * count]
     multipliers[0, 1:] *= reach
-    gain = 0.0
+    bias_term = 0.0
     if curvature is None:
         moments = reach * moments
         multipliers[1, 0] /= reach
-    # The equations are differences of rows, so the price of a row is a difference of multipliers.
-    rows_price, means_price = (np.append(np.diff(m), -m[-1]) for m in multipliers)
+    # The equations are differences of rows, so the price of a row is a difference of two multipliers.
+    row_prices, mean_prices = (np.append(np.diff(m), -m[-1]) for m in multipliers)
     if curvature is not None:
         bias = point[3 * count :]
-        means_price, gain = -(pull + curvature @ bias), -0.5 * float(bias @ curvature @ bias)
-    columns = _columns(likely, scales, moments, ratio, origin, span)
-    return columns, Prices(unit, span, masses, ratio, weight, rows_price, means_price, gain)
+        mean_prices, bias_term = -(pull + curvature @ bias), -0.5 * float(bias @ curvature @ bias)
+    channel = _channel(likely, scales, moments, ratio, origin, span)
+    return channel, DualSolution(unit, span, masses, ratio, weight, row_prices, mean_prices, bias_term)
 
 
 def _intervals(anchors: int) -> Patterns:
-    """All intervals of anchors. The last one, all of them, is the output that is as likely from every label."""
+    """All intervals of anchors. The last one has all anchors: its output is equally likely from every label."""
     first, last = np.triu_indices(anchors)
     place = np.arange(anchors)[:, None]
     likely = (place >= first) & (place <= last)
@@ -222,7 +314,7 @@ def _intervals(anchors: int) -> Patterns:
 
 
 def _pattern_differences(likely: Patterns, ratio: float) -> Any:
-    """Row 0 of the patterns, then each row less the one before. Likely is 1 and unlikely e^−ε, to keep numbers tame."""
+    """The first row of the patterns, then the difference of each row from the one before. Likely is 1, unlikely is e^−ε."""
     import scipy.sparse as sp
 
     steps = sp.csc_matrix(np.diff(likely.astype(np.int8), axis=0))
@@ -230,7 +322,7 @@ def _pattern_differences(likely: Patterns, ratio: float) -> Any:
 
 
 def _moment_cones(count: int) -> Any:
-    """Rows of (q + t, 2r, q − t) for each column: q·t ≥ r² as Clarabel's cones s = −A·(t, r, q)."""
+    """The rows (q + t, 2r, q − t) of each column. They are in the second-order cone, s = −A·(t, r, q) for Clarabel, iff q·t ≥ r²."""
     import scipy.sparse as sp
 
     one, zero = sp.eye(count, format="csr"), sp.csr_matrix((count, count))
@@ -239,8 +331,8 @@ def _moment_cones(count: int) -> Any:
     return sp.vstack(blocks).tocsr()[order]
 
 
-def _columns(likely: Patterns, scales: Floats, moments: Floats, ratio: float, origin: float, span: float) -> Columns:
-    """The columns that matter, their scales corrected so that every row sums to one to machine precision."""
+def _channel(likely: Patterns, scales: Floats, moments: Floats, ratio: float, origin: float, span: float) -> Channel:
+    """The channel of the columns with a positive scale, corrected so that every row sums to one to machine precision."""
     for negligible in _NEGLIGIBLE:
         used = scales > negligible
         patterns = np.where(likely[:, used], 1.0, 1 / ratio)
@@ -248,8 +340,8 @@ def _columns(likely: Patterns, scales: Floats, moments: Floats, ratio: float, or
         for _ in range(3):
             weighted = patterns * scale
             scale = scale * (1 + np.linalg.lstsq(weighted, 1 - weighted.sum(axis=1), rcond=1e-13)[0])
-        channel = patterns * scale
-        if (scale > 0).all() and np.abs(channel.sum(axis=1) - 1).max() < _ROW_ERROR:
+        matrix = patterns * scale
+        if (scale > 0).all() and np.abs(matrix.sum(axis=1) - 1).max() < _ROW_ERROR:
             order = np.argsort(output, kind="stable")
-            return Columns(channel[:, order], origin + span * output[order])
-    raise LabelDPError("the design of a randomizer ended at a point that could not be repaired: try fewer anchors")
+            return Channel(matrix[:, order], origin + span * output[order])
+    raise LabelDPError("the solver's answer could not be turned into a channel: try fewer anchors, or a larger epsilon")

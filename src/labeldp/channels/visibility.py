@@ -1,4 +1,4 @@
-"""How much of a bias a model can see: labels that features cannot tell apart share their bias on average."""
+"""How much of a bias reaches a model. Labels that the features cannot tell apart are seen with their average bias."""
 
 from __future__ import annotations
 
@@ -8,18 +8,41 @@ from scipy.special import ndtr, ndtri
 from labeldp.arrays import Floats
 
 REVEALED_SHARE = 0.02
-"""The share of records whose features are taken to tell the label itself."""
+"""The share of records whose features are assumed to reveal the label itself."""
 _NODES = 401
 
 
-def visible_part(masses: Floats, visible: float) -> Floats:
+def visible_bias_matrix(masses: Floats, visible: float) -> Floats:
     """The matrix J with b'Jb = E[(E[b(y) | x])²], for features x that explain the share `visible` of the label.
 
-    A model is fitted to E[ŷ | x], so of a bias b(y) it keeps E[b(y) | x]. What x says about y is unknown when labels are
-    randomized. The stand-in: x is a normal number whose correlation with the label's normal score is √visible (a
-    Gaussian copula), except that it is the label itself for TOLD of the records. Smooth biases pass, sawteeth average
-    out unless they are large. J[i, l] is the chance that two records with the same x have labels i and l; it is positive
-    definite, sums to one, and for `visible` = 1 it is diag(masses), so that the pointwise squared bias is the special case.
+    A model learns E[ŷ | x], so the part of a bias b(y) that reaches it is E[b(y) | x]. How x depends on y is not known when labels
+    are randomized, so a model of it is used: x is a normal number whose correlation with the label's normal score is
+    √visible (a Gaussian copula), except for a share `REVEALED_SHARE` of the records, where x is the label itself. A smooth
+    bias reaches the model; a bias that alternates from label to label averages out, unless it is large.
+
+    J[i, l] is the probability that two records with the same x have the labels i and l. J is positive definite and sums to one.
+    For `visible` = 1 it is diag(masses), and b'Jb is the mean squared bias.
+
+    Parameters
+    ----------
+    masses : array of float64
+        The probability of each label.
+    visible : float
+        The share of the label's variance that the features explain, between 0 and 1.
+
+    Returns
+    -------
+    array of float64
+        The symmetric matrix J.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.channels import visible_bias_matrix
+    >>> joint = visible_bias_matrix(np.full(4, 0.25), visible=0.5)
+    >>> constant, alternating = np.ones(4), np.array([1, -1, 1, -1])
+    >>> round(float(constant @ joint @ constant), 3), round(float(alternating @ joint @ alternating), 3)
+    (1.0, 0.131)
     """
     if visible >= 1:
         return np.diag(masses)
@@ -28,8 +51,30 @@ def visible_part(masses: Floats, visible: float) -> Floats:
     return joint
 
 
-def visible_factor(masses: Floats, visible: float) -> Floats:
-    """A matrix F with J = F'F: a row is √weight times the distribution of labels at one value of x."""
+def visible_bias_factor(masses: Floats, visible: float) -> Floats:
+    """A matrix F with F'F = J, the matrix of `visible_bias_matrix`.
+
+    Parameters
+    ----------
+    masses : array of float64
+        The probability of each label.
+    visible : float
+        The share of the label's variance that the features explain, between 0 and 1.
+
+    Returns
+    -------
+    array of float64
+        Each row is the distribution of labels at one value of x, times the square root of the weight of that value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.channels import visible_bias_factor, visible_bias_matrix
+    >>> masses = np.array([0.5, 0.3, 0.2])
+    >>> factor = visible_bias_factor(masses, visible=0.5)
+    >>> np.allclose(factor.T @ factor, visible_bias_matrix(masses, visible=0.5))
+    True
+    """
     label = np.diag(np.sqrt(masses))
     if visible >= 1:
         return label
@@ -37,6 +82,7 @@ def visible_factor(masses: Floats, visible: float) -> Floats:
 
 
 def _copula(masses: Floats, visible: float) -> Floats:
+    """The rows of F for the records whose features do not reveal the label."""
     edges = ndtri(np.clip(np.r_[0.0, np.cumsum(masses)[:-1], 1.0], 0.0, 1.0))
     signal = np.linspace(-5, 5, _NODES)
     weight = np.exp(-(signal**2) / 2)

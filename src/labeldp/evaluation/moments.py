@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.channels import visible_factor
+from labeldp.channels import visible_bias_factor
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.auto import VISIBLE
@@ -60,13 +60,13 @@ def known_prior(mechanism: FiniteMechanism) -> Prior:
 def _least_squares_values(channel: Floats, target: Floats, masses: Floats, visible: float, ridge: float) -> Floats:
     """Values v of least |F·(E[v | y] − target)|² + ridge·Var(v), with E[v] = E[target] under the prior.
 
-    F is `visible_factor`: it keeps the part of a bias that features can see.
+    F is `visible_bias_factor`: it keeps the part of a bias that features can see.
     """
     share_root = np.sqrt(masses @ channel)
     center = float(masses @ target)
     # The unknowns are √share·(v − E[v]), share being the probability of each code: Var(v) is then their squared norm.
     both = np.column_stack([channel / share_root - share_root, target - center])
-    seen = np.sqrt(masses)[:, None] * both if visible >= 1 else visible_factor(masses, visible) @ both
+    seen = np.sqrt(masses)[:, None] * both if visible >= 1 else visible_bias_factor(masses, visible) @ both
     left, strength, right = np.linalg.svd(seen[:, :-1], full_matrices=False)
     kept = strength > 1e-7 * strength[0]
     weight = strength[kept] / (strength[kept] ** 2 + ridge)

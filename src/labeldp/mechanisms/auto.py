@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
-from labeldp.channels import visible_part
+from labeldp.channels import visible_bias_matrix
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.losses import LossLike, get_loss
@@ -259,6 +259,6 @@ def _judged(name: str, mechanism: FiniteMechanism, decoder: str, prior: Prior, t
     excess = expected_excess(mechanism, code_values(mechanism, decoder), prior, visible=VISIBLE)
     held = prior.masses > 0
     labels, masses = prior.values[held] - prior.mean, prior.masses[held]
-    joint = visible_part(masses, VISIBLE)
+    joint = visible_bias_matrix(masses, VISIBLE)
     floor = float(masses @ np.square(labels) - labels @ joint @ labels)
     return Choice(name, mechanism, decoder, excess, excess.test_error(tau, floor), why)

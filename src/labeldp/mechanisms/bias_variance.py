@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from labeldp.budget import Epsilon, exact_epsilon
-from labeldp.channels import Anchors, least_penalty, release_exactly, visible_part
+from labeldp.channels import Anchors, bias_variance_channel, integer_channel, visible_bias_matrix
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms.catalogue import mechanism
@@ -117,11 +117,11 @@ class BiasVariance(FiniteMechanism):
         weights = weights / weights.sum()
         mixing = chosen.mixing
         masses = chosen.masses(weights)
-        joint = visible_part(weights, float(visible))
+        joint = visible_bias_matrix(weights, float(visible))
         # Nothing depends on where zero is; from the first label on, large numbers do not cancel.
         zero = cells.labels[0]
         # With label means y + b: b'Jb + τ·(E[ŷ²] − (y + b)'J(y + b)); what does not depend on b is left out.
-        columns = least_penalty(
+        columns = bias_variance_channel(
             chosen.values - zero,
             masses,
             min(float(budget), MOST_EPSILON_DESIGNED),
@@ -129,7 +129,7 @@ class BiasVariance(FiniteMechanism):
             curvature=2 * (1 / tau - 1) * mixing.T @ joint @ mixing,
             slope=-2 * mixing.T @ (joint @ (cells.labels - zero)),
         )
-        release = release_exactly(columns, budget, masses)
+        release = integer_channel(columns, budget, masses)
         outputs = release.outputs + zero
         return cls(encoder=cells.encoder, table=chosen.table(release.table), outputs=outputs, **facts)
 

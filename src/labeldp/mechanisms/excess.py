@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.channels.visibility import visible_part
+from labeldp.channels.visibility import visible_bias_matrix
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.priors import Prior
 
@@ -39,7 +39,7 @@ def expected_excess(mechanism: FiniteMechanism, values: Floats, prior: Prior, *,
     channel = mechanism.matrix(labels)
     center = float(masses @ labels)  # nothing depends on where zero is, but large numbers would cancel
     means = channel @ (values - center)
-    joint = visible_part(masses, visible)
+    joint = visible_bias_matrix(masses, visible)
     bias = means - (labels - center)
     second = float(masses @ (channel @ np.square(values - center)))
     return Excess(float(bias @ joint @ bias), second - float(means @ joint @ means))

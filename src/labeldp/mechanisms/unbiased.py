@@ -6,7 +6,7 @@ import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
-from labeldp.channels import Anchors, Columns, direct_unbiased, least_variance, release_exactly
+from labeldp.channels import Anchors, Channel, integer_channel, unbiased_channel, unbiased_channel_on_outputs
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import Loss, LossLike, get_loss
@@ -100,7 +100,7 @@ class Unbiased(FiniteMechanism):
         chosen = Anchors.choose(cells.labels, cells.masses, count)
         masses = chosen.masses(cells.masses)
         columns = _design(chosen.values, masses, min(float(budget), MOST_EPSILON_DESIGNED), measure)
-        release = release_exactly(columns, budget, masses, chosen.values)
+        release = integer_channel(columns, budget, masses, chosen.values)
         table: Table = chosen.table(release.table)
         outputs = release.outputs
         if measure.name == "squared" and cells.labels.size > 1:
@@ -125,18 +125,18 @@ def default_anchors(epsilon: float) -> int:
     return round(min(129.0, max(33.0, 33.0 + 12.0 * (epsilon - 2))))
 
 
-def _design(values: Floats, masses: Floats, epsilon: float, loss: Loss) -> Columns:
+def _design(values: Floats, masses: Floats, epsilon: float, loss: Loss) -> Channel:
     # A label without mass would let the solver push its noise to infinity.
     weights = np.maximum(masses, 1e-9)
     weights = weights / weights.sum()
     if values.size == 1 or loss.name == "squared":
-        return least_variance(values, weights, epsilon)
+        return unbiased_channel(values, weights, epsilon)
     span = values[-1] - values[0]
     reach = 2 * span / np.expm1(epsilon)
     inside = np.union1d(values, np.linspace(values[0], values[-1], 101))
     beyond = reach * (np.arange(1, 31) / 30) ** 1.5
     outputs = np.unique(np.r_[values[0] - beyond, inside, values[-1] + beyond])
-    return direct_unbiased(values, weights, epsilon, loss, outputs)
+    return unbiased_channel_on_outputs(values, weights, epsilon, loss, outputs)
 
 
 def _second_moment(table: ResponseTable, outputs: Floats, masses: Floats) -> float:

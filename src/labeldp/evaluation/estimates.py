@@ -84,7 +84,14 @@ class Estimate(Shown):
 class ErrorEstimate(Estimate):
     """An estimate of a mean squared test error from private labels, with its confidence interval.
 
-    It has all attributes of `Estimate`, and `mean_squared_error` as another name of `value`.
+    Attributes
+    ----------
+    value, mean_squared_error : float
+        The estimate.
+    lower, upper : float
+        The ends of the interval.
+    standard_error, bias_allowance, confidence, records
+        As in `Estimate`.
 
     Examples
     --------

@@ -1,23 +1,29 @@
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 
 help:            ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.venv/core: pyproject.toml
+.venv/core: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "labeldp needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python $(INSTALL) -c constraints.txt -e .
 	@touch $@
 
 .venv/test: .venv/core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,torch,data]'
+	$(BIN)/python $(INSTALL) -c constraints.txt -e '.[test,torch,data]'
 	@touch $@
 
 .venv/check: .venv/test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[check]'
+	$(BIN)/python $(INSTALL) -c constraints.txt -e '.[check]'
+	@touch $@
+
+.venv-floors/test: pyproject.toml constraints-floors.txt
+	@test -x .venv-floors/bin/python || $(PYTHON) -m venv .venv-floors
+	.venv-floors/bin/python $(INSTALL) -c constraints-floors.txt -e '.[test,torch,data]'
 	@touch $@
 
 demo: .venv/core  ## set up and run the main job
@@ -29,10 +35,13 @@ test: .venv/test  ## set up and run the tests
 test-slow: .venv/test  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
+test-floors: .venv-floors/test  ## the tests on the oldest versions that pyproject.toml allows
+	.venv-floors/bin/python -m pytest -n 2 $(ARGS)
+
 check: .venv/check  ## ruff, mypy and the import contract
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
-clean:           ## remove the environment and caches
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache dist
+clean:           ## remove the environments and caches
+	rm -rf .venv .venv-floors .pytest_cache .mypy_cache .ruff_cache dist
 
-.PHONY: help demo test test-slow check clean
+.PHONY: help demo test test-slow test-floors check clean

@@ -74,7 +74,7 @@ def test_bad_labels_are_refused_by_row(labels, words):
         ((0, 1, 1), "cells"),
         ((0, 1, 2.5), "cells"),
         ((0, 1, 2**33), "cells"),
-        ((1e16, 1e16 + 8, 1000), "finer than floats"),
+        ((1e16, 1e16 + 8, 1000), "closer together than floats"),
         ((-1e308, 1e308), "too wide"),
     ],
 )
@@ -127,8 +127,8 @@ def test_default_cells_grow_with_the_data_and_epsilon_within_limits():
 def test_whole_labels_have_a_cell_each():
     assert Domain.integers(0, 52).whole
     assert not Domain(0, 52, 53).whole
-    assert Domain(*Domain.integers(-3, 52).record).whole
-    assert not Domain(*Domain(0, 52).record).whole
+    assert Domain(*Domain.integers(-3, 52).to_json()).whole
+    assert not Domain(*Domain(0, 52).to_json()).whole
     for lower, upper, cells in ((0, 52, 52), (0.5, 51.5, 52), (0, 52, None)):
         with pytest.raises(InvalidInput, match=r"Domain\.integers"):
             Domain(lower, upper, cells, whole=True)

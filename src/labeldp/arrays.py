@@ -1,4 +1,4 @@
-"""Labels come as lists, NumPy, pandas, polars or Arrow; inside the library they are float64 arrays."""
+"""From what a user gives as labels (lists, NumPy, pandas, polars, Arrow) to float64 arrays."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Floats = NDArray[np.float64]
 
 
 def label_array(labels: Any, name: str = "labels") -> Floats:
-    """A one-dimensional float64 array of finite numbers, or an error that names the first offending rows."""
+    """`labels` as a one-dimensional float64 array of finite numbers; the error for any other names the first bad rows."""
     array = _to_numpy(labels, name)
     if array.ndim != 1:
         raise InvalidInput(f"{name} must be one-dimensional, got shape {array.shape}")
     if array.dtype.kind not in "fiu":
-        array = _numbers_of(array, name)
+        array = _numbers_in(array, name)
     result = array.astype(np.float64, copy=False)
     bad = ~np.isfinite(result)
     if bad.any():
@@ -70,26 +70,22 @@ def _from_arrow(array: Any) -> NDArray[Any]:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def _numbers_of(array: NDArray[Any], name: str) -> Floats:
-    """Object arrays may hold numbers and None; anything else is named and refused."""
+def _numbers_in(array: NDArray[Any], name: str) -> Floats:
+    """The numbers of an object array, with None as NaN; any other array is refused."""
+    bad = np.ones(array.shape, bool)
     if array.dtype.kind == "O":
-        numbers = [isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for v in array]
-        missing = [v is None or (isinstance(v, float) and v != v) for v in array]  # noqa: PLR0124 - NaN test
-        text = ~(np.asarray(numbers, bool) | np.asarray(missing, bool))
-        if not text.any():
-            return np.asarray([np.nan if v is None else float(v) for v in array], np.float64)
-    else:
-        text = np.ones(array.shape, bool)
-    what = {"b": "booleans", "U": "text", "S": "text", "M": "dates", "m": "durations"}.get(
-        array.dtype.kind, "not numbers"
-    )
+        bad = np.array([isinstance(v, bool) or not isinstance(v, (int, float, np.number, type(None))) for v in array])
+        if not bad.any():
+            return array.astype(np.float64)
+    kinds = {"b": "booleans", "U": "text", "S": "text", "M": "dates", "m": "durations"}
+    what = kinds.get(array.dtype.kind, "not numbers")
     raise InvalidInput(
-        f"{name} must be numbers: {offending_rows(text, array)} {what}. Convert the column to numbers first."
+        f"{name} must be numbers: {offending_rows(bad, array)} {what}. Convert the column to numbers first."
     )
 
 
 def offending_rows(bad: NDArray[np.bool_], values: NDArray[Any], most: int = 3) -> str:
-    """'rows 3 and 7 (of 2 such)' in words, with the values themselves: this goes to the labels party only."""
+    """The subject of a sentence, such as "row 3 (nan), row 7 (inf) and 2 more are". It shows labels: for the labels party only."""
     where = np.flatnonzero(bad)
     shown = ", ".join(f"row {i} ({values[i]!s})" for i in where[:most])
     rest = f" and {len(where) - most:,} more" if len(where) > most else ""

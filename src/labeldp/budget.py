@@ -1,7 +1,7 @@
 """Privacy budgets as exact fractions, and rational bounds on e^ε.
 
-A float ε means the decimal a user sees: `exact(0.1)` is 1/10, not the binary number nearest to it. Everything that
-decides a guarantee is computed from these fractions; floats only describe.
+A float ε means the decimal that a user sees: `exact_epsilon(0.1)` is 1/10, not the nearest binary number. Everything that
+decides a guarantee is computed from these fractions. Floats are for display only.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from numbers import Rational, Real
 from labeldp.errors import InvalidInput
 
 MAX_EPSILON = 40
-"""Above this e^ε leaves too few of the 64 random bits for the other outputs, and protects nobody."""
+"""Beyond this, e^ε leaves too few of the 64 random bits for the other outputs, and there is no protection left."""
 
 MIN_EPSILON = Fraction(1, 10**50)
-"""Nobody means less than this; a longer string of zeros is a slip."""
+"""Anything smaller is taken for a typing error."""
 
 LONGEST_TEXT = 1000
-"""Characters of a number that is read. What `exact_epsilon` accepts is written in fewer, so it can always be read back."""
+"""The longest text that is read as a number. Whatever `exact_epsilon` accepts is written in fewer characters."""
 
 MAX_DIGITS = 300
-"""Digits of the denominator of an ε that is given."""
+"""The most digits that the denominator of a given ε may have."""
 
 _SPARE_DIGITS = 60
-"""ε less the cost of a private prior, 2 over a float of at most 2·10^50, has up to 51 digits more."""
+"""ε minus the cost of a private prior (2 over a float of at most 2·10^50) has up to 51 digits more than ε."""
 
-_WRITTEN = re.compile(
+_PLAIN_NUMBER = re.compile(
     r"\s*\+?(?:[0-9]+/0*[1-9][0-9]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*", re.ASCII
 )
 
@@ -38,49 +38,52 @@ Epsilon = float | int | str | Decimal | Fraction
 
 
 def exact_epsilon(epsilon: Epsilon) -> Fraction:
-    """The fraction that `epsilon` stands for: its shortest decimal if a float, itself otherwise.
+    """The exact fraction that `epsilon` stands for; for a float, the shortest decimal that prints as it.
 
-    Refuses what is not a number in (0, 40], and what has more digits than can be written down and read back.
+    Raises `InvalidInput` unless it lies in (0, 40] and has few enough digits to be written to a file and read back.
     """
     value = fraction_of(epsilon)
     if value is None:
-        raise InvalidInput(f"epsilon must be a positive number of at most {MAX_DIGITS} digits, got {shown(epsilon)}")
+        raise InvalidInput(
+            f"epsilon must be a positive number of at most {MAX_DIGITS} digits, got {abbreviated(epsilon)}"
+        )
     if value <= 0:
         raise InvalidInput(
-            f"epsilon must be greater than 0, got {shown(epsilon)}: at 0 a release may say nothing at all"
+            f"epsilon must be greater than 0, got {abbreviated(epsilon)}: at 0 a release could not depend on the labels at all"
         )
     if value < MIN_EPSILON:
         raise InvalidInput(f"epsilon must be at least {float(MIN_EPSILON):g}, got {float(value):g}")
     if value > MAX_EPSILON:
         raise InvalidInput(
-            f"epsilon must be at most {MAX_EPSILON}, got {shown(epsilon)}: beyond that there is no protection worth the "
-            "name"
+            f"epsilon must be at most {MAX_EPSILON}, got {abbreviated(epsilon)}: a larger one protects nobody"
         )
     if value.denominator > 10 ** (MAX_DIGITS + (_SPARE_DIGITS if isinstance(epsilon, Fraction) else 0)):
-        raise InvalidInput(f"epsilon must have at most {MAX_DIGITS} digits, got {shown(epsilon)}: write a shorter one")
+        raise InvalidInput(
+            f"epsilon must have at most {MAX_DIGITS} digits, got {abbreviated(epsilon)}: use fewer digits"
+        )
     return value
 
 
 def parse_amount(text: object) -> Fraction:
-    """The number that `text` gives as a decimal ("0.25", "1e-3") or a fraction ("1/3"), exactly; it may be zero.
+    """The exact value of a decimal ("0.25", "1e-3") or a fraction ("1/3"); zero is allowed.
 
-    Refuses, rather than cuts or rounds, what is no such text, negative, or longer than 1,000 characters.
+    Anything else raises `InvalidInput`, as do negative numbers and texts of more than 1,000 characters. Nothing is rounded.
     """
-    if not isinstance(text, str) or len(text) > LONGEST_TEXT or not _WRITTEN.fullmatch(text):
+    if not isinstance(text, str) or len(text) > LONGEST_TEXT or not _PLAIN_NUMBER.fullmatch(text):
         raise InvalidInput(
             f"epsilon must be written as a plain decimal or a fraction, not negative and of at most {LONGEST_TEXT:,} "
-            f"characters, got {shown(text)}"
+            f"characters, got {abbreviated(text)}"
         )
     return Fraction(text)
 
 
 def format_amount(value: Fraction) -> str:
-    """The text from which `parse_amount` reads `value` back. Refuses a number that has none: it would be lost."""
+    """The text from which `parse_amount` reads `value` back; raises `InvalidInput` if there is none."""
     try:
         text = decimal_text(value, places=MAX_DIGITS)
     except ValueError:  # thousands of digits
         text = "-"
-    if len(text) > LONGEST_TEXT or not _WRITTEN.fullmatch(text):
+    if len(text) > LONGEST_TEXT or not _PLAIN_NUMBER.fullmatch(text):
         raise InvalidInput(
             f"an epsilon that is negative or has more than {LONGEST_TEXT:,} characters cannot be written to a file"
         )
@@ -88,7 +91,7 @@ def format_amount(value: Fraction) -> str:
 
 
 def fraction_of(epsilon: object) -> Fraction | None:
-    """The fraction that an amount of any size stands for, or None if it is no number or far too long a one."""
+    """The fraction that an amount of any size stands for, or None if it is not a number or has far too many digits."""
     if isinstance(epsilon, bool):
         return None
     if isinstance(epsilon, Rational):
@@ -97,7 +100,7 @@ def fraction_of(epsilon: object) -> Fraction | None:
         if isinstance(epsilon, str):
             return -parse_amount(epsilon[1:]) if epsilon.startswith("-") else parse_amount(epsilon)
         if isinstance(epsilon, Decimal):
-            # Decimal("1e999999999") is short but an endless integer
+            # Decimal("1e999999999") is short, but as an integer it would fill the memory
             return Fraction(epsilon) if epsilon.is_finite() and abs(epsilon.adjusted()) <= MAX_DIGITS else None
         if isinstance(epsilon, Real):
             return Fraction(repr(float(epsilon)))
@@ -106,57 +109,50 @@ def fraction_of(epsilon: object) -> Fraction | None:
     return None
 
 
-def shown(given: object) -> str:
-    """What was given, for an error: its first characters. Python prints no integer of thousands of digits."""
+def abbreviated(given: object) -> str:
+    """The first characters of what was given, for an error message."""
     try:
         text = repr(given) if isinstance(given, str) else str(given)
-    except ValueError:
-        return "one of thousands of digits"
+    except ValueError:  # Python refuses to print integers of thousands of digits
+        return "a number with thousands of digits"
     return text if len(text) <= 60 else f"{text[:60]}… ({len(text):,} characters)"
 
 
 def float_up(value: Fraction) -> float:
-    """The smallest float that is not below `value`, so that a printed ε never understates the truth."""
+    """The smallest float that is not below `value`, so that a printed ε is never too small."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def decimal_text(value: Fraction, places: int = 40) -> str:
-    """An exact decimal where there is one of at most `places` places, else a fraction `p/q`."""
-    denominator = value.denominator
-    twos = (denominator & -denominator).bit_length() - 1
-    fives, rest = 0, denominator >> twos
-    while rest % 5 == 0:
-        rest //= 5
-        fives += 1
-    digits = max(twos, fives)
-    if rest != 1 or digits > places:
+    """The exact decimal if it has at most `places` places, otherwise the fraction `p/q`."""
+    if 10**places % value.denominator:
         return str(value)
-    scaled = abs(value.numerator) * 10**digits // denominator
-    whole, part = divmod(scaled, 10**digits)
+    whole, part = divmod(abs(value.numerator) * 10**places // value.denominator, 10**places)
+    decimals = f"{part:0{places}d}".rstrip("0")
     sign = "-" if value < 0 else ""
-    return f"{sign}{whole}" + (f".{part:0{digits}d}" if digits else "")
+    return f"{sign}{whole}.{decimals}" if decimals else f"{sign}{whole}"
 
 
 def exp_lower(exponent: Fraction, bits: int = 128) -> Fraction:
-    """A rational lower bound of e^exponent, within a relative 2^-bits, for exponent >= 0."""
+    """A rational lower bound of e^exponent, with a relative error below 2^-bits, for exponent >= 0."""
     return _exp_bounds(exponent, bits)[0]
 
 
 def exp_upper(exponent: Fraction, bits: int = 128) -> Fraction:
-    """A rational upper bound of e^exponent, within a relative 2^-bits, for exponent >= 0."""
+    """A rational upper bound of e^exponent, with a relative error below 2^-bits, for exponent >= 0."""
     return _exp_bounds(exponent, bits)[1]
 
 
 @lru_cache(maxsize=256)
 def _exp_bounds(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    """Taylor's series in integers, every division rounded in a known direction.
+    """Taylor's series in integers, with every division rounded down for the lower bound and up for the upper one.
 
-    The argument is halved until it is below 1/2 and the bounds are squared back; each squaring at most doubles the
-    relative error and adds one rounding, which the guard bits absorb.
+    The argument is halved until it is below 1/2, and the bounds are squared as often. A squaring at most doubles the relative
+    error and adds one rounding; the extra bits in `work` absorb both.
     """
     if exponent < 0:
-        raise InvalidInput("bounds on e^x are for x >= 0")
+        raise InvalidInput(f"e^x is bounded for x >= 0 only, got {abbreviated(exponent)}")
     halvings = max(0, math.ceil(exponent).bit_length() + 1)
     work = bits + 2 * halvings + 32
     one = 1 << work
@@ -171,7 +167,7 @@ def _exp_bounds(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
         term_high = _ceil_div(term_high * x_high, n << work)
         low += term_low
         high += term_high
-    high += 2  # the tail after the last term is below the last term, itself at most one unit
+    high += 2  # the terms left out sum to less than the last one, which is at most one unit
     for _ in range(halvings):
         low = low * low >> work
         high = _ceil_div(high * high, one)

@@ -1,4 +1,4 @@
-"""A catalogue: named entries that each state their own facts, one file an entry, found without a list kept by hand."""
+"""A catalogue: entries by name, each declared beside the code it describes and found without a central list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labeldp.errors import InvalidInput
 
 
 class Named(Protocol):
-    """Anything with a name."""
+    """What a catalogue holds: anything with a name. `rank` and `example` are optional."""
 
     @property
     def name(self) -> str: ...
@@ -22,10 +22,10 @@ E = TypeVar("E", bound=Named)
 
 
 class Catalogue(Generic[E]):
-    """Entries by name, in the order of `rank` and then of their names.
+    """Entries by name, sorted by their `rank` and then by name.
 
-    Every module of `package` may add entries when it is imported. All of them are imported at the first look, so that a
-    new file in the package is all that a new entry takes.
+    The modules of `package` add their entries when they are imported. The first lookup imports all of them, so a new entry
+    takes one new file in the package and nothing else.
 
     Parameters
     ----------
@@ -33,6 +33,15 @@ class Catalogue(Generic[E]):
         What an entry is, for error messages: "mechanism".
     package : str
         The package whose modules hold the entries.
+
+    Examples
+    --------
+    >>> from labeldp.losses import LOSSES
+    >>> LOSSES["pinball"].example
+    'pinball(0.3)'
+    >>> LOSSES["sqared"]  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    labeldp.errors.InvalidInput: unknown loss 'sqared'. Did you mean 'squared'? Known: squared, absolute, poisson, ...
     """
 
     def __init__(self, what: str, package: str) -> None:
@@ -41,14 +50,14 @@ class Catalogue(Generic[E]):
         self._complete = False
 
     def add(self, entry: E) -> E:
-        """Enter `entry`; a name is taken once only."""
+        """Add `entry` and return it; a second entry of the same name is a `ValueError`."""
         if entry.name in self._entries:
             raise ValueError(f"there are two entries for the {self._what} {entry.name!r}")
         self._entries[entry.name] = entry
         return entry
 
     def discard(self, name: str) -> None:
-        """Take an entry out again: for tests."""
+        """Remove an entry, as a test does that added one."""
         self._entries.pop(name, None)
 
     def get(self, name: object) -> E | None:
@@ -56,12 +65,12 @@ class Catalogue(Generic[E]):
         return self._all().get(name) if isinstance(name, str) else None
 
     def __getitem__(self, name: str) -> E:
-        """The entry of that name; an error that suggests the nearest one where there is none."""
+        """The entry of that name; if there is none, the error suggests the nearest name."""
         entry = self.get(name)
         if entry is None:
             close = get_close_matches(str(name).lower(), self.names, n=1, cutoff=0.5)
-            hint = f" Did you mean {_written(self._entries[close[0]])!r}?" if close else ""
-            known = ", ".join(_written(entry) for entry in self)
+            hint = f" Did you mean {_as_written(self._entries[close[0]])!r}?" if close else ""
+            known = ", ".join(_as_written(entry) for entry in self)
             raise InvalidInput(f"unknown {self._what} {name!r}.{hint} Known: {known}.")
         return entry
 
@@ -84,6 +93,6 @@ class Catalogue(Generic[E]):
         return self._entries
 
 
-def _written(entry: Named) -> str:
-    """As a user writes it: with a number where it takes one."""
+def _as_written(entry: Named) -> str:
+    """The name as a user writes it, with a number if it takes one."""
     return str(getattr(entry, "example", entry.name))

@@ -1,4 +1,4 @@
-"""The public frame of the labels: bounds and a grid, given by the user and never read off the data."""
+"""Bounds and a grid for the labels. The user gives them; they are never read off the data."""
 
 from __future__ import annotations
 
@@ -13,19 +13,39 @@ from labeldp.arrays import Floats, label_array, offending_rows
 from labeldp.errors import InvalidInput
 
 MAX_CELLS = 2**32
+MOST_DEFAULT_CELLS = 1001
 OutOfRange = Literal["clip", "error"]
 
 
 @dataclass(frozen=True)
 class Domain:
-    """Bounds on the labels and the grid on which their distribution is estimated.
+    """Public bounds on the labels, and the grid on which their distribution is estimated.
 
-    `cells` grid points lie evenly from `lower` to `upper`, both included. Left out, it is chosen from the number of
-    records and ε when a prior is drawn (`resolve`), never from the labels. `whole` says in public that labels are whole
-    numbers, as those of `integers` are: intervals around estimates are narrower for it.
+    Wherever labeldp takes a domain, a tuple `(lower, upper)` works too.
 
+    Parameters
+    ----------
+    lower, upper : float
+        The bounds. Choose them from public knowledge: bounds read off the labels would reveal labels.
+    cells : int, optional
+        The number of grid points, spread evenly from `lower` to `upper`, both included. Left out, it is chosen from the
+        number of records and ε when a prior is estimated (see `resolve`), never from the labels.
+    whole : bool, default False
+        Whether it is public that all labels are whole numbers. Estimates then come with narrower intervals. Use
+        `Domain.integers` to set it.
+
+    Raises
+    ------
+    InvalidInput
+        If the bounds are not finite, not in order, or too close for the number of cells.
+
+    Examples
+    --------
+    >>> from labeldp import Domain
     >>> Domain(0, 400, cells=401).step
     1.0
+    >>> Domain.integers(0, 52)
+    Domain(0, 52, cells=53)
     """
 
     lower: float
@@ -51,14 +71,27 @@ class Domain:
             object.__setattr__(self, "cells", int(self.cells))
             if not self.lower + self.step > self.lower or not self.upper - self.step < self.upper:
                 raise InvalidInput(
-                    f"{self.cells:,} cells between {self.lower!r} and {self.upper!r} are finer than floats"
+                    f"{self.cells:,} cells between {self.lower!r} and {self.upper!r} are closer together than floats"
                 )
         if self.whole and not (self.lower.is_integer() and self.cells == self.upper - self.lower + 1):
-            raise InvalidInput(f"whole labels have a cell each, use Domain.integers(lower, upper); got {self!r}")
+            raise InvalidInput(
+                f"whole labels need one cell per integer; use Domain.integers(lower, upper) instead of {self!r}"
+            )
 
     @classmethod
     def integers(cls, lower: int, upper: int) -> Domain:
-        """Whole numbers from `lower` to `upper`, one cell each: `Domain.integers(0, 52)` for weeks."""
+        """The domain of the whole numbers from `lower` to `upper`, with one cell for each.
+
+        Parameters
+        ----------
+        lower, upper : int
+            The smallest and the largest label.
+
+        Returns
+        -------
+        Domain
+            With `upper − lower + 1` cells, and `whole` set.
+        """
         for name, value in (("lower", lower), ("upper", upper)):
             if isinstance(value, bool) or int(_number(value, name)) != value:
                 raise InvalidInput(f"the {name} bound of integer labels must be a whole number, got {value!r}")
@@ -68,7 +101,23 @@ class Domain:
 
     @classmethod
     def of(cls, domain: Domain | tuple[float, float]) -> Domain:
-        """A `Domain`, or a `(lower, upper)` pair made into one."""
+        """The domain itself, or the one with these bounds and no grid yet.
+
+        Parameters
+        ----------
+        domain : Domain or tuple of (float, float)
+            A domain, or its bounds.
+
+        Returns
+        -------
+        Domain
+            `domain` itself if it is one.
+
+        Raises
+        ------
+        InvalidInput
+            If it is neither. There is no default, because bounds must not come from the labels.
+        """
         if isinstance(domain, Domain):
             return domain
         if domain is None:
@@ -81,9 +130,14 @@ class Domain:
             raise InvalidInput(f"domain must be a Domain or a (lower, upper) pair, got {domain!r}") from error
         return cls(lower, upper)
 
-    @property
-    def record(self) -> list[Any]:
-        """The domain for JSON: `Domain(*record)` gives it back."""
+    def to_json(self) -> list[Any]:
+        """The fields as a list that JSON can hold.
+
+        Returns
+        -------
+        list
+            What `Domain(*fields)` makes this domain from.
+        """
         return [self.lower, self.upper, self.cells, *([True] if self.whole else [])]
 
     @property
@@ -97,16 +151,46 @@ class Domain:
         return np.linspace(self.lower, self.upper, self.count)
 
     def resolve(self, records: int, epsilon: float) -> Domain:
-        """This domain with a grid: the one given, or as many cells as n·ε²/100 allows, at least 2 and at most 1,001.
+        """This domain with a grid: its own, or n·ε²/100 cells, but at least 2 and at most 1,001.
 
-        At that size the prior costs a tenth of the budget (√(k/n) = ε/10) or less.
+        With that many cells k, a prior costs at most a tenth of the budget: √(k/n) ≤ ε/10.
+
+        Parameters
+        ----------
+        records : int
+            The number of labels n, which is public.
+        epsilon : float
+            The budget for the prior and the labels together.
+
+        Returns
+        -------
+        Domain
+            With a number of cells.
         """
         if self.cells is not None:
             return self
-        return Domain(self.lower, self.upper, int(min(1001, max(2, records * epsilon**2 / 100))))
+        return Domain(self.lower, self.upper, int(min(MOST_DEFAULT_CELLS, max(2, records * epsilon**2 / 100))))
 
     def check(self, labels: Any, out_of_range: OutOfRange = "clip") -> Floats:
-        """Labels as finite floats inside the bounds: clipped into them, or refused with the first offending rows."""
+        """The labels as finite floats within the bounds.
+
+        Parameters
+        ----------
+        labels : array-like
+            A list, or a NumPy, pandas, polars or Arrow array of numbers.
+        out_of_range : {"clip", "error"}, default "clip"
+            Whether labels outside the bounds are moved to the nearer bound or raise an error.
+
+        Returns
+        -------
+        array of float64
+            One number per label.
+
+        Raises
+        ------
+        InvalidInput
+            If a label is missing, not a number, or, with "error", outside. The message names the first such rows.
+        """
         values = label_array(labels)
         outside = (values < self.lower) | (values > self.upper)
         if not outside.any():
@@ -121,16 +205,29 @@ class Domain:
         return np.clip(values, self.lower, self.upper)
 
     def cell(self, labels: Any) -> NDArray[np.uint32]:
-        """The number of the nearest grid point of each label; labels outside the bounds go to the nearest end."""
+        """The index of the grid point nearest to each label.
+
+        Parameters
+        ----------
+        labels : array-like of float
+            The labels; those outside the bounds go to the nearer end of the grid.
+
+        Returns
+        -------
+        array of uint32
+            Indices into `grid`.
+        """
         values = np.asarray(labels, np.float64)
         position = np.rint((np.clip(values, self.lower, self.upper) - self.lower) / self.step)
         return np.minimum(position, self.count - 1).astype(np.uint32)
 
     @property
     def count(self) -> int:
-        """The number of cells; an error where they are not chosen yet."""
+        """The number of cells; raises `InvalidInput` if there is no grid yet."""
         if self.cells is None:
-            raise InvalidInput("this domain has no grid yet: give cells, or call resolve(records, epsilon)")
+            raise InvalidInput(
+                f"{self!r} has no grid yet: give cells, as in Domain(0, 400, cells=401), or call resolve(records, epsilon)"
+            )
         return self.cells
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Every error that labeldp raises on purpose. The command line turns `exit_code` into its exit status."""
+"""Every error that labeldp raises on purpose. The command line exits with the `exit_code` of the error."""
 
 from __future__ import annotations
 
@@ -6,27 +6,76 @@ from fractions import Fraction
 
 
 class LabelDPError(Exception):
-    """Base of all errors raised on purpose."""
+    """The base class of every error that labeldp raises on purpose.
+
+    Attributes
+    ----------
+    exit_code : int
+        The status with which the command line ends after this error.
+
+    Examples
+    --------
+    >>> from labeldp import Domain, LabelDPError
+    >>> try:
+    ...     Domain(400, 0)
+    ... except LabelDPError as error:
+    ...     print(error.exit_code)
+    2
+    """
 
     exit_code = 1
 
 
 class InvalidInput(LabelDPError, ValueError):  # noqa: N818 - reads as what it is
-    """Something given by the user is wrong: the text says what, where, and what to do."""
+    """Something that the user gave is wrong; the message says what, where, and what to do.
+
+    Examples
+    --------
+    >>> from labeldp import Domain
+    >>> Domain(0, 10).check([5, None])
+    Traceback (most recent call last):
+    labeldp.errors.InvalidInput: labels must be finite numbers: row 1 (nan) is missing or NaN. Drop or repair these records first.
+    """
 
     exit_code = 2
 
 
 class MissingExtra(InvalidInput):
-    """A package is not installed that an extra of labeldp brings: the text says how to install it."""
+    """A package that comes with an extra of labeldp is not installed; the message says how to install it."""
 
 
 class PrivacyRefused(InvalidInput):
-    """The guarantee asked for cannot be proven, so nothing is released."""
+    """The requested guarantee cannot be proven, so nothing is released.
+
+    Examples
+    --------
+    >>> from labeldp.sampling import WeightTable
+    >>> WeightTable.from_probabilities([[0.9, 0.1], [0.5, 0.5]], epsilon=1)
+    Traceback (most recent call last):
+    labeldp.errors.PrivacyRefused: the matrix is not 1-DP: output 1 has probability 0.5 from symbol 1 and 0.1 from symbol 0
+    """
 
 
 class InsufficientBudget(LabelDPError):  # noqa: N818
-    """The ledger holds less budget than a release asks for."""
+    """The ledger holds less budget than a release asks for.
+
+    Parameters
+    ----------
+    dataset : str
+        The name of the data set in the ledger.
+    requested : fractions.Fraction
+        The ε that the release asks for.
+    remaining : fractions.Fraction
+        The ε that the data set has left.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from labeldp import InsufficientBudget
+    >>> error = InsufficientBudget("sales", requested=Fraction(1), remaining=Fraction(1, 4))
+    >>> error.remaining
+    Fraction(1, 4)
+    """
 
     exit_code = 3
 
@@ -40,10 +89,10 @@ class InsufficientBudget(LabelDPError):  # noqa: N818
         )
 
     def __reduce__(self) -> tuple[type[InsufficientBudget], tuple[str, Fraction, Fraction]]:
-        return type(self), (self.dataset, self.requested, self.remaining)  # survives multiprocessing
+        return type(self), (self.dataset, self.requested, self.remaining)  # pickling calls __init__ with these
 
 
 def _amount(value: Fraction) -> str:
-    """Short where short says it all, exact where two close amounts must not look the same."""
+    """Six digits where they are exact; otherwise all of them, so that two close amounts do not look the same."""
     short = f"{float(value):.6g}"
     return short if Fraction(short) == value else f"{float(value):.17g}"

@@ -1,4 +1,4 @@
-"""How objects show themselves: a line in a terminal, a small table in a notebook, rows as a data frame."""
+"""Base classes for results that show themselves: a line in a terminal, a table in a notebook, rows as a data frame."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Shown:
-    """An object that shows its facts: `repr` in a line, `_repr_html_` as a table."""
+    """An object with a few facts: `repr` shows them in one line, a notebook shows them as a table."""
 
     @abstractmethod
     def _facts(self) -> dict[str, str]:
-        """What a person wants to know at a glance, by name."""
+        """The facts worth showing, as text by name."""
 
     def _caption(self) -> str:
         return type(self).__name__
@@ -33,19 +33,37 @@ class Shown:
 
 
 class Tabular(Shown):
-    """An object with rows: `to_arrow`, and from that a pandas or polars frame."""
+    """An object with rows, which it hands over as an Arrow table or as a pandas or polars data frame."""
 
     @abstractmethod
     def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table."""
+        """The rows as an Arrow table.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row per element.
+        """
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas data frame; needs pandas."""
+        """The rows as a pandas data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns of `to_arrow`.
+        """
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """The rows as a polars data frame; needs polars."""
+        """The rows as a polars data frame.
+
+        Returns
+        -------
+        polars.DataFrame
+            The columns of `to_arrow`.
+        """
         import polars as pl
 
         return pl.from_arrow(self.to_arrow())  # type: ignore[return-value]

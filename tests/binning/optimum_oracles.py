@@ -9,9 +9,9 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 
+from labeldp.arrays import Floats
 from labeldp.budget import exact_epsilon, exp_lower
 from labeldp.losses import Huber, get_loss
-from labeldp.losses.base import FloatArray
 from labeldp.paper.algorithm_2 import ReferenceBins, algorithm_2, minimiser
 from labeldp.priors import Prior
 
@@ -137,7 +137,7 @@ def hard_case(rng: np.random.Generator, loss: str, max_size: int = 12) -> Case:
     return Case(Prior(values, masses), epsilon)
 
 
-def _values(rng: np.random.Generator, k: int) -> FloatArray:
+def _values(rng: np.random.Generator, k: int) -> Floats:
     style = rng.integers(7)
     if style == 0:
         return np.sort(rng.random(k)) * 100
@@ -155,7 +155,7 @@ def _values(rng: np.random.Generator, k: int) -> FloatArray:
     return np.cumsum(10 ** rng.uniform(-3, 3, size=k))
 
 
-def _masses(rng: np.random.Generator, k: int) -> FloatArray:
+def _masses(rng: np.random.Generator, k: int) -> Floats:
     style = rng.integers(6)
     if style == 0:
         return np.ones(k)

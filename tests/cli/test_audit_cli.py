@@ -1,8 +1,7 @@
-"""`labeldp audit` and `labeldp compare` as typed."""
+"""`labeldp audit` as typed."""
 
 from __future__ import annotations
 
-import csv
 import json
 from fractions import Fraction
 
@@ -63,59 +62,3 @@ def test_float_mechanisms_cannot_be_proven(run, tmp_path):
     code, _, err = run("audit", path)
     assert code == 2
     assert "float" in err
-
-
-def test_compare_finds_rr_on_bins_lowest_everywhere(run, tmp_path):
-    code, out, _ = run("compare", "--dataset", "criteo", "--epsilon", "0.5,2", "--json", "--out", tmp_path / "c")
-    assert code == 0
-    rows = json.loads(out)
-    for epsilon in (0.5, 2):
-        losses = {row["mechanism"]: row["expected_loss"] for row in rows if row["epsilon"] == epsilon}
-        assert min(losses, key=losses.get) == "rr-on-bins"
-        assert losses["laplace"] == pytest.approx(losses["discrete-laplace"], rel=1e-3)
-    for row in rows:
-        assert row["expected_loss"] == pytest.approx(row["bias"] ** 2 + row["variance"], rel=1e-9)
-    with (tmp_path / "c" / "comparison.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == len(rows)
-    assert (tmp_path / "c" / "comparison.png").stat().st_size > 10_000
-    assert (tmp_path / "c" / "comparison.svg").exists()
-
-
-def test_compare_predicts_training_errors(run):
-    arguments = (
-        "compare",
-        "--dataset",
-        "criteo",
-        "--epsilon",
-        "0.5",
-        "--mechanisms",
-        "rr-on-bins",
-        "--records",
-        50_000,
-    )
-    code, out, _ = run(*arguments, "--json")
-    assert code == 0
-    predicted = {row["choice"]: row["predicted_test_error"] for row in json.loads(out)["training"]}
-    assert predicted["auto"] == pytest.approx(min(predicted.values()), rel=0.02)
-    assert predicted["auto"] < 0.6 * predicted["rr-on-bins"]
-    code, out, _ = run(*arguments)
-    assert "predicted test MSE" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "one of --prior CSV, --dataset criteo"),
-        (["--dataset", "mnist"], "unknown dataset"),
-        (["--dataset", "criteo", "--epsilon", "0"], "greater than 0"),
-        (["--dataset", "criteo", "--epsilon", "a"], "positive number"),
-        (["--dataset", "criteo", "--loss", "squard"], "Did you mean"),
-        (["--dataset", "criteo", "--mechanisms", "rr"], "unknown mechanism"),
-        (["--prior", "nowhere.csv"], "nowhere.csv"),
-    ],
-)
-def test_compare_says_what_is_wrong(run, arguments, words):
-    code, out, err = run("compare", *arguments)
-    assert code == 2
-    assert words in err.replace("\n", " ")
-    assert out == ""

@@ -110,6 +110,18 @@ def test_a_dry_run_reads_no_label_and_leaves_nothing(run, folder):
     assert plan["epsilon_prior"] + plan["epsilon_labels"] == pytest.approx(1)
 
 
+def test_a_plan_with_a_public_prior_is_the_release_itself(run, folder):
+    Path("prior.csv").write_text("value,mass\n0,1\n100,2\n400,1\n")
+    arguments = ("sales.parquet", "--prior", "prior.csv", "--json")
+    plan = json.loads(privatize(run, *arguments, "--dry-run")[1])
+    assert privatize(run, *arguments)[0] == 0
+    mechanism = Message.open("message").mechanism
+    assert plan["assumed_prior"] == "given"
+    assert (plan["epsilon_prior"], plan["epsilon_labels"]) == (0, 1)
+    assert plan["outputs"] == mechanism.outputs.tolist()
+    assert plan["expected_loss"] == mechanism.expected_loss(mechanism.prior)
+
+
 @pytest.mark.parametrize(
     ("column", "says"),
     [
@@ -217,8 +229,8 @@ def test_an_epsilon_that_is_no_budget_is_refused(run, folder, epsilon):
         ((*BOUNDS, "--loss", "sqared"), "Did you mean 'squared'"),
         ((*BOUNDS, "--mechanism", "laplace"), "comparison only"),
         ((*BOUNDS, "--mechanism", "rr-on-bin"), "Did you mean 'rr-on-bins'"),
-        ((*BOUNDS, "--out-of-range", "drop"), "clip or error"),
-        ((*BOUNDS, "--id-type", "float"), "int or str"),
+        ((*BOUNDS, "--out-of-range", "drop"), "'drop' is not one of 'clip', 'error'"),
+        ((*BOUNDS, "--id-type", "float"), "'float' is not one of 'int', 'str'"),
         ((*BOUNDS, "--prior", "nothing.csv"), "nothing.csv"),
     ],
 )

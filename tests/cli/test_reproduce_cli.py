@@ -132,20 +132,20 @@ def test_bad_input_is_refused_with_what_to_do(arguments, words, tmp_path):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_tiny_trained_reproduction_and_its_resumption(tmp_path):
+def test_a_tiny_trained_reproduction_and_its_resumption(run, tmp_path):
     pytest.importorskip("torch")
     arguments = ("criteo", "--rows", 3000, "--epochs", 1, "--runs", 2, "--epsilon", "8,inf", "--workers", 1)
-    first = reproduce(*arguments, "--mechanisms", "laplace", "--out", tmp_path, "--json")
-    figures = json.loads(first.stdout)["figures"]
+    _, out, err = run("reproduce", *arguments, "--mechanisms", "laplace", "--out", tmp_path, "--json")
+    figures = json.loads(out)["figures"]
     (laplace,) = [line for line in figures if line["column"] == "test" and line["method"] == "laplace"]
     assert laplace["runs"] == 2
     assert laplace["published"] == 4668.40
     assert laplace["ratio"] == pytest.approx(laplace["measured"] / 4668.40)
-    assert "4 trainings of 2,400 rows" in first.stderr
-    again = reproduce(*arguments, "--mechanisms", "laplace", "--out", tmp_path)
-    assert "4 of 4 trainings are in" in again.stderr
-    assert "generated Criteo-like purchases" in again.stdout
-    assert "Laplace, paper" in again.stdout
+    assert "4 trainings of 2,400 rows" in err
+    _, out, err = run("reproduce", *arguments, "--mechanisms", "laplace", "--out", tmp_path)
+    assert "4 of 4 trainings are in" in err
+    assert "generated Criteo-like purchases" in out
+    assert "Laplace, paper" in out
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -153,12 +153,3 @@ def test_figures_are_never_cut_in_a_pipe(tmp_path):
     result = reproduce("criteo", "--mechanism-only", "--epsilon", "8", "--out", tmp_path)
     assert "…" not in result.stdout
     assert "3,239.22 ± 6.54       3,240.59          1.0004" in result.stdout
-
-
-def test_a_narrow_terminal_gets_the_columns_in_parts():
-    from labeldp.cli.reproduce import _fitting
-
-    head, rows = ["ε", *(f"method {i}" for i in range(9))], [["0.05", *["128,000,000"] * 9]]
-    parts = list(_fitting(head, rows, 60, 3))
-    assert parts == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
-    assert list(_fitting(head, rows, 240, 3)) == [list(range(1, 10))]

@@ -10,7 +10,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import Domain, LabelRandomizer
+from labeldp import Domain, LabelRandomizer, SavedModel
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.release.privatize import privatize
 
@@ -76,7 +76,9 @@ def test_the_whole_way_from_message_to_predictions(run, world, tmp_path):
         "predict", tmp_path / "model", world / "features.parquet", "--id", "order", "--out", tmp_path / "p.csv"
     )
     assert code == 0
-    assert pa_csv.read_csv(tmp_path / "p.csv").num_rows == 28_500
+    predicted, features = pa_csv.read_csv(tmp_path / "p.csv"), pq.read_table(world / "features.parquet")
+    assert predicted["order"].to_pylist() == features["order"].to_pylist()
+    np.testing.assert_array_equal(predicted["prediction"], SavedModel.load(tmp_path / "model").predict(features))
 
     code, out, _ = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
     assert code == 0
@@ -97,9 +99,14 @@ def test_reports_in_words(run, world, tmp_path):
     assert "not private" in err
 
 
-def test_help_names_the_extra_whole(run):
-    _, out, _ = run("train", "--help")
-    assert "labeldp[torch]" in out
+def test_predictions_go_to_a_new_file_of_a_known_kind(run, world, tmp_path):
+    train(run, world, tmp_path, "--quiet", "--folds", 0)
+    (tmp_path / "p.csv").write_text("mine")
+    for name, words in (("p.csv", "nothing is overwritten"), ("p.json", ".parquet or .csv")):
+        code, _, err = run("predict", tmp_path / "model", world / "features.parquet", "--out", tmp_path / name)
+        assert code == 2
+        assert words in err
+    assert (tmp_path / "p.csv").read_text() == "mine"
 
 
 def test_brackets_in_names_are_printed(run, world, tmp_path):
@@ -130,7 +137,7 @@ def test_poisson_refuses_negative_targets(run, world, tmp_path):
         *("--out", tmp_path / "model", "--loss", "poisson", "--target-values", "debiased"),
     )
     assert code == 2
-    assert "--target-values positive" in err
+    assert "use the target values positive, not debiased" in err
 
 
 def test_columns_can_be_left_out_and_overridden(run, world, tmp_path):
@@ -144,11 +151,12 @@ def test_columns_can_be_left_out_and_overridden(run, world, tmp_path):
     [
         (["--id", "ordr"], "did you mean 'order'"),
         (["--features", "nowhere.parquet"], "no file"),
-        (["--target-values", "wrong"], "unknown target values"),
+        (["--target-values", "wrong"], "'wrong' is not one of 'auto', 'bins', 'debiased', 'positive'"),
         (["--model", "wrong"], "unknown model 'wrong'"),
-        (["--loss", "wrong"], "--loss must be"),
+        (["--loss", "wrong"], "trains with the loss squared or poisson"),
         (["--exclude", "absent"], "no column"),
         (["--exclude", "hint,size"], "no column left"),
+        (["--exclude", ","], "separated by commas"),
     ],
 )
 def test_bad_settings_leave_no_model(run, world, tmp_path, arguments, words):

@@ -143,8 +143,7 @@ def test_an_edited_description_is_refused(kind):
         with pytest.raises(InvalidInput):
             Mechanism.from_json(json.dumps({key: value for key, value in record.items() if key != name}))
     with pytest.raises(InvalidInput, match="JSON"):
-        Mechanism.from_json(mechanism_text := make(kind).to_json()[:-20])
-    assert mechanism_text
+        Mechanism.from_json(make(kind).to_json()[:-20])
 
 
 @every_kind
@@ -301,11 +300,3 @@ def test_kinds_are_checked():
         releasable("rr-on-bin")
     with pytest.raises(InvalidInput, match="needs a prior"):
         design("rr-on-bins", Request(DOMAIN, 1))
-
-
-@every_kind
-@pytest.mark.parametrize("view", ["bins", "joint"])
-def test_every_mechanism_can_be_drawn(kind, view, tmp_path):
-    axes = make(kind).plot(PRIOR, view=view)
-    axes.figure.savefig(tmp_path / "plot.png")
-    assert (tmp_path / "plot.png").stat().st_size > 5000

@@ -25,13 +25,31 @@ def test_a_prior_is_sorted_normalised_and_frozen():
         prior.masses[0] = 1
 
 
+def test_a_prior_shows_itself_in_a_line_a_table_and_a_frame():
+    prior = Prior([0, 10, 50], [2, 1, 1], Fraction(1, 3))
+    assert len(prior) == 3
+    assert repr(prior) == "Prior(values=3, range=0 to 50, mean=15, sd=20.62, cost=ε 0.3333)"
+    assert repr(Prior([0, 1], [1, 1])).endswith("cost=public)")
+    assert "<caption>Prior</caption><tr><th>values</th><td>3</td></tr>" in prior._repr_html_()
+    columns = {"value": [0.0, 10.0, 50.0], "mass": [0.5, 0.25, 0.25]}
+    assert prior.to_arrow().to_pydict() == columns
+    assert prior.to_pandas().to_dict("list") == columns
+    assert prior.to_polars().to_dict(as_series=False) == columns
+
+
+def test_a_uniform_prior_needs_a_grid_which_bounds_alone_do_not_have():
+    assert Prior.uniform(Domain(0, 10, cells=3)) == Prior([0, 5, 10], [1, 1, 1])
+    with pytest.raises(InvalidInput, match=r"Domain\(0, 10\) has no grid yet: give cells"):
+        Prior.uniform((0, 10))
+
+
 @pytest.mark.parametrize(
     ("values", "masses", "words"),
     [
         ([], [], "at least one"),
         ([1, 2], [1], "one mass per value"),
         ([1, 1], [1, 1], "twice"),
-        ([1, 2], [1, -1], "negative"),
+        ([1, 2, 3], [1, -1, -2], "negative: mass 1 is -1"),
         ([1, 2], [0, 0], "zero"),
         ([1, math.nan], [1, 1], "finite"),
         ([1, 2], [math.inf, 1], "finite"),
@@ -63,7 +81,13 @@ def test_csv_round_trip_is_lossless(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("", "columns"), ("a,b\n1,2\n", "columns"), ("value,mass\n1,x\n", "line 2"), ("value,mass\n1,1\n1,1\n", "twice")],
+    [
+        ("", "columns value and mass, found nothing"),
+        ("a,b\n1,2\n", "columns value and mass, found a, b"),
+        ("value,mass\n1,1\n2,x\n", "prior.csv, line 3: could not convert string to float: 'x'"),
+        ("value,mass\n1,1\n2\n", r"masses must be finite numbers: row 1 \(nan\)"),
+        ("value,mass\n1,1\n1,1\n", "prior.csv: prior values must differ: 1 is given twice"),
+    ],
 )
 def test_bad_csv_priors_name_file_and_line(tmp_path, text, words):
     path = tmp_path / "prior.csv"
@@ -140,7 +164,7 @@ def test_a_private_prior_keeps_its_cost_in_a_file(tmp_path):
     prior = Prior([0, 1], [1, 2], Fraction(1, 3))
     prior.to_csv(tmp_path / "prior.csv")
     assert Prior.from_csv(tmp_path / "prior.csv") == prior
-    with pytest.raises(InvalidInput, match="less than nothing"):
+    with pytest.raises(InvalidInput, match="must not be negative"):
         Prior([0, 1], [1, 2], Fraction(-1, 3))
 
 

@@ -1,4 +1,4 @@
-"""The prior that assumes one mode: it takes false tails away and leaves alone what the counts do say."""
+"""The prior that assumes one mode: noise in empty cells does not look like a tail, and clear counts are kept."""
 
 from __future__ import annotations
 

@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from labeldp.arrays import Floats
 from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._steps import register
-from labeldp.losses.base import FloatArray
 
 Counts = npt.NDArray[np.int64]
 
 
 @compiled
-def outward_sums(losses: FloatArray, masses: FloatArray, split: Counts) -> FloatArray:
+def outward_sums(losses: Floats, masses: Floats, split: Counts) -> Floats:
     """For each output, p·ℓ cumulated upwards from the labels just above it and downwards from those at or below it."""
     m, k = losses.shape
     sums = np.empty((m, k))
@@ -41,9 +41,9 @@ def outward_sums(losses: FloatArray, masses: FloatArray, split: Counts) -> Float
 class CandidateTables(NamedTuple):
     """Losses and their outward sums (outputs × labels), G, the number of labels at or below each output, c = e^ε − 1."""
 
-    losses: FloatArray
-    sums: FloatArray
-    everything: FloatArray
+    losses: Floats
+    sums: Floats
+    everything: Floats
     split: Counts
     c: float
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numba as nb
 
-from labeldp.losses import excess
+from labeldp.losses import deviance_series
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -38,4 +38,4 @@ def forget_stale_code(room: Path, *others: Path) -> None:
                 index.unlink()
 
 
-forget_stale_code(Path(__file__).parent, Path(excess.__file__))
+forget_stale_code(Path(__file__).parent, Path(deviance_series.__file__))

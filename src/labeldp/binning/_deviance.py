@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labeldp.arrays import Floats
 from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._double_double import add, two_sum
 from labeldp.binning._steps import register
-from labeldp.losses.base import FloatArray
-from labeldp.losses.excess import NEAR, log_series
+from labeldp.losses.deviance_series import NEAR, log_series
 
 Run = tuple[float, float, float, float]
 _log_series = internal(log_series)
@@ -63,7 +63,7 @@ def _merge(power: float, reference: float, left: Run, right: Run) -> Run:
 
 
 @compiled
-def deviance_levels(values: FloatArray, masses: FloatArray, power: float) -> FloatArray:
+def deviance_levels(values: Floats, masses: Floats, power: float) -> Floats:
     """The runs that end or begin at each level's middles."""
     k = values.size
     depth = 1
@@ -87,7 +87,7 @@ def deviance_levels(values: FloatArray, masses: FloatArray, power: float) -> Flo
 
 
 @compiled
-def summary(points: FloatArray, levels: FloatArray, power: float, r: int, i: int) -> Run:
+def summary(points: Floats, levels: Floats, power: float, r: int, i: int) -> Run:
     """Mass, mean (a pair) and information of points r+1 … i; rows of `points` are (label, mass)."""
     first, last = r, i - 1
     if first == last:
@@ -107,8 +107,8 @@ def summary(points: FloatArray, levels: FloatArray, power: float, r: int, i: int
 class DevianceTables(NamedTuple):
     """Labels with masses, runs, c = e^ε − 1, the total mass, the prior's information and mean (a pair), the power."""
 
-    points: FloatArray
-    levels: FloatArray
+    points: Floats
+    levels: Floats
     c: float
     w: float
     information: float

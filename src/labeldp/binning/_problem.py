@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from labeldp.arrays import Floats
 from labeldp.binning._candidates import CandidateTables, outward_sums
-from labeldp.binning._clipped import ClippedTables, clipped_table
 from labeldp.binning._deviance import DevianceTables, deviance_levels, summary
+from labeldp.binning._huber import HuberTables, huber_table
+from labeldp.binning._pinball import PinballTables, pinball_table
 from labeldp.binning._search import Nodes, follow, least_weight_path
 from labeldp.binning._squared import SquaredTables, squared_table
-from labeldp.binning._tilted import TiltedTables, tilted_table
 from labeldp.losses import Loss
-from labeldp.losses.base import FloatArray
-from labeldp.losses.structure import ClippedSquare, Deviance, SquaredDistance, Structure, TiltedDistance
+from labeldp.losses.structure import Deviance, HuberDistance, PinballDistance, SquaredDistance, Structure
 
 MASS_UNIT = 2.0**300
 """Masses are multiplied by this (exactly), so that 10⁻³⁰⁰ times a small square does not vanish."""
@@ -31,7 +31,7 @@ class Problem:
     n: int
     first_path: Nodes
     cost_unit: float
-    to_outputs: Callable[[FloatArray], FloatArray]
+    to_outputs: Callable[[Floats], Floats]
     closing_steps: int = 0
     """How many of a path's last steps stand for no output."""
 
@@ -45,25 +45,25 @@ class Problem:
     def bins(self, path: Nodes) -> int:
         return path.size - 1 - self.closing_steps
 
-    def outputs(self, path: Nodes) -> FloatArray:
+    def outputs(self, path: Nodes) -> Floats:
         return self.to_outputs(follow(self.tables, path)[1][: self.bins(path)])
 
 
-def interval_problem(values: FloatArray, masses: FloatArray, c: float, structure: Structure) -> Problem:
+def interval_problem(values: Floats, masses: Floats, c: float, structure: Structure) -> Problem:
     """All real outputs, for a loss with a structure."""
     match structure:
         case SquaredDistance():
             make = _squared if structure.scale == "identity" else _squared_log
             return make(values, masses, c)
-        case TiltedDistance():
-            return _tilted(values, masses, c, structure)
-        case ClippedSquare():
-            return _clipped(values, masses, c, structure)
+        case PinballDistance():
+            return _pinball(values, masses, c, structure)
+        case HuberDistance():
+            return _huber(values, masses, c, structure)
         case Deviance():
             return _deviance(values, masses, c, structure)
 
 
-def candidate_problem(values: FloatArray, masses: FloatArray, c: float, loss: Loss, candidates: FloatArray) -> Problem:
+def candidate_problem(values: Floats, masses: Floats, c: float, loss: Loss, candidates: Floats) -> Problem:
     """The given outputs only, for any loss under Assumption 1."""
     losses = np.ascontiguousarray(loss(candidates[:, None], values[None, :]))
     split = np.searchsorted(values, candidates, side="right").astype(np.int64)
@@ -80,18 +80,18 @@ def candidate_problem(values: FloatArray, masses: FloatArray, c: float, loss: Lo
     )
 
 
-def _squared(points: FloatArray, masses: FloatArray, c: float) -> Problem:
+def _squared(points: Floats, masses: Floats, c: float) -> Problem:
     scale = _unit(points)
     table, mean, mean_low = squared_table(points * scale, masses * MASS_UNIT)
     tables = SquaredTables(table, c, float(table[-1, 0]), float(table[-1, 4]))
 
-    def to_outputs(steps: FloatArray) -> FloatArray:
+    def to_outputs(steps: Floats) -> Floats:
         return (mean + (mean_low + steps)) / scale
 
     return Problem(tables, points.size, np.array([0, points.size]), scale**-2 / MASS_UNIT, to_outputs)
 
 
-def _squared_log(values: FloatArray, masses: FloatArray, c: float) -> Problem:
+def _squared_log(values: Floats, masses: Floats, c: float) -> Problem:
     """Squared distance on the scale of log(1 + y), measured from one of the labels.
 
     Logarithms of large labels that are close differ in their last digits only; differences from a label keep them all.
@@ -99,44 +99,44 @@ def _squared_log(values: FloatArray, masses: FloatArray, c: float) -> Problem:
     origin = float(values[_quantile(masses, 0.5)])
     squared = _squared(np.log1p((values - origin) / (1 + origin)), masses, c)
 
-    def to_outputs(steps: FloatArray) -> FloatArray:
+    def to_outputs(steps: Floats) -> Floats:
         return origin + (1 + origin) * np.expm1(squared.to_outputs(steps))
 
     return Problem(squared.tables, squared.n, squared.first_path, squared.cost_unit, to_outputs)
 
 
-def _tilted(values: FloatArray, masses: FloatArray, c: float, structure: TiltedDistance) -> Problem:
+def _pinball(values: Floats, masses: Floats, c: float, structure: PinballDistance) -> Problem:
     under, over = structure.under, structure.over
     scale = _unit(values)
     anchor = _quantile(masses, under / (under + over))
-    table = tilted_table(values * scale, masses * MASS_UNIT, anchor, under, over)
+    table = pinball_table(values * scale, masses * MASS_UNIT, anchor, under, over)
     below = np.ascontiguousarray(table[:, 0])
-    tables = TiltedTables(table, below, c, float(below[-1]), under, over)
+    tables = PinballTables(table, below, c, float(below[-1]), under, over)
 
-    def to_outputs(labels: FloatArray) -> FloatArray:
+    def to_outputs(labels: Floats) -> Floats:
         return values[labels.astype(np.int64) - 1]
 
     return Problem(tables, values.size, np.array([0, values.size]), 1 / scale / MASS_UNIT, to_outputs)
 
 
-def _clipped(values: FloatArray, masses: FloatArray, c: float, structure: ClippedSquare) -> Problem:
+def _huber(values: Floats, masses: Floats, c: float, structure: HuberDistance) -> Problem:
     scale = _unit(values)
     delta = structure.delta * scale
     anchor = _quantile(masses, 0.5)
-    table, points = clipped_table(values * scale, masses * MASS_UNIT, anchor)
+    table, points = huber_table(values * scale, masses * MASS_UNIT, anchor)
     enter, leave = points - delta, points + delta  # between these outputs a label loses its square
     knots = np.unique(np.concatenate([enter, leave]))
     below = np.searchsorted(leave, knots, side="left").astype(np.int64)
     reach = np.searchsorted(enter, knots, side="right").astype(np.int64)
-    tables = ClippedTables(table, points, knots, below, reach, delta, c)
+    tables = HuberTables(table, points, knots, below, reach, delta, c)
 
-    def to_outputs(steps: FloatArray) -> FloatArray:
+    def to_outputs(steps: Floats) -> Floats:
         return float(values[anchor]) + steps / scale
 
     return Problem(tables, values.size, np.array([0, values.size]), scale**-2 / MASS_UNIT, to_outputs)
 
 
-def _deviance(values: FloatArray, masses: FloatArray, c: float, structure: Deviance) -> Problem:
+def _deviance(values: Floats, masses: Floats, c: float, structure: Deviance) -> Problem:
     power = float(structure.power)
     scaled = masses * MASS_UNIT
     levels = deviance_levels(values, scaled, power)
@@ -146,13 +146,13 @@ def _deviance(values: FloatArray, masses: FloatArray, c: float, structure: Devia
     return Problem(tables, values.size, np.array([0, values.size]), 1 / MASS_UNIT, lambda outputs: outputs)
 
 
-def _quantile(masses: FloatArray, share: float) -> int:
+def _quantile(masses: Floats, share: float) -> int:
     """The number of the first label at which the cumulated mass reaches its share."""
     total = np.cumsum(masses)
     return min(int(np.searchsorted(total, share * total[-1])), masses.size - 1)
 
 
-def _unit(points: FloatArray) -> float:
+def _unit(points: Floats) -> float:
     """A power of two that brings the range of the points near 1, so that squares neither overflow nor vanish."""
     extent = float(points[-1] - points[0]) or 1.0
     return math.ldexp(1.0, -math.frexp(extent)[1])

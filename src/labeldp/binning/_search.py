@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labeldp.arrays import Floats
 from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._double_double import two_sum
 from labeldp.binning._steps import step_cost, step_output
-from labeldp.losses.base import FloatArray
 
 Nodes = npt.NDArray[np.int64]
 
@@ -61,7 +61,7 @@ def least_weight_path(tables: Any, nodes: Nodes, price: float) -> Nodes:
 
 
 @compiled
-def follow(tables: Any, path: Nodes) -> tuple[float, FloatArray]:
+def follow(tables: Any, path: Nodes) -> tuple[float, Floats]:
     """The total step cost of a path, with compensated summation, and the output of each step."""
     total, low = 0.0, 0.0
     outputs = np.empty(path.size - 1)
@@ -74,7 +74,7 @@ def follow(tables: Any, path: Nodes) -> tuple[float, FloatArray]:
 
 
 @internal
-def _wins(tables: Any, nodes: Nodes, best: FloatArray, rivals: tuple[int, int], i: int) -> bool:
+def _wins(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], i: int) -> bool:
     """Whether the first rival, a later left end, is strictly better at place i; if so it is at all later places too."""
     young, old = rivals
     with_young = best[young] + step_cost(tables, nodes[young], nodes[i])
@@ -82,9 +82,7 @@ def _wins(tables: Any, nodes: Nodes, best: FloatArray, rivals: tuple[int, int], 
 
 
 @internal
-def _hand_over(
-    tables: Any, nodes: Nodes, best: FloatArray, rivals: tuple[int, int], within: tuple[int, int, int]
-) -> int:
+def _hand_over(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], within: tuple[int, int, int]) -> int:
     """The first place where the younger rival wins: `within` says where it does not, where it does, and a guess.
 
     Neighbouring left ends hand over at neighbouring places, so the search gallops away from the last one found.

@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labeldp.arrays import Floats
 from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._double_double import add, product, quotient, times, two_product, two_sum
 from labeldp.binning._steps import register
-from labeldp.losses.base import FloatArray
 
 # A row of the table is one cache line: sums of p, p·y, p·y² (pairs) up to point i, then points i and i + 1.
 _P, _S, _Q, _HERE, _NEXT, _COLUMNS = 0, 2, 4, 6, 7, 8
 
 
 @compiled
-def squared_table(values: FloatArray, masses: FloatArray) -> tuple[FloatArray, float, float]:
+def squared_table(values: Floats, masses: Floats) -> tuple[Floats, float, float]:
     """Prefix sums of the centred labels, and their mean as a pair."""
     k = values.size
     w, w_low, s, s_low = 0.0, 0.0, 0.0, 0.0
@@ -52,7 +52,7 @@ def squared_table(values: FloatArray, masses: FloatArray) -> tuple[FloatArray, f
 class SquaredTables(NamedTuple):
     """Prefix sums, c = e^ε − 1, the total mass W and V."""
 
-    table: FloatArray
+    table: Floats
     c: float
     w: float
     v: float

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
-from labeldp.losses.base import FloatArray
 
 _ROWS_SHOWN = 12
 
@@ -21,8 +21,8 @@ class Bins:
     `expected_loss` is that of randomized response on these bins, under the prior they were made for.
     """
 
-    outputs: FloatArray
-    thresholds: FloatArray
+    outputs: Floats
+    thresholds: Floats
     expected_loss: float
     loss: str
     epsilon: float
@@ -95,7 +95,7 @@ class Bins:
         return f"{self.thresholds[j - 1]:.6g} < y ≤ {self.thresholds[j]:.6g}"
 
 
-def _frozen(values: npt.ArrayLike) -> FloatArray:
+def _frozen(values: npt.ArrayLike) -> Floats:
     array = np.array(values, dtype=np.float64)
     array.setflags(write=False)
     return array

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from labeldp.arrays import Floats
 from labeldp.binning.bins import Bins
 from labeldp.budget import Epsilon, exact_epsilon, float_up
 from labeldp.errors import InvalidInput
 from labeldp.losses import Loss, get_loss
-from labeldp.losses.base import FloatArray
 
 if TYPE_CHECKING:
     from labeldp.binning._problem import Problem
@@ -31,9 +31,9 @@ class HasPrior(Protocol):
     """A distribution on labels: increasing values and their masses."""
 
     @property
-    def values(self) -> FloatArray: ...
+    def values(self) -> Floats: ...
     @property
-    def masses(self) -> FloatArray: ...
+    def masses(self) -> Floats: ...
 
 
 def optimal_bins(
@@ -72,7 +72,7 @@ def optimal_bins(
     return Bins(chosen, thresholds, expected, rule.name, float_up(exact_epsilon(epsilon)))
 
 
-def _support(prior: HasPrior, loss: Loss) -> tuple[FloatArray, FloatArray]:
+def _support(prior: HasPrior, loss: Loss) -> tuple[Floats, Floats]:
     values = np.ascontiguousarray(prior.values, dtype=np.float64)
     masses = np.ascontiguousarray(prior.masses, dtype=np.float64)
     if values.ndim != 1 or values.shape != masses.shape:
@@ -88,7 +88,7 @@ def _support(prior: HasPrior, loss: Loss) -> tuple[FloatArray, FloatArray]:
     return values[first], np.add.reduceat(masses, first)
 
 
-def _problem(values: FloatArray, masses: FloatArray, c: float, loss: Loss, outputs: npt.ArrayLike | None) -> Problem:
+def _problem(values: Floats, masses: Floats, c: float, loss: Loss, outputs: npt.ArrayLike | None) -> Problem:
     # numba is slow to import and to load, so nothing before the first optimisation does.
     from labeldp.binning._problem import candidate_problem, interval_problem
 
@@ -106,7 +106,7 @@ def _problem(values: FloatArray, masses: FloatArray, c: float, loss: Loss, outpu
     return candidate_problem(values, masses, c, loss, candidates)
 
 
-def _default_candidates(values: FloatArray) -> FloatArray:
+def _default_candidates(values: Floats) -> Floats:
     room = TABLE_LIMIT // values.size
     grid = np.linspace(values[0], values[-1], max(min(_GRID + 1, room - min(values.size, room // 2)), 2))
     labels = values if values.size + grid.size <= room else values[:: -(-values.size // max(room - grid.size, 1))]
@@ -133,14 +133,12 @@ def _least_ratio(problem: Problem, e: float) -> tuple[npt.NDArray[np.int64], flo
     return path, cost
 
 
-def _distinct(found: FloatArray, values: FloatArray, outputs: npt.ArrayLike | None) -> FloatArray:
+def _distinct(found: Floats, values: Floats, outputs: npt.ArrayLike | None) -> Floats:
     """Equal outputs merged; a best output never lies outside the labels, whatever rounding says."""
     return np.unique(found if outputs is not None else np.clip(found, values[0], values[-1]))
 
 
-def _expected_loss(
-    prior: tuple[FloatArray, FloatArray], outputs: FloatArray, owned: FloatArray, epsilon: float, loss: Loss
-) -> float:
+def _expected_loss(prior: tuple[Floats, Floats], outputs: Floats, owned: Floats, epsilon: float, loss: Loss) -> float:
     """Directly: every output with weight 1, and each label's own once more with e^ε − 1, over e^ε + d − 1."""
     values, masses = prior
     spread = sum(float(np.dot(masses, loss(output, values))) for output in outputs)

@@ -1,4 +1,4 @@
-"""The command line: thin, one file per command, everything behind it importable.
+"""The command line, one file per command. Commands parse their options, call the library and print the result.
 
 Exit codes: 0 done; 2 bad usage or bad input; 3 the ledger refuses; 1 anything else.
 """
@@ -16,7 +16,7 @@ from labeldp.cli.audit import audit
 from labeldp.cli.compare import compare
 from labeldp.cli.console import complain, show_warning
 from labeldp.cli.demo import run as demo
-from labeldp.cli.lazy_help import LazyHelp
+from labeldp.cli.lazy_help import exact_mechanisms, help_with, mechanisms, models
 from labeldp.cli.ledger import app as ledger
 from labeldp.cli.privatize import privatize
 from labeldp.cli.reproduce import reproduce
@@ -26,19 +26,19 @@ from labeldp.errors import LabelDPError
 app = typer.Typer(
     name="labeldp",
     help="Train regression models when the labels are private.",
-    epilog="Try [bold]labeldp demo[/bold]: the whole story on generated data.",
+    epilog="Try [bold]labeldp demo[/bold] first: it runs every step on generated data.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="privatize", cls=LazyHelp)(privatize)
+app.command(name="privatize", cls=help_with("Mechanisms", exact_mechanisms))(privatize)
 app.command(name="apply")(apply)
-app.command(name="train", cls=LazyHelp)(train)
+app.command(name="train", cls=help_with("Models", models))(train)
 app.command(name="predict")(predict)
 app.command(name="evaluate")(evaluate)
 app.command(name="audit")(audit)
-app.command(name="compare", cls=LazyHelp)(compare)
+app.command(name="compare", cls=help_with("Mechanisms", mechanisms))(compare)
 app.command(name="reproduce")(reproduce)
 app.command(name="demo")(demo)
 app.add_typer(ledger, name="ledger")
@@ -62,7 +62,7 @@ def _options(
 
 
 def main() -> None:
-    """What the `labeldp` script runs: errors on standard error, and the exit code that the error names."""
+    """Run the `labeldp` script. Errors go to standard error, and each kind has its exit code."""
     warnings.showwarning = show_warning
     try:
         app()

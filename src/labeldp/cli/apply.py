@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from labeldp.cli.console import line, print_json
-from labeldp.cli.outcome import IdType, Json, Label, Quiet, check_id_type, outcome_record, private_note, stoppable
+from labeldp.cli.console import line, print_json, stoppable
+from labeldp.cli.options import IdType, Json, Label, Quiet
+from labeldp.cli.outcome import note_clipped, outcome_record
 from labeldp.cli.progress import phases
 
 
@@ -20,7 +21,8 @@ def apply(
     label: Label,
     key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
     id_column: Annotated[
-        str | None, typer.Option("--id", metavar="COL", help="The column of record ids. Left out: as in the message.")
+        str | None,
+        typer.Option("--id", metavar="COL", help="The column of record ids. By default named as in the message."),
     ] = None,
     id_type: IdType = None,
     quiet: Quiet = False,
@@ -40,11 +42,10 @@ def apply(
     from labeldp.message.reader import Message
     from labeldp.release.apply import apply as run
 
-    check_id_type(id_type)
     ids = id_column if id_column is not None else Message.open(message).header.id_column
     with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase:
         outcome = run(message, LabelSource(source, label, ids, id_type), key_file=key_file, phase=phase)
-    private_note(outcome)
+    note_clipped(outcome)
     if as_json:
         print_json(outcome_record(outcome))
     elif not quiet:

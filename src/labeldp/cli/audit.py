@@ -1,4 +1,4 @@
-"""`labeldp audit`: is it really ε?"""
+"""`labeldp audit`: prove the ε of a mechanism, and test its sampler."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from labeldp.budget import decimal_text
 from labeldp.cli.console import out, print_json
+from labeldp.cli.options import Json
 from labeldp.errors import InvalidInput, PrivacyRefused
 
 
@@ -17,22 +18,22 @@ def audit(
     samples: Annotated[
         int | None, typer.Option(metavar="N", help="Also draw N labels and test the running sampler.")
     ] = None,
-    confidence: Annotated[float, typer.Option(help="How sure the statistical test is before it accuses.")] = 0.999999,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; the worst ratio is exact, as text.")] = False,
+    confidence: Annotated[float, typer.Option(help="The confidence of the lower bound from samples.")] = 0.999999,
+    as_json: Json = False,
 ) -> None:
     """Prove ε for the integers that a mechanism samples, in rational arithmetic.
 
-    The proof is exact and needs no data. With --samples the sampler itself is run and its ε bounded from below from its
-    outputs alone: a bug between the table and the outputs would show there.
+    The proof is exact and needs no data.
 
-    Exit code 2 if the claim does not hold.
+    With --samples the sampler runs too, and its outputs alone give a lower bound of ε. That finds bugs in the sampler.
 
+    The exit code is 2 if the claim does not hold.
+
+    \b
     Examples:
-
       labeldp audit message
-
       labeldp audit mechanism.json --samples 10000000
-    """
+    """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.audit import measure, verify
     from labeldp.mechanisms import FiniteMechanism, Mechanism
 
@@ -51,7 +52,7 @@ def audit(
     if samples is not None:
         labels = mechanism.encoder.representatives()
         if mechanism.outputs.size == 1:
-            raise InvalidInput("this mechanism has one output only: it reveals nothing, and there is nothing to sample")
+            raise InvalidInput("this mechanism has a single output, which reveals nothing: leave out --samples")
         measured = measure(mechanism, labels, epsilon=mechanism.epsilon_exact, samples=samples, confidence=confidence)
         record["sampled"] = {
             "samples": measured.samples,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.console import out, print_json
+from labeldp.cli.console import out, print_json, print_table
 from labeldp.cli.lazy_help import LOSSES
+from labeldp.cli.options import OUTPUT, Json, comma_list
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from labeldp.domain import Domain
+    from labeldp.mechanisms.auto import Choice
+    from labeldp.mechanisms.comparison import Comparison
     from labeldp.priors.prior import Prior
 
 
@@ -28,60 +32,54 @@ def compare(
         str | None,
         typer.Option(metavar="NAME", help="A distribution that comes with labeldp. An unknown name lists them."),
     ] = None,
-    loss: Annotated[str, typer.Option(metavar="LOSS", help=f"What is expected: {LOSSES}.")] = "squared",
+    loss: Annotated[str, typer.Option(metavar="LOSS", help=f"The loss to expect: {LOSSES}.")] = "squared",
     mechanisms: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Only these mechanisms, separated by commas.")
+        str | None, typer.Option(metavar="NAME,…", help="Only these of the mechanisms listed below.")
     ] = None,
     records: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, help="Also compare for training on N records: bias, variance, predicted error."
-        ),
+        typer.Option(metavar="N", min=1, help="Also predict the test error of a model trained on N records."),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Also write comparison.csv, .png and .svg here.")
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Also write comparison.csv, .png and .svg here.", rich_help_panel=OUTPUT
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Compare expected loss, bias and variance of every mechanism across ε.
 
-    All figures are exact expectations under the prior; nothing is sampled and nothing private is read. So there is no file
-    of labels to give: a look at it would cost privacy. Give what is known in public, or a prior released before.
+    All figures are exact expectations under the prior. Nothing is sampled and nothing private is read.
 
+    Give a public distribution or a prior released before. Labels themselves are not read: a look at them costs privacy.
+
+    \b
     Examples:
-
       labeldp compare --dataset criteo --epsilon 0.5,1,2
-
       labeldp compare --dataset census --mechanisms rr-on-bins,rr-with-prior
-
-      labeldp compare --dataset criteo --epsilon 0.5,2 --mechanisms rr-on-bins,laplace --records 50000
-
+      labeldp compare --dataset criteo --mechanisms rr-on-bins,laplace --records 50000
       labeldp compare --prior prior.csv --loss absolute --out comparison
-    """
+    """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.mechanisms.auto import alternatives
     from labeldp.mechanisms.comparison import compare as run
 
     distribution, domain = _distribution(prior, dataset)
-    epsilons = [part.strip() for part in epsilon.split(",")]
-    rows = list(
-        run(
-            distribution,
-            epsilons,
-            loss,
-            mechanisms=None if mechanisms is None else [m.strip() for m in mechanisms.split(",")],
-            domain=domain,
-            records=records,
-        )
-    )
+    epsilons, chosen = comma_list(epsilon), comma_list(mechanisms) or None
+    rows = list(run(distribution, epsilons, loss, mechanisms=chosen, domain=domain, records=records))
     if folder is not None:
         _write(rows, folder, loss)
-    training = [] if records is None else _training(distribution, domain, epsilons, records)
+    choices: list[Choice] = []
+    if records is not None:
+        choices = [c for epsilon in epsilons for c in alternatives(distribution, epsilon, records, domain=domain)]
     if as_json:
-        figures: Any = [asdict(row) for row in rows]
+        figures = [asdict(row) for row in rows]
+        training = [_training_figures(choice) for choice in choices]
         print_json(figures if records is None else {"mechanisms": figures, "training": training})
         return
     _show(rows, loss)
     if records is not None:
-        _show_training(training, records)
+        _show_training(choices, records)
 
 
 def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain | None]:
@@ -98,78 +96,73 @@ def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain
     return known.prior(), known.domain
 
 
-def _training(prior: Prior, domain: Domain | None, epsilons: list[str], records: int) -> list[dict[str, Any]]:
-    from labeldp.mechanisms.auto import alternatives
-
-    return [
-        {
-            "epsilon": choice.mechanism.epsilon,
-            "choice": choice.name,
-            "visible_bias": choice.excess.squared_bias**0.5,
-            "variance": choice.excess.variance,
-            "predicted_test_error": choice.predicted_error,
-            "why": choice.why,
-        }
-        for epsilon in epsilons
-        for choice in alternatives(prior, epsilon, records, domain=domain)
-    ]
-
-
-def _show_training(rows: list[dict[str, Any]], records: int) -> None:
-    from rich.table import Table
-
-    from labeldp.mechanisms.auto import VISIBLE
-
-    table = Table(title=f"for training on {records:,} records, least predicted error in bold", title_justify="left")
-    for column in ("ε", "choice", "bias seen (rms)", "variance", "predicted test MSE"):
-        table.add_column(column, justify="left" if column == "choice" else "right")
-    before = None
-    for row in rows:
-        if before is not None and row["epsilon"] != before:
-            table.add_section()
-        least = min(other["predicted_test_error"] for other in rows if other["epsilon"] == row["epsilon"])
-        figure = f"{row['predicted_test_error']:,.5g}"
-        table.add_row(
-            f"{row['epsilon']:g}" if row["epsilon"] != before else "",
-            row["choice"],
-            f"{row['visible_bias']:,.3g}",
-            f"{row['variance']:,.5g}",
-            f"[bold]{figure}[/bold]" if row["predicted_test_error"] <= least * 1.0001 else figure,
-        )
-        before = row["epsilon"]
-    out.print(table)
-    out.print(f"predicted for features that explain {VISIBLE:g} of the label; a model keeps bias and averages variance")
-
-
-def _show(rows: list[Any], loss: str) -> None:
-    from rich.table import Table
-
-    best = {
+def _show(rows: list[Comparison], loss: str) -> None:
+    least = {
         epsilon: min(r.expected_loss for r in rows if r.epsilon == epsilon) for epsilon in {r.epsilon for r in rows}
     }
-    table = Table(title=f"expected {loss} loss of a private label, lowest in bold", title_justify="left")
-    for column in ("mechanism", "ε", "expected loss", "bias (rms)", "variance", "outputs"):
-        table.add_column(column, justify="left" if column == "mechanism" else "right")
-    shown = ""
+    cells, before = [], ""
     for row in rows:
-        if shown and row.mechanism != shown:
-            table.add_section()
-        figure = f"{row.expected_loss:,.6g}"
-        table.add_row(
-            "" if row.mechanism == shown else row.mechanism + ("" if row.exact else " *"),
-            f"{row.epsilon:g}",
-            f"[bold]{figure}[/bold]" if row.expected_loss == best[row.epsilon] else figure,
-            f"{row.bias:,.4g}",
-            f"{row.variance:,.6g}",
-            "continuous" if row.outputs is None else f"{row.outputs:,}",
+        cells.append(
+            (
+                "" if row.mechanism == before else row.mechanism + ("" if row.exact else " *"),
+                f"{row.epsilon:g}",
+                f"{row.expected_loss:,.6g}" if math.isfinite(row.expected_loss) else "infinite",
+                f"{row.bias:,.4g}",
+                f"{row.variance:,.6g}",
+                "continuous" if row.outputs is None else f"{row.outputs:,}",
+            )
         )
-        shown = row.mechanism
-    out.print(table)
+        before = row.mechanism
+    print_table(
+        f"expected {loss} loss of a private label, lowest in bold",
+        ("mechanism", "ε", "expected loss", "bias (rms)", "variance", "outputs"),
+        cells,
+        bold=[2 if row.expected_loss == least[row.epsilon] else -1 for row in rows],
+        left=[0],
+    )
     if not all(row.exact for row in rows):
         out.print("* a float mechanism, for comparison only: labeldp never releases with it")
 
 
-def _write(rows: list[Any], folder: Path, loss: str) -> None:
+def _training_figures(choice: Choice) -> dict[str, Any]:
+    return {
+        "epsilon": choice.mechanism.epsilon,
+        "choice": choice.name,
+        "visible_bias": choice.excess.squared_bias**0.5,
+        "variance": choice.excess.variance,
+        "predicted_test_error": choice.predicted_error,
+        "why": choice.why,
+    }
+
+
+def _show_training(choices: list[Choice], records: int) -> None:
+    from labeldp.mechanisms.auto import VISIBLE
+
+    least: dict[float, float] = {}
+    cells = []
+    for choice in choices:
+        epsilon = choice.mechanism.epsilon
+        cells.append(
+            (
+                "" if epsilon in least else f"{epsilon:g}",
+                choice.name,
+                f"{choice.excess.squared_bias**0.5:,.3g}",
+                f"{choice.excess.variance:,.5g}",
+                f"{choice.predicted_error:,.5g}",
+            )
+        )
+        least[epsilon] = min(choice.predicted_error, least.get(epsilon, math.inf))
+    print_table(
+        f"for training on {records:,} records, least predicted error in bold",
+        ("ε", "choice", "bias seen (rms)", "variance", "predicted test MSE"),
+        cells,
+        bold=[4 if choice.predicted_error <= least[choice.mechanism.epsilon] * 1.0001 else -1 for choice in choices],
+        left=[1],
+    )
+    out.print(f"predicted for features that explain {VISIBLE:g} of the label; a model keeps bias and averages variance")
+
+
+def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
     import csv
 
     from labeldp import plots

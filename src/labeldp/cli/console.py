@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
+WIDE = 240
+"""The width of tables in files and pipes, where nothing needs to fit a screen."""
+
 
 def line(name: str, text: str) -> None:
-    """A line of a result. Paths and names as they are, lines as long as they are: both can be copied."""
+    """Print one line of a result. It is never wrapped and has no markup, so that paths and commands can be copied."""
     out.print(f"{name:<8} {text}", markup=False, soft_wrap=True)
 
 
 def complain(text: str) -> None:
-    """An error, in a form that both people and `2>&1 | grep` can read."""
+    """Print an error in a form that both people and `2>&1 | grep` can read."""
     err.print(f"[bold red]error:[/bold red] {escape(text)}", soft_wrap=True)
 
 
 def note(text: str) -> None:
-    """Something the user should know while the command goes on."""
+    """Print something that the user should know while the command goes on."""
     err.print(f"[yellow]note:[/yellow] {escape(text)}", soft_wrap=True)
 
 
@@ -35,11 +42,103 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Warnings without the path of the code that raised them."""
+    """Print a warning without the path of the code that raised it."""
     del category, filename, lineno, file, line
     note(str(message))
 
 
+@contextmanager
+def stoppable(advice: str) -> Iterator[None]:
+    """On Ctrl-C, end with exit code 130 and say how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        complain(f"stopped. {advice}")
+        raise typer.Exit(130) from None
+
+
 def print_json(data: Any) -> None:
-    """Machine-readable results: nothing else may be on standard output."""
-    print(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print a result as JSON, which must be all of standard output. Infinity and NaN, unknown to JSON, become null."""
+    try:
+        text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        note("figures that are infinite or undefined are null in the JSON")
+        text = json.dumps(_finite(data), indent=2, ensure_ascii=False)
+    print(text)
+
+
+def print_table(
+    title: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    bold: Sequence[int] = (),
+    left: Sequence[int] = (),
+    together: int = 1,
+) -> None:
+    """Print a table whose cells are never cut or wrapped: columns that do not fit go below, with the first one repeated.
+
+    A row whose first cell is empty belongs to the row above it, and such groups are set apart.
+
+    Parameters
+    ----------
+    title : str
+        The title.
+    head : sequence of str
+        The headings.
+    rows : sequence of sequence of str
+        The cells.
+    bold : sequence of int
+        For each row the column to print in bold, or -1.
+    left : sequence of int
+        The columns to align to the left.
+    together : int
+        The columns after the first stay together in groups of so many.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    console = out if out.is_terminal else Console(file=out.file, width=WIDE, highlight=False)
+    grouped = any(not row[0] for row in rows)
+    console.print(Text(f"\n{title}", style="italic"))
+    for part in column_parts(head, rows, console.width, together):
+        columns = (0, *part)
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for column in columns:
+            justify = "left" if column in left else "right"
+            table.add_column(head[column], justify=justify, min_width=_width(head, rows, column))  # type: ignore[arg-type]
+        for number, row in enumerate(rows):
+            if grouped and number and row[0]:
+                table.add_section()
+            best = bold[number] if bold else -1
+            table.add_row(*(Text(row[column], style="bold" if column == best else "") for column in columns))
+        console.print(table)
+
+
+def column_parts(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, together: int) -> Iterator[list[int]]:
+    """The columns after the first, in parts that fit beside it."""
+    part: list[int] = []
+    room = free = width - _width(head, rows, 0) - 4
+    for first in range(1, len(head), together):
+        group = list(range(first, first + together))
+        need = sum(_width(head, rows, column) + 2 for column in group)
+        if part and need > room:
+            yield part
+            part, room = [], free
+        part += group
+        room -= need
+    yield part
+
+
+def _width(head: Sequence[str], rows: Sequence[Sequence[str]], column: int) -> int:
+    """The width of a column: its longest cell, or the longest word of its heading."""
+    return max(len(text) for text in [*head[column].split(), *(row[column] for row in rows)])
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _finite(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

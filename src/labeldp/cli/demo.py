@@ -1,4 +1,4 @@
-"""`labeldp demo`: the whole story in a minute, on generated data."""
+"""`labeldp demo`: every step from labels to model on generated data, in about a minute."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from labeldp.cli.console import err, line, out
+from labeldp.cli.console import err, line, out, print_table
 from labeldp.errors import InvalidInput
 
 
@@ -27,8 +27,6 @@ def run(
     """
     import shutil
 
-    from rich.table import Table
-
     from labeldp.paper import demo
 
     if folder.exists():
@@ -46,14 +44,10 @@ def run(
         story = demo.run_demo(folder, rows=rows, step=step)
         step("writing the report")
         demo.report(story).write(folder / "report.html")
-    table = Table(title="mean squared test error of the model", title_justify="left")
-    for column in demo.COLUMNS:
-        table.add_column(column, justify="right")
-    for cells in demo.table_rows(story):
-        table.add_row(*cells)
-    out.print(table)
+    print_table("mean squared test error of the model", demo.COLUMNS, list(demo.table_rows(story)))
     out.print(
-        "bins and debiased: the same message; auto: another one at the same ε; the last column: the paper's network on the genuine data."
+        "bins and debiased: two models trained on the same message; auto: a model trained on another message at the same ε; "
+        "last column: the paper's network on the genuine data."
     )
     line("report", f"{folder / 'report.html'}")
     line("message", f"{folder / 'message-auto-1'}  (mechanism.json, labels.parquet, PRIVACY.md)")

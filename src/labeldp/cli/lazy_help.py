@@ -1,44 +1,71 @@
-"""Help texts that name what the catalogues hold, filled in when help is asked for: commands start without reading them."""
+"""Help that names what the catalogues hold. They are read when help is asked for, so that commands start fast."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from typer.core import TyperCommand
 
-MECHANISMS, LOSSES, LEARNERS = "{mechanisms}", "{losses}", "{learners}"
-"""Stand for the catalogue's entries in the help of an option."""
+from labeldp.cli.console import out
+
+LOSSES = "{losses}"
+"""In the help of an option: stands for the names of the losses."""
 
 
-class LazyHelp(TyperCommand):
-    """A command whose options may name a catalogue in their help."""
+def help_with(title: str, entries: Callable[[], dict[str, str]]) -> type[TyperCommand]:
+    """A class for commands whose help ends with a panel that explains the entries of a catalogue, one on each line."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Fill the names in, then print as always."""
-        for parameter in self.params:
-            text = getattr(parameter, "help", None)
-            if text:
-                parameter.help = _filled(text)  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)
+    class LazyHelp(TyperCommand):
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            for parameter in self.params:
+                if LOSSES in (getattr(parameter, "help", None) or ""):
+                    parameter.help = parameter.help.replace(LOSSES, _losses())  # type: ignore[attr-defined]
+            super().format_help(ctx, formatter)
+            _print_panel(title, entries())
+
+    return LazyHelp
+
+
+def mechanisms() -> dict[str, str]:
+    """All mechanisms, each with its line of help."""
+    from labeldp.mechanisms import MECHANISMS
+
+    return {entry.name: entry.help for entry in MECHANISMS}
+
+
+def exact_mechanisms() -> dict[str, str]:
+    """The mechanisms that can be released, each with its line of help."""
+    from labeldp.mechanisms import MECHANISMS
+
+    return {entry.name: entry.help for entry in MECHANISMS if entry.exact}
+
+
+def models() -> dict[str, str]:
+    """The learners, each with its line of help and its losses."""
+    return {entry.name: f"{entry.help} (loss: {' or '.join(entry.losses)})" for entry in learners()}
 
 
 def learners() -> Any:
-    """The catalogue of learners, the paper's network included."""
+    """The catalogue of learners, including the paper's network."""
     import labeldp.paper.network.learner  # noqa: F401 - enters the network
-    from labeldp.training.learners import LEARNERS as KNOWN
+    from labeldp.training.learners import LEARNERS
 
-    return KNOWN
+    return LEARNERS
 
 
-def _filled(text: str) -> str:
-    if MECHANISMS in text:
-        from labeldp.mechanisms import MECHANISMS as KNOWN
+def _losses() -> str:
+    from labeldp.losses import loss_examples
 
-        text = text.replace(MECHANISMS, "; ".join(f"{entry.name}: {entry.help}" for entry in KNOWN if entry.exact))
-    if LOSSES in text:
-        from labeldp.losses import loss_examples
+    return ", ".join(loss_examples())
 
-        text = text.replace(LOSSES, ", ".join(loss_examples()))
-    if LEARNERS in text:
-        text = text.replace(LEARNERS, "; ".join(f"{entry.name}: {entry.help}" for entry in learners()))
-    return text.replace("[", r"\[")
+
+def _print_panel(title: str, entries: dict[str, str]) -> None:
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for name, explanation in entries.items():
+        table.add_row(Text(name, style="bold cyan"), Text(explanation))
+    out.print(Panel(table, title=title, title_align="left", border_style="dim"))

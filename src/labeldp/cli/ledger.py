@@ -12,6 +12,7 @@ from rich.text import Text
 
 from labeldp.budget import decimal_text
 from labeldp.cli.console import out, print_json
+from labeldp.cli.options import Json
 from labeldp.release.ledger import Dataset, Ledger, Release, dataset_name, exact_budget
 
 app = typer.Typer(
@@ -21,7 +22,6 @@ app = typer.Typer(
 )
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="DB", help="The ledger's file, for instance ledger.db.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; amounts are exact, as text.")]
 
 
 @app.command(
@@ -48,7 +48,7 @@ def create(
 @app.command(
     epilog="Example: labeldp ledger show ledger.db",
 )
-def show(path: LedgerPath, as_json: AsJson = False) -> None:
+def show(path: LedgerPath, as_json: Json = False) -> None:
     """Show the budget of every dataset, what is spent and what is left."""
     datasets = Ledger(path).datasets()
     if as_json:
@@ -82,7 +82,7 @@ def show(path: LedgerPath, as_json: AsJson = False) -> None:
 def history(
     path: LedgerPath,
     dataset: Annotated[str | None, typer.Option(metavar="NAME", help="Only the releases of this dataset.")] = None,
-    as_json: AsJson = False,
+    as_json: Json = False,
 ) -> None:
     """List every charged release, oldest first. Ids and digests are cut short; --json has them whole.
 

@@ -2,131 +2,98 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from labeldp.budget import decimal_text
-from labeldp.cli.console import line, note, print_json
-from labeldp.cli.lazy_help import LOSSES, MECHANISMS
-from labeldp.cli.outcome import (
-    OUTPUT,
-    Id,
-    IdType,
-    Json,
-    Label,
-    Quiet,
-    check_id_type,
-    outcome_record,
-    private_note,
-    stoppable,
-)
+from labeldp.cli.console import line, note, print_json, stoppable
+from labeldp.cli.lazy_help import LOSSES
+from labeldp.cli.options import OUTPUT, IdType, Json, Label, Quiet
+from labeldp.cli.outcome import note_clipped, outcome_record
 from labeldp.cli.progress import phases
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from labeldp.arrays import Floats
     from labeldp.domain import Domain
-    from labeldp.randomizer import LabelRandomizer
+    from labeldp.release.privatize import ReleaseOutcome
 
-BOUNDS, BUDGET, MECHANISM = "Public bounds", "Privacy budget", "Mechanism"
-
-Input = Annotated[
-    Path,
-    typer.Argument(metavar="INPUT", help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC."),
-]
+OutputOption = partial(typer.Option, rich_help_panel=OUTPUT)
+BoundsOption = partial(typer.Option, rich_help_panel="Public bounds")
+MechanismOption = partial(typer.Option, rich_help_panel="Mechanism")
+BudgetOption = partial(typer.Option, rich_help_panel="Privacy budget")
 
 
 def privatize(
-    source: Input,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="INPUT", help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC."
+        ),
+    ],
     label: Label,
     epsilon: Annotated[str, typer.Option(metavar="E", help="What each label may cost, for instance 1 or 0.5.")],
     message: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="The message: a folder that must not exist yet.", rich_help_panel=OUTPUT
-        ),
+        Path | None, OutputOption("--out", metavar="DIR", help="The message: a folder that must not exist yet.")
     ] = None,
-    id_column: Id = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COL", help="The column of record ids, integers or text. By default row numbers."),
+    ] = None,
     id_type: IdType = None,
-    lower: Annotated[
-        float | None, typer.Option(metavar="A", help="Lower bound of the labels.", rich_help_panel=BOUNDS)
-    ] = None,
-    upper: Annotated[
-        float | None, typer.Option(metavar="B", help="Upper bound of the labels.", rich_help_panel=BOUNDS)
-    ] = None,
+    lower: Annotated[float | None, BoundsOption(metavar="A", help="Lower bound of the labels.")] = None,
+    upper: Annotated[float | None, BoundsOption(metavar="B", help="Upper bound of the labels.")] = None,
     cells: Annotated[
         int | None,
-        typer.Option(
+        BoundsOption(
             metavar="K",
-            help="Grid points from A to B for the private histogram. Left out: as many as the records carry.",
-            rich_help_panel=BOUNDS,
+            help="Grid points from A to B for the private histogram. By default as many as the records can fill.",
         ),
     ] = None,
     integers: Annotated[
-        str | None,
-        typer.Option(metavar="A:B", help="Whole numbers from A to B, instead of the above.", rich_help_panel=BOUNDS),
+        str | None, BoundsOption(metavar="A:B", help="Whole numbers from A to B, instead of the above.")
     ] = None,
     out_of_range: Annotated[
-        str,
-        typer.Option(
-            metavar="clip|error", help="Move labels beyond the bounds to them, or refuse.", rich_help_panel=BOUNDS
-        ),
+        Literal["clip", "error"], BoundsOption(help="Move labels beyond the bounds to them, or refuse.")
     ] = "clip",
     loss: Annotated[
-        str,
-        typer.Option(metavar="LOSS", help=f"What the mechanism keeps small: {LOSSES}.", rich_help_panel=MECHANISM),
+        str, MechanismOption(metavar="LOSS", help=f"What the mechanism keeps small: {LOSSES}.")
     ] = "squared",
     mechanism: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"Instead of --for. {MECHANISMS}.",
-            rich_help_panel=MECHANISM,
-        ),
+        str | None, MechanismOption(metavar="NAME", help="Instead of --for: one of the mechanisms listed below.")
     ] = None,
     purpose: Annotated[
-        str,
-        typer.Option(
+        Literal["labels", "training"],
+        MechanismOption(
             "--for",
-            metavar="labels|training",
-            help="training chooses the mechanism whose labels train the best model (auto); labels, the one whose labels "
-            "are nearest to the truth (rr-on-bins).",
-            rich_help_panel=MECHANISM,
+            help="labels keeps the private labels close to the truth (rr-on-bins); training makes the model trained on "
+            "them good (auto).",
         ),
     ] = "labels",
     prior: Annotated[
         Path | None,
-        typer.Option(
-            metavar="CSV",
-            help="A public prior (columns value, mass): nothing is spent on a private one.",
-            rich_help_panel=MECHANISM,
+        MechanismOption(
+            metavar="CSV", help="A public prior (columns value, mass). Then nothing is spent on a private one."
         ),
     ] = None,
     key_file: Annotated[
         Path | None,
-        typer.Option(
+        BudgetOption(
             metavar="F",
-            help="Keep the key here, made if need be, to resume a run or add batches. As sensitive as the labels.",
-            rich_help_panel=BUDGET,
+            help="Keep the key in this file, to resume a run or add batches. It is as sensitive as the labels.",
         ),
     ] = None,
     ledger: Annotated[
-        Path | None,
-        typer.Option(metavar="DB", help="Charge this ledger (labeldp ledger create).", rich_help_panel=BUDGET),
+        Path | None, BudgetOption(metavar="DB", help="Charge this ledger (labeldp ledger create).")
     ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The dataset to charge in it.", rich_help_panel=BUDGET)
-    ] = None,
+    dataset: Annotated[str | None, BudgetOption(metavar="NAME", help="The dataset to charge in it.")] = None,
     keep_order: Annotated[
-        bool,
-        typer.Option(
-            "--keep-order", help="Keep the order of the input, which may reveal labels.", rich_help_panel=OUTPUT
-        ),
+        bool, OutputOption("--keep-order", help="Keep the order of the input, which may reveal labels.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the plan and stop. Reads no label.", rich_help_panel=OUTPUT)
-    ] = False,
+    dry_run: Annotated[bool, OutputOption("--dry-run", help="Show the plan and stop. Reads no label.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -151,6 +118,7 @@ def privatize(
     from labeldp.priors import Prior
     from labeldp.randomizer import LabelRandomizer
     from labeldp.release.ledger import Ledger
+    from labeldp.release.plan import plan_release
     from labeldp.release.privatize import privatize as run
 
     randomizer = LabelRandomizer(
@@ -159,15 +127,12 @@ def privatize(
         loss,
         _mechanism(mechanism, purpose),
         None if prior is None else Prior.from_csv(prior),
-        out_of_range,  # type: ignore[arg-type]
+        out_of_range,
     )
-    get_loss(loss)  # an unknown one shows now, not after the labels were read
-    if out_of_range not in ("clip", "error"):
-        raise InvalidInput(f"--out-of-range must be clip or error, got {out_of_range!r}")
-    check_id_type(id_type)
+    get_loss(loss)  # an unknown loss is refused before the labels are read
     labels = LabelSource(source, label, id_column, id_type)
     if dry_run:
-        _show_plan(labels, randomizer, as_json=as_json)
+        _show_plan(plan_release(labels, randomizer), as_json=as_json)
         return
     if message is None:
         raise InvalidInput("give --out DIR, the folder to write the message to")
@@ -189,7 +154,7 @@ def privatize(
             keep_order=keep_order,
             phase=phase,
         )
-    private_note(outcome)
+    note_clipped(outcome)
     if as_json:
         print_json(outcome_record(outcome))
     elif not quiet:
@@ -203,8 +168,6 @@ def privatize(
 
 
 def _mechanism(name: str | None, purpose: str) -> str:
-    if purpose not in ("labels", "training"):
-        raise InvalidInput(f"--for must be labels or training, got {purpose!r}")
     if purpose == "training" and name not in (None, "auto"):
         raise InvalidInput(
             f"--for training chooses the mechanism itself: leave out --mechanism {name}, or leave out --for"
@@ -232,50 +195,22 @@ def _domain(lower: float | None, upper: float | None, cells: int | None, integer
     return Domain(lower, upper, cells)
 
 
-def _show_plan(source: Any, randomizer: LabelRandomizer, *, as_json: bool) -> None:
-    """What would happen, from the number of rows and the settings alone."""
-    from labeldp.domain import Domain
-    from labeldp.engines.arrow.source import count_rows
-    from labeldp.mechanisms import Request, design
-    from labeldp.priors import Prior
-
-    rows = count_rows(source)
-    grid, split = randomizer.plan(rows)
-    if split is not None:
-        split.warn()
-    assumed = randomizer.prior if randomizer.prior is not None else Prior.uniform(grid)
-    left = randomizer.epsilon if split is None else split.epsilon_labels
-    expected = design(randomizer.mechanism, Request(grid, left, randomizer.loss, assumed, rows))
-    loss = randomizer.loss
-    plan = {
-        "rows": rows,
-        "cells": len(grid.grid),
-        "lower": Domain.of(randomizer.domain).lower,
-        "upper": Domain.of(randomizer.domain).upper,
-        "mechanism": randomizer.mechanism,
-        "loss": str(loss),
-        "epsilon_prior": 0.0 if split is None else float(split.epsilon_prior),
-        "epsilon_labels": float(expected.epsilon_exact),
-        "assumed_prior": "given" if randomizer.prior is not None else "flat",
-        "expected_loss": expected.expected_loss(assumed, loss),
-        "outputs": expected.outputs.tolist() if expected.outputs.size <= 100 else expected.outputs.size,
-    }
+def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
+    outputs, spent = plan["outputs"], plan["epsilon_prior"]
     if as_json:
-        print_json(plan)
+        print_json(plan | {"outputs": outputs.tolist() if outputs.size <= 100 else outputs.size})
         return
-    line("plan", f"for {rows:,} rows; no label was read, nothing is written or charged")
+    line("plan", f"for {plan['rows']:,} rows; no label was read, nothing is written or charged")
     line("cells", f"{plan['cells']:,} from {plan['lower']:g} to {plan['upper']:g}")
-    line(
-        "ε₁",
-        f"{plan['epsilon_prior']:.4g} for {'a private prior' if split else 'the prior: it is public, or not needed'}",
-    )
+    line("ε₁", f"{spent:.4g} for {'a private prior' if spent else 'the prior: none is drawn'}")
     line("ε₂", f"{plan['epsilon_labels']:.4g} for the labels")
-    flat = "the prior given" if randomizer.prior is not None else "a flat prior; the real one will be drawn privately"
-    line("error", f"expected {loss} loss {plan['expected_loss']:,.6g} under {flat}")
-    line("outputs", _values(expected.outputs))
+    later = "; the real one will be drawn privately" if spent else ""
+    prior = "the prior given" if plan["assumed_prior"] == "given" else f"a flat prior{later}"
+    line("error", f"expected {plan['loss']} loss {plan['expected_loss']:,.6g} under {prior}")
+    line("outputs", _values(outputs))
 
 
-def _report(outcome: Any) -> None:
+def _report(outcome: ReleaseOutcome) -> None:
     mechanism = outcome.mechanism
     spent = mechanism.prior.epsilon_exact if mechanism.prior is not None else 0
     line(
@@ -290,5 +225,5 @@ def _report(outcome: Any) -> None:
     line("outputs", _values(mechanism.outputs))
 
 
-def _values(outputs: Any) -> str:
+def _values(outputs: Floats) -> str:
     return ", ".join(f"{value:.4g}" for value in outputs) if outputs.size <= 20 else f"{outputs.size:,} values"

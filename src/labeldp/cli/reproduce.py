@@ -9,21 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from labeldp.cli.console import err, line, note, out, print_json
-from labeldp.cli.outcome import stoppable
-from labeldp.errors import InvalidInput
+from labeldp.cli.console import err, line, note, out, print_json, print_table, stoppable
+from labeldp.cli.options import OUTPUT, Json, comma_list
 
 if TYPE_CHECKING:
     from labeldp.paper.experiments import Reproduction, Scale, Task
-    from labeldp.paper.experiments.training import Model
 
 LOG_SECONDS = 30.0
-WIDE = 240
-"""Tables in files and pipes are as wide as they need: a figure is never cut."""
 
 
 def reproduce(
@@ -31,7 +27,7 @@ def reproduce(
         str, typer.Argument(metavar="criteo|census|app-ads", help="Which of the paper's experiments.")
     ],
     data: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The genuine file. Left out, a stand-in is used.")
+        Path | None, typer.Option(metavar="FILE", help="The genuine file. By default a stand-in is used.")
     ] = None,
     stand_in: Annotated[
         str | None, typer.Option(metavar="NAME", help="Another stand-in: rand-hie (real counts) for app-ads.")
@@ -50,41 +46,44 @@ def reproduce(
     ] = None,
     rows: Annotated[int | None, typer.Option(min=1000, help="Rows to use, split 80/20 into training and test.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the training rows.")] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Seeds; each partitions the data anew.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Seeds. Each splits the data anew.")] = None,
     model: Annotated[
-        str, typer.Option(metavar="network|boosting", help="The paper's network, or gradient boosting.")
+        Literal["network", "boosting"], typer.Option(help="The paper's network, or gradient boosting.")
     ] = "network",
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that train side by side; one per core if left out.")
+        int | None, typer.Option(min=1, help="Processes that train side by side. By default one per core.")
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="For tables, figures, report and finished trainings.")
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="For tables, figures, report and finished trainings.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every figure as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Reproduce the paper's evaluation: tables, figures and a report with published and measured figures.
 
-    The mechanism part is exact and takes seconds. The trained part can be interrupted: the same command with the same
-    --out goes on where it stopped, and more --runs, --epsilon or --mechanisms add to what is there.
+    The mechanism part is exact and takes seconds. The trained part can be interrupted and resumed.
 
+    The same command with the same --out goes on where it stopped. More --runs, --epsilon or --mechanisms add to it.
+
+    \b
     Examples:
-
       labeldp reproduce criteo --mechanism-only
-
       labeldp reproduce criteo --rows 200000 --runs 3 --epsilon 0.5,1,2,4,8,inf
-
       labeldp reproduce census --data EXT1940USCB.dat --full
-    """
+    """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.paper.experiments import Reproduction, get_task
     from labeldp.paper.experiments.methods import check_methods
     from labeldp.paper.experiments.page import write_reproduction
 
-    if model not in ("network", "boosting"):
-        raise InvalidInput(f"unknown model {model!r}; choose network or boosting")
     task = get_task(experiment)
-    budgets = None if epsilon is None else _epsilons(epsilon)
+    budgets = _epsilons(comma_list(epsilon)) or None
     scale = _scale(task, full=full, rows=rows, epochs=epochs, runs=runs, epsilons=budgets)
-    chosen = list(task.methods) if mechanisms is None else [part.strip() for part in mechanisms.split(",")]
+    chosen = comma_list(mechanisms) or list(task.methods)
     check_methods(chosen, task.methods)
     place = Path(f"labeldp-{task.name}") if folder is None else folder
     with _status("loading"):
@@ -96,7 +95,7 @@ def reproduce(
         if not work.genuine:
             note(f"no genuine data was given: training on {work.dataset.description if work.dataset else 'a stand-in'}")
         with stoppable("Finished trainings are kept: the same command goes on from there"), _bar() as progress:
-            work.train(place, scale, chosen, model=cast("Model", model), workers=workers, tell=_tell, progress=progress)
+            work.train(place, scale, chosen, model=model, workers=workers, tell=_tell, progress=progress)
     written = write_reproduction(
         work, place, _command(experiment, data, stand_in, scale, None if mechanism_only else model)
     )
@@ -128,12 +127,11 @@ def _scale(
     )
 
 
-def _epsilons(text: str) -> tuple[float, ...]:
+def _epsilons(texts: Sequence[str]) -> tuple[float, ...]:
     from labeldp.budget import exact_epsilon
 
-    parts = [part.strip() for part in text.split(",")]
     return tuple(
-        sorted({math.inf if part in ("inf", "∞", "infinity") else float(exact_epsilon(part)) for part in parts})
+        sorted({math.inf if text in ("inf", "∞", "infinity") else float(exact_epsilon(text)) for text in texts})
     )
 
 
@@ -150,58 +148,17 @@ def _show(work: Reproduction) -> None:
         if work.task.published:
             head, rows = summary.side_by_side(column, figures, work.task.published, beside)
             named = "published, ours and the stand-in's" if beside else "published and ours"
-            _print_table(f"{what}: {named}", head, rows, together=4 if beside else 3)
+            print_table(f"{what}: {named}", head, rows, together=4 if beside else 3)
         relative = column == "test" and work.task.loss == "poisson"
         head, rows, best = summary.grid(figures, work.task.methods)
         title = "relative Poisson loss (E − E₀)/E₀ of the models" if relative else f"{what}: all methods"
-        _print_table(f"{title}, lowest in bold", head, rows, best)
+        print_table(f"{title}, lowest in bold", head, rows, bold=best)
         if beside:
             head, rows, best = summary.grid(beside, work.task.methods)
-            _print_table(f"{what}: all methods on the stand-in's labels, lowest in bold", head, rows, best)
+            print_table(f"{what}: all methods on the stand-in's labels, lowest in bold", head, rows, bold=best)
     for claim in work.claims():
         mark = "[green]holds[/green]         " if claim.holds else "[red]does not hold[/red] "
         out.print(f"{mark} {claim.text} ({claim.detail})", soft_wrap=True)
-
-
-def _print_table(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], best: Sequence[int] = (), together: int = 1
-) -> None:
-    """A figure is never cut or broken: what does not fit beside the others, `together` columns at a time, goes below."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    console = out if out.is_terminal else Console(file=out.file, width=WIDE, highlight=False)
-    console.print(f"\n[italic]{title}[/italic]")
-    for places in _fitting(head, rows, console.width, together):
-        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for place in (0, *places):
-            table.add_column(head[place], justify="right", min_width=_width(head, rows, place))
-        for position, row in enumerate(rows):
-            stressed = best[position] if best else -1
-            cells = (f"[bold]{row[place]}[/bold]" if place == stressed else row[place] for place in (0, *places))
-            table.add_row(*cells)
-        console.print(table)
-
-
-def _fitting(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, together: int) -> Iterator[list[int]]:
-    """The columns after the first in parts that fit beside it."""
-    part: list[int] = []
-    room = free = width - _width(head, rows, 0) - 4
-    for first in range(1, len(head), together):
-        group = list(range(first, first + together))
-        need = sum(_width(head, rows, place) + 2 for place in group)
-        if part and need > room:
-            yield part
-            part, room = [], free
-        part += group
-        room -= need
-    yield part
-
-
-def _width(head: Sequence[str], rows: Sequence[Sequence[str]], place: int) -> int:
-    """Of a column: its longest cell, or the longest word of its heading."""
-    return max(len(text) for text in [*head[place].split(), *(row[place] for row in rows)])
 
 
 def _plain(work: Reproduction) -> dict[str, Any]:

@@ -2,138 +2,97 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from labeldp.cli.console import err, line, out, print_json
-from labeldp.cli.lazy_help import LEARNERS, learners
-from labeldp.errors import InvalidInput
+from labeldp.cli.console import err, line, note, out, print_json
+from labeldp.cli.lazy_help import learners
+from labeldp.cli.options import Json, Quiet, comma_list
 
-Model = Annotated[
+ModelOption = partial(typer.Option, rich_help_panel="Model")
+ColumnsOption = partial(typer.Option, metavar="COL,…", rich_help_panel="Columns of the features")
+ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model that labeldp train wrote. Load only models you trust.")
 ]
 Features = Annotated[Path, typer.Argument(metavar="FILE", help="Features: Parquet, CSV, TSV (also .gz) or Arrow IPC.")]
-Names = Annotated[str | None, typer.Option(metavar="COL,…", help="Columns to read so, whatever their type.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def train(
-    message_path: Annotated[Path, typer.Argument(metavar="MESSAGE", help="The message from the labels party.")],
+    message: Annotated[Path, typer.Argument(metavar="MESSAGE", help="The message from the labels party.")],
     features: Annotated[
-        Path, typer.Option(metavar="FILE", help="Parquet (a file or folder), CSV, TSV (also .gz), Arrow IPC.")
+        Path, typer.Option(metavar="FILE", help="Parquet (a file or a folder), CSV, TSV (also .gz) or Arrow IPC.")
     ],
     id_column: Annotated[str, typer.Option("--id", metavar="COL", help="The id column of the features.")],
     model_path: Annotated[
-        Path, typer.Option("--out", metavar="MODEL", help="The model: a folder that must not exist yet.")
+        Path, typer.Option("--out", metavar="DIR", help="The model: a folder that must not exist yet.")
     ],
+    learner: Annotated[
+        str, ModelOption("--model", metavar="NAME", help="One of the models listed below.")
+    ] = "boosting",
+    loss: Annotated[str, ModelOption(metavar="LOSS", help="The loss to train with.")] = "squared",
     target_values: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|bins|debiased|positive",
-            help="What stands for a code: auto, or positive with --loss poisson.",
+        Literal["auto", "bins", "debiased", "positive"] | None,
+        ModelOption(
+            metavar="VALUES",
+            help="The values to train on: auto, bins, debiased or positive. By default auto, for Poisson loss positive.",
         ),
     ] = None,
-    kind: Annotated[str, typer.Option("--model", metavar="NAME", help=f"{LEARNERS}.")] = "boosting",
-    loss: Annotated[str, typer.Option(metavar="squared|poisson", help="The loss to train with.")] = "squared",
-    categorical: Names = None,
-    numeric: Names = None,
-    exclude: Annotated[str | None, typer.Option(metavar="COL,…", help="Columns to leave out.")] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Of the network; left out, as many as its noisy labels deserve.")
+        int | None,
+        ModelOption(min=1, metavar="N", help="Epochs of the network. By default as many as labels this noisy deserve."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the model's own randomness.")] = None,
+    seed: Annotated[int | None, ModelOption(metavar="N", help="The seed of the model.")] = None,
     folds: Annotated[
-        int, typer.Option(min=0, max=50, help="Estimate the test error by so many folds; 0 to leave that out.")
+        int,
+        ModelOption(min=0, max=50, metavar="N", help="Folds for the estimate of the test error; 0 for no estimate."),
     ] = 5,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")] = False,
+    categorical: Annotated[str | None, ColumnsOption(help="Read these as categories, whatever their type.")] = None,
+    numeric: Annotated[str | None, ColumnsOption(help="Read these as numbers, whatever their type.")] = None,
+    exclude: Annotated[str | None, ColumnsOption(help="Leave these out.")] = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Join a message with features by id and train a model on the private labels.
 
     Nothing here costs privacy: whatever is computed from a message stays as private as the message.
 
+    \b
     Examples:
-
       labeldp train message --features clicks.parquet --id order --out model
+      labeldp train message --features clicks.csv --id order --out model
+          --model network --categorical shop,country
+    """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.training.from_message import train_on_message
+    from labeldp.training.saved import check_new
 
-      labeldp train message --features clicks.csv --id order --model network --categorical shop,country --out model
-    """
-    from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model
-    from labeldp.mechanisms import PrivateLabels
-    from labeldp.mechanisms.decoding import code_values
-    from labeldp.message.reader import Message
-    from labeldp.training.files import column, read_table
-    from labeldp.training.joining import join
-    from labeldp.training.learners import LearnerRequest
-    from labeldp.training.saved import SavedModel
-    from labeldp.training.sizing import label_share
-
-    if model_path.exists():
-        raise InvalidInput(f"{model_path} exists: choose another --out, nothing is overwritten")
-    learner = learners()[kind]
-    if loss not in learner.losses:
-        raise InvalidInput(f"--loss must be one of {', '.join(learner.losses)} for {kind}, got {loss!r}")
-    decoder = target_values or ("positive" if loss == "poisson" else "auto")
-    message = Message.open(message_path)
-    values = code_values(message.mechanism, decoder)
-    if loss == "poisson" and values.min() < 0:
-        raise InvalidInput(
-            f"--loss poisson needs targets that are not negative: use --target-values positive, not {decoder}"
-        )
-    table = read_table(features)
-    joined = join(message, column(table, id_column, features))
-    left_out = {id_column, *_split(exclude)}
-    for name in _split(exclude):
-        column(table, name, features)
-    used = table.select([name for name in table.schema.names if name not in left_out]).take(joined.rows)
-    if not used.num_columns:
-        raise InvalidInput(f"{features} has no column left to learn from besides {id_column!r}")
-    share = label_share(message.mechanism, values)
-    model = learner.make(
-        LearnerRequest(
-            joined.rows.size,
-            share,
-            loss,
-            _names(categorical),
-            _names(numeric),
-            seed,
-            epochs,
-            progress=not (quiet or as_json),
-        )
+    check_new(model_path)
+    saved = train_on_message(
+        message,
+        features,
+        id_column,
+        learner=learners()[learner],
+        loss=loss,
+        target_values=target_values,
+        categorical=comma_list(categorical) or None,
+        numeric=comma_list(numeric) or None,
+        exclude=comma_list(exclude),
+        epochs=epochs,
+        seed=seed,
+        folds=folds,
+        progress=not (quiet or as_json),
     )
-    targets = values[joined.codes]
-    private = PrivateLabels(joined.codes, message.mechanism)
-    estimates = estimates_of_mean(private)
-    if estimates and folds >= 2 and loss == "squared":
-        estimates |= estimates_of_model(model, used, targets, private, folds)
-    model.fit(used, targets)
-    domain = message.mechanism.domain
-    facts = {
-        "model": kind,
-        "loss": loss,
-        "target_values": decoder,
-        "records": int(joined.rows.size),
-        "features_without_label": joined.without_label,
-        "labels_without_features": joined.without_features,
-        "columns": used.schema.names,
-        "epsilon": float(message.epsilon_exact),
-        "mechanism": message.mechanism.kind,
-        "mechanism_digest": message.mechanism.digest,
-        "release": message.header.release,
-        "bounds": None if domain is None else [domain.lower, domain.upper],
-        "estimates": estimates,
-    }
-    SavedModel(model, facts).save(model_path)
+    saved.save(model_path)
     if as_json:
-        print_json(facts)
+        print_json(saved.facts)
     elif not quiet:
-        _report(facts, model_path)
+        _report(saved.facts, model_path)
 
 
 def predict(
-    model_path: Model,
+    model_path: ModelPath,
     features: Features,
     predictions: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="Predictions: .parquet or .csv, a new file.")
@@ -146,33 +105,15 @@ def predict(
 
     Example: labeldp predict model clicks.parquet --id order --out predictions.parquet
     """
-    import pyarrow as pa
-    import pyarrow.csv as pa_csv
-    import pyarrow.parquet as pq
-
-    from labeldp.training.files import column, read_table
+    from labeldp.training.files import predict_file
     from labeldp.training.saved import SavedModel
 
-    if predictions.exists():
-        raise InvalidInput(f"{predictions} exists: choose another --out, nothing is overwritten")
-    writers = {".parquet": pq.write_table, ".csv": pa_csv.write_csv}
-    if predictions.suffix not in writers:
-        raise InvalidInput(f"--out must end in .parquet or .csv, got {predictions}")
-    saved = SavedModel.load(model_path)
-    table = read_table(features)
-    kept = {} if id_column is None else {id_column: column(table, id_column, features)}
-    result = pa.table({**kept, "prediction": saved.predict(table)})
-    partial = predictions.with_name(f".{predictions.name}.partial")
-    try:
-        writers[predictions.suffix](result, partial)
-        partial.rename(predictions)
-    finally:
-        partial.unlink(missing_ok=True)
-    err.print(f"{result.num_rows:,} predictions in {predictions}", markup=False)
+    rows = predict_file(SavedModel.load(model_path), features, predictions, id_column)
+    err.print(f"{rows:,} predictions in {predictions}", markup=False, soft_wrap=True)
 
 
 def evaluate(
-    model_path: Model,
+    model_path: ModelPath,
     features: Features,
     label: Annotated[str, typer.Option("--label", metavar="COL", help="The column of true labels.")],
     as_json: Json = False,
@@ -192,13 +133,13 @@ def evaluate(
     table = read_table(features)
     truth = label_array(column(table, label, features).combine_chunks(), f"the labels in {label!r}")
     figures = metrics(saved.predict(table), truth)
+    note("these figures are computed from true labels and are not private")
     if as_json:
         print_json(figures)
         return
     out.print(f"{truth.size:,} rows, {saved.facts['model']} trained at ε = {saved.facts['epsilon']:g}")
     for name, value in figures.items():
         out.print(f"{name:<26} {value:,.6g}" if value is not None else f"{name:<26} undefined")
-    err.print("[yellow]note:[/yellow] these figures are computed from true labels and are not private")
 
 
 def _report(facts: dict[str, Any], path: Path) -> None:
@@ -220,23 +161,12 @@ def _report(facts: dict[str, Any], path: Path) -> None:
         ("gain", "the model's error is lower by", "gain"),
     ):
         if name in estimates:
-            figure = estimates[name]
-            line(
-                title,
-                f"{words} about {figure['value']:,.4g}, with 95 % confidence from {figure['lower']:,.4g} to "
-                f"{figure['upper']:,.4g}",
-            )
+            value, lower, upper = (f"{estimates[name][key]:,.4g}" for key in ("value", "lower", "upper"))
+            line(title, f"{words} about {value}, with 95 % confidence from {lower} to {upper}")
     if estimates:
         line(
             "",
-            "(from private labels, their noise taken out; the intervals assume only that labels lie within the bounds)",
+            "(estimated from the private labels, corrected for their noise; the intervals assume only that labels lie "
+            "within the bounds)",
         )
     line("next", f"labeldp predict {path} FILE --out predictions.parquet")
-
-
-def _split(names: str | None) -> list[str]:
-    return [] if names is None else [name.strip() for name in names.split(",") if name.strip()]
-
-
-def _names(names: str | None) -> list[str] | None:
-    return None if names is None else _split(names)

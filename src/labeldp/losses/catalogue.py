@@ -1,4 +1,4 @@
-"""The catalogue of losses: what each one states about itself, once, beside its class."""
+"""The catalogue of losses. Each loss declares its entry once, beside its class."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from labeldp.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class LossEntry:
-    """One loss by name.
+    """What the catalogue knows about a loss.
 
     Parameters
     ----------
     name : str
-        As users write it, without its number: "pinball".
+        The name as users write it, without a number: "pinball".
     help : str
         One line for `--help`.
     make : callable
-        The loss; takes the number where there is one.
+        Makes the loss; takes the number if there is one.
     example : str
-        How it is written: "pinball(0.3)".
+        The name as users write it, with a number if it takes one: "pinball(0.3)".
     seeks_mean : bool
-        Whether the mean of the labels minimises it.
+        Whether the mean of the labels minimises the loss.
     rank : int
-        Its place in lists.
+        The position in lists.
     """
 
     name: str
@@ -38,18 +38,18 @@ class LossEntry:
 
     @property
     def takes_number(self) -> bool:
-        """Whether it is written with a number in parentheses."""
+        """Whether the name is followed by a number in parentheses."""
         return "(" in self.example
 
 
 LOSSES: Catalogue[LossEntry] = Catalogue("loss", "labeldp.losses")
-"""Every named loss."""
+"""Every named loss, by name."""
 
 C = TypeVar("C", bound=type)
 
 
 def loss(name: str, *, example: str | None = None, **facts: Any) -> Callable[[C], C]:
-    """Decorate a loss's class with its entry in the catalogue; `facts` are those of `LossEntry`."""
+    """A class decorator that adds a loss to the catalogue; `facts` are the other fields of `LossEntry`."""
 
     def enter(cls: C) -> C:
         LOSSES.add(LossEntry(name, make=cls, example=example or name, **facts))

@@ -8,16 +8,29 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
-from labeldp.losses.base import FloatArray, Loss, as_float
+from labeldp.losses.base import DistanceLoss, as_float
 from labeldp.losses.catalogue import loss
-from labeldp.losses.structure import ClippedSquare
+from labeldp.losses.structure import HuberDistance
 
 
 @loss("huber", example="huber(1.5)", help="squared up to a distance, then absolute", rank=6)
 @dataclass(frozen=True)
-class Huber(Loss):
-    """½·(ŷ − y)² while |ŷ − y| ≤ δ, δ·(|ŷ − y| − δ/2) beyond. Labels and outputs: all real numbers."""
+class Huber(DistanceLoss):
+    """Huber loss: ½·(ŷ − y)² while |ŷ − y| ≤ δ, and δ·(|ŷ − y| − δ/2) beyond, for all real labels and outputs.
+
+    Parameters
+    ----------
+    delta : float
+        The distance δ > 0 from which on the loss is linear.
+
+    Examples
+    --------
+    >>> from labeldp.losses import Huber
+    >>> Huber(2)(output=[0, 3], label=4).tolist()
+    [6.0, 0.5]
+    """
 
     delta: float
 
@@ -30,14 +43,10 @@ class Huber(Loss):
         return f"huber({self.delta!r})"
 
     @property
-    def structure(self) -> ClippedSquare:
-        return ClippedSquare(self.delta)
+    def structure(self) -> HuberDistance:
+        return HuberDistance(self.delta)
 
-    def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> FloatArray:
+    def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         distance = np.abs(as_float(output) - as_float(label))
         near = np.minimum(distance, self.delta)
         return as_float(near * near / 2 + self.delta * (distance - near))
-
-    def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> FloatArray:
-        low = as_float(low_output)
-        return as_float(low + (as_float(high_output) - low) / 2)

@@ -1,4 +1,4 @@
-"""The range on which a loss is defined, and the refusal of values outside it."""
+"""The range on which a loss is defined."""
 
 from __future__ import annotations
 
@@ -16,7 +16,24 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval of real numbers; infinite ends are never included."""
+    """An interval of real numbers; infinite ends never belong to it.
+
+    Parameters
+    ----------
+    lower, upper : float, optional
+        The ends; infinite by default.
+    lower_open, upper_open : bool, default False
+        Whether the end itself lies outside.
+
+    Examples
+    --------
+    >>> from labeldp.losses import Interval
+    >>> positive = Interval(lower=0, lower_open=True)
+    >>> print(positive)
+    (0, inf)
+    >>> positive.contains([0, 1]).tolist()
+    [False, True]
+    """
 
     lower: float = -math.inf
     upper: float = math.inf
@@ -24,14 +41,33 @@ class Interval:
     upper_open: bool = False
 
     def contains(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Which of `values` are finite and inside."""
+        """Whether each of `values` is finite and inside.
+
+        Parameters
+        ----------
+        values : array-like of float
+            The numbers to look at.
+
+        Returns
+        -------
+        array of bool
+            One answer per number.
+        """
         array = np.asarray(values, dtype=np.float64)
         above = array > self.lower if self.lower_open else array >= self.lower
         below = array < self.upper if self.upper_open else array <= self.upper
         return np.asarray(np.isfinite(array) & above & below)
 
     def check(self, values: npt.ArrayLike, what: str) -> None:
-        """Refuse values outside, naming the first few and where they are; `what` says what they are."""
+        """Raise `InvalidInput` if some of `values` lie outside; the message names the first few and their positions.
+
+        Parameters
+        ----------
+        values : array-like of float
+            The numbers to look at.
+        what : str
+            What the numbers are, for the message: "labels".
+        """
         array: npt.NDArray[Any] = np.atleast_1d(np.asarray(values, dtype=np.float64))
         wrong = np.flatnonzero(~self.contains(array))
         if wrong.size:

@@ -7,18 +7,31 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
-from labeldp.losses.base import FloatArray, Loss, as_float
+from labeldp.losses.base import DistanceLoss, Loss, as_float
 from labeldp.losses.catalogue import loss
-from labeldp.losses.structure import TiltedDistance
+from labeldp.losses.structure import PinballDistance
 
 
 @loss("pinball", example="pinball(0.3)", help="the quantile of that level", rank=5)
 @dataclass(frozen=True)
 class Pinball(Loss):
-    """q·(y − ŷ) where the label is above the output, (1 − q)·(ŷ − y) where it is below; 0 < q < 1.
+    """Pinball loss, which a quantile minimises, for all real labels and outputs.
 
-    `pinball(0.5)` is half the absolute loss.
+    It is q·(y − ŷ) where the label is above the output and (1 − q)·(ŷ − y) where it is below. `Pinball(0.5)` is half the
+    absolute loss.
+
+    Parameters
+    ----------
+    quantile : float
+        The level q of the quantile, strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> from labeldp.losses import Pinball
+    >>> Pinball(0.75)(output=[0, 8], label=4).tolist()
+    [3.0, 1.0]
     """
 
     quantile: float
@@ -32,34 +45,44 @@ class Pinball(Loss):
         return f"pinball({self.quantile!r})"
 
     @property
-    def structure(self) -> TiltedDistance:
-        return TiltedDistance(under=self.quantile, over=1 - self.quantile)
+    def structure(self) -> PinballDistance:
+        return PinballDistance(under=self.quantile, over=1 - self.quantile)
 
-    def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> FloatArray:
+    def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         short = as_float(label) - as_float(output)
         return np.where(short >= 0, self.quantile * short, (self.quantile - 1) * short)
 
-    def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> FloatArray:
+    def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
+        """The label a + (1 − q)·(b − a) between the outputs a and b.
+
+        Parameters
+        ----------
+        low_output, high_output : array-like of float
+            Outputs with `low_output <= high_output`, broadcast against each other.
+
+        Returns
+        -------
+        array of float64
+            Labels at or below it lose least at `low_output`, labels above it at `high_output`.
+        """
         low, high = as_float(low_output), as_float(high_output)
         return as_float(np.minimum(low + (1 - self.quantile) * (high - low), high))
 
 
 @loss("absolute", help="|ŷ − y|: the median", rank=1)
 @dataclass(frozen=True)
-class Absolute(Loss):
-    """|ŷ − y|. Labels and outputs: all real numbers."""
+class Absolute(DistanceLoss):
+    """Absolute loss |ŷ − y|, which the median minimises, for all real labels and outputs.
 
-    @property
-    def name(self) -> str:
-        return "absolute"
+    Examples
+    --------
+    >>> from labeldp.losses import Absolute
+    >>> float(Absolute()(output=1, label=4))
+    3.0
+    """
 
-    @property
-    def structure(self) -> TiltedDistance:
-        return TiltedDistance(under=1.0, over=1.0)
+    name = "absolute"
+    structure = PinballDistance(under=1.0, over=1.0)
 
-    def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> FloatArray:
+    def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         return as_float(np.abs(as_float(output) - as_float(label)))
-
-    def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> FloatArray:
-        low = as_float(low_output)
-        return as_float(low + (as_float(high_output) - low) / 2)

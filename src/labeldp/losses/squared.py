@@ -6,28 +6,27 @@ from dataclasses import dataclass
 
 import numpy.typing as npt
 
-from labeldp.losses.base import FloatArray, Loss, as_float
+from labeldp.arrays import Floats
+from labeldp.losses.base import DistanceLoss, as_float
 from labeldp.losses.catalogue import loss
 from labeldp.losses.structure import SquaredDistance
 
 
 @loss("squared", help="(ŷ − y)²: the mean", seeks_mean=True, rank=0)
 @dataclass(frozen=True)
-class Squared(Loss):
-    """(ŷ − y)², without the factor ½. Labels and outputs: all real numbers."""
+class Squared(DistanceLoss):
+    """Squared loss (ŷ − y)², without a factor ½, for all real labels and outputs.
 
-    @property
-    def name(self) -> str:
-        return "squared"
+    Examples
+    --------
+    >>> from labeldp.losses import Squared
+    >>> float(Squared()(output=1, label=4))
+    9.0
+    """
 
-    @property
-    def structure(self) -> SquaredDistance:
-        return SquaredDistance()
+    name = "squared"
+    structure = SquaredDistance()
 
-    def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> FloatArray:
+    def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         difference = as_float(output) - as_float(label)
         return as_float(difference * difference)
-
-    def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> FloatArray:
-        low = as_float(low_output)
-        return as_float(low + (as_float(high_output) - low) / 2)

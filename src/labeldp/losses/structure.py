@@ -1,7 +1,7 @@
-"""What the optimiser may exploit in a loss. A loss *has* a structure; a new loss with a known one needs no new search.
+"""What the optimiser may exploit in a loss. A new loss with one of these structures needs no new search.
 
-Every structure says how to minimise `Σ weight·ℓ(ŷ, y)` over an interval of outputs exactly. A loss without one is
-minimised over a finite set of candidate outputs.
+A structure tells how to minimise `Σ weight·ℓ(ŷ, y)` over an interval of outputs exactly. A loss without one is minimised over a
+finite set of candidate outputs.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Deviance:
 
 
 @dataclass(frozen=True)
-class TiltedDistance:
-    """ℓ = under·(y − ŷ) above the output and over·(ŷ − y) below it: the minimiser is a weighted quantile."""
+class PinballDistance:
+    """ℓ = under·(y − ŷ) for labels above the output, over·(ŷ − y) below it: the minimiser is a weighted quantile."""
 
     under: float
     over: float
 
 
 @dataclass(frozen=True)
-class ClippedSquare:
-    """Huber: half the square up to `delta`, linear beyond. The derivative is piecewise linear and increasing."""
+class HuberDistance:
+    """ℓ = half the squared distance up to `delta`, linear beyond: its derivative is increasing and piecewise linear."""
 
     delta: float
 
 
-Structure = SquaredDistance | Deviance | TiltedDistance | ClippedSquare
+Structure = SquaredDistance | Deviance | PinballDistance | HuberDistance

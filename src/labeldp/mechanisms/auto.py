@@ -95,7 +95,31 @@ def choose(
     *,
     domain: Domain | tuple[float, float] | None = None,
 ) -> Choice:
-    """The mechanism and decoder for training a model on `records` labels at `epsilon` each; see the module's rule."""
+    """Choose the mechanism and the decoder for training a model.
+
+    Parameters
+    ----------
+    prior : Prior
+        The distribution of the labels.
+    epsilon : float, str, Decimal or Fraction
+        What each label costs.
+    records : int
+        How many labels the model will be trained on.
+    loss : str, Loss or callable
+        The loss of the model.
+    domain : Domain or (lower, upper), optional
+        The public bounds of the labels.
+
+    Returns
+    -------
+    Choice
+
+    Examples
+    --------
+    >>> from labeldp import Prior, choose
+    >>> choose(Prior([0, 10, 50], [2, 1, 1]), epsilon=1, records=10_000).mechanism.kind
+    'bias-variance'
+    """
     measure = get_loss(loss)
     tau = weight_of_variance(records)
     if measure.name == "squared":
@@ -178,7 +202,30 @@ MECHANISMS.add(
 def alternatives(
     prior: Prior, epsilon: Epsilon, records: int, *, domain: Domain | tuple[float, float] | None = None
 ) -> list[Choice]:
-    """What `choose` decided against and, last, its own choice, to show bias, variance and predicted error side by side."""
+    """What `choose` decided against and, last, its own choice.
+
+    Parameters
+    ----------
+    prior : Prior
+        The distribution of the labels.
+    epsilon : float, str, Decimal or Fraction
+        What each label costs.
+    records : int
+        How many labels the model will be trained on.
+    domain : Domain or (lower, upper), optional
+        The public bounds of the labels.
+
+    Returns
+    -------
+    list of Choice
+        To show bias, variance and predicted error side by side.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, alternatives
+    >>> [choice.name for choice in alternatives(Prior([0, 10, 50], [2, 1, 1]), 1, 10_000)]
+    ['rr-on-bins', 'rr-on-bins, debiased', 'unbiased', 'bias-variance', 'auto']
+    """
     budget, tau = exact_epsilon(epsilon), weight_of_variance(records)
     prior, domain = _coarse(prior, domain)
     bins = RROnBins.optimal(prior, budget)

@@ -68,46 +68,157 @@ class Mechanism(Shown, ABC):
 
     @abstractmethod
     def randomize(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> Floats:
-        """One private label for each label."""
+        """Draw one private label for each label.
+
+        Parameters
+        ----------
+        labels : array-like
+            The true labels.
+        ids : array-like, optional
+            One id a record, for `KeyedRandomness`.
+        randomness : OsEntropy or KeyedRandomness, optional
+            Where the random bits come from; the operating system by default.
+
+        Returns
+        -------
+        array of float64
+            The private labels.
+
+        Privacy
+        -------
+        ε-DP for each label, for exact mechanisms. Every call with the operating system's bits is a new release.
+        """
 
     @abstractmethod
     def conditional_loss(self, values: Floats, loss: LossLike = "squared") -> Floats:
-        """E[ℓ(ŷ, y) | y] for each y in `values`, computed from the probabilities and never sampled."""
+        """E[ℓ(ŷ, y) | y] for each label, computed from the probabilities and never sampled.
+
+        Parameters
+        ----------
+        values : array-like
+            Labels.
+        loss : str, Loss or callable
+            The loss.
+
+        Returns
+        -------
+        array of float64
+        """
 
     @abstractmethod
     def conditional_moments(self, values: Floats) -> tuple[Floats, Floats]:
-        """E[ŷ | y] and Var[ŷ | y] for each y in `values`."""
+        """E[ŷ | y] and Var[ŷ | y] for each label.
+
+        Parameters
+        ----------
+        values : array-like
+            Labels.
+
+        Returns
+        -------
+        means, variances : arrays of float64
+        """
 
     @abstractmethod
     def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
-        """The outputs that each label can get and their probabilities, a row a label, for plots on these cells."""
+        """The outputs that each label can get and their probabilities, for plots.
+
+        Parameters
+        ----------
+        values : array
+            Labels.
+        edges : array
+            The borders of the plot's cells.
+
+        Returns
+        -------
+        outputs, probabilities : arrays of float64
+            One row a label.
+        """
 
     def expected_loss(self, prior: Prior, loss: LossLike = "squared") -> float:
-        """E[ℓ(ŷ, y)] with y from `prior`. "squared" is (ŷ − y)², without a half."""
+        """E[ℓ(ŷ, y)] with y from a prior, computed and not sampled.
+
+        Parameters
+        ----------
+        prior : Prior
+            The distribution of the labels.
+        loss : str, Loss or callable
+            The loss; "squared" is (ŷ − y)², without a half.
+
+        Returns
+        -------
+        float
+        """
         held = prior.masses > 0
         return float(prior.masses[held] @ self.conditional_loss(prior.values[held], loss))
 
     def bias(self, values: Any) -> Floats:
-        """E[ŷ | y] − y for each y in `values`."""
+        """E[ŷ | y] − y for each label.
+
+        Parameters
+        ----------
+        values : array-like
+            Labels.
+
+        Returns
+        -------
+        array of float64
+        """
         points = np.asarray(values, np.float64)
         return self.conditional_moments(points)[0] - points
 
     def variance(self, values: Any) -> Floats:
-        """Var[ŷ | y] for each y in `values`."""
+        """Var[ŷ | y] for each label.
+
+        Parameters
+        ----------
+        values : array-like
+            Labels.
+
+        Returns
+        -------
+        array of float64
+        """
         return self.conditional_moments(np.asarray(values, np.float64))[1]
 
     @abstractmethod
     def to_json(self) -> str:
-        """The complete public description."""
+        """The complete public description.
+
+        Returns
+        -------
+        str
+            JSON.
+        """
 
     @classmethod
     @abstractmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """The mechanism from its parsed description, proven and checked again."""
+        """The mechanism from its parsed description, proven and checked again.
+
+        Parameters
+        ----------
+        record : dict
+            The JSON object that `to_json` wrote.
+
+        Returns
+        -------
+        Mechanism
+        """
 
     @staticmethod
     def from_json(text: str) -> Mechanism:
         """The mechanism that `to_json` described.
+
+        Parameters
+        ----------
+        text : str
+            The description.
+
+        Returns
+        -------
+        Mechanism
 
         Raises
         ------

@@ -35,20 +35,26 @@ MOST_LABELS = 2_001
     rank=3,
 )
 class BiasVariance(FiniteMechanism):
-    """Minimises E[bias²] + τ·E[variance] over all ε-DP mechanisms, 0 < τ ≤ 1.
+    """The mechanism of least E[bias²] + τ·E[variance] over all ε-DP mechanisms, made by `BiasVariance.optimal`.
 
-    A model trained on n private labels averages the variance over its records but keeps the bias, so τ plays the part
-    of the model's degrees of freedom over n. τ = 1 is the mean squared error of the labels, where RR-on-Bins is
-    optimal and returned; τ → 0 approaches `Unbiased`. Above 1 the criterion is not convex.
+    A model trained on n private labels averages the variance over its records but keeps the bias, so τ stands for the
+    model's degrees of freedom over n. At τ = 1 the criterion is the mean squared error of the labels, and RR-on-Bins is
+    optimal and returned. As τ → 0 the mechanism approaches `Unbiased`. Above 1 the criterion is not convex.
 
-    With `visible` < 1, bias and variance are those that a model meets: given features x that explain the share
-    `visible` of the label, E[(E[bias | x])²] + τ·E[Var(ŷ | x)] (see `labeldp.channels.visible_part`). Bias that averages
-    out among labels that features cannot tell apart is then free, which saves much variance. `visible` = 1 is the
-    bias and the variance at each label.
+    With `visible` < 1, bias and variance are those that a model meets. For features x that explain the share `visible`
+    of the label, the criterion is E[(E[bias | x])²] + τ·E[Var(ŷ | x)]. Bias that averages out among labels that features
+    cannot tell apart is then free, which saves much variance. `visible` = 1 is the bias and variance at each label.
 
-    Privacy: ε-DP for each label, by an integer table that is proven in rational arithmetic.
+    Privacy
+    -------
+    ε-DP for each label, by an integer table that is proven in rational arithmetic.
 
-    Made by `BiasVariance.optimal`.
+    Examples
+    --------
+    >>> from labeldp import BiasVariance, Prior
+    >>> mechanism = BiasVariance.optimal(Prior([0, 10], [1, 1]), epsilon=1, tau=0.01)
+    >>> mechanism.outputs.round(1)
+    array([-5.4, 15.4])
     """
 
     @classmethod
@@ -62,9 +68,27 @@ class BiasVariance(FiniteMechanism):
         domain: Domain | tuple[float, float] | None = None,
         anchors: int | None = None,
     ) -> BiasVariance:
-        """The mechanism of least E[bias²] + τ·E[variance] under `prior`, a convex program.
+        """Design the mechanism of least E[bias²] + τ·E[variance] under a prior, by a convex program.
 
-        Labels, `domain` and `anchors` mean what they mean for `Unbiased.optimal`.
+        Parameters
+        ----------
+        prior : Prior
+            The distribution of the labels.
+        epsilon : float, str, Decimal or Fraction
+            What each label costs.
+        tau : float
+            The weight of variance against squared bias, above 0 and at most 1.
+        visible : float
+            The share of the label that features are taken to explain, above 0 and at most 1.
+        domain : Domain or (lower, upper), optional
+            Its cells are the labels, at most 2,001; the values of the prior by default.
+        anchors : int, optional
+            Labels between two anchors are rounded at random to one of them, which keeps mean and ε and costs a little
+            variance. The default keeps that cost at about 1 % or less.
+
+        Returns
+        -------
+        BiasVariance
         """
         if not (isinstance(tau, (int, float)) and 0 < tau <= 1):
             raise InvalidInput(f"tau must be greater than 0 and at most 1, got {tau!r}")

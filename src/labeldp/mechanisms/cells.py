@@ -11,6 +11,15 @@ from labeldp.domain import Domain
 from labeldp.mechanisms.encoders import Encoder, Grid, Thresholds
 from labeldp.priors import Prior
 
+DEFAULT_CELLS = 1001
+"""Cells of a domain that is given without a grid."""
+
+
+def gridded(domain: Domain | tuple[float, float]) -> Domain:
+    """The domain with a grid: its own, or `DEFAULT_CELLS` cells where it has none."""
+    frame = Domain.of(domain)
+    return frame if frame.cells is not None else Domain(frame.lower, frame.upper, DEFAULT_CELLS)
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:

@@ -21,7 +21,7 @@ from labeldp.budget import Epsilon, decimal_text, exact_epsilon, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import Loss, LossLike, get_loss
-from labeldp.losses.structure import ClippedSquare
+from labeldp.losses.structure import HuberDistance
 from labeldp.mechanisms.base import FORMAT, FORMAT_VERSION, Mechanism
 
 NODES = 20
@@ -132,7 +132,7 @@ class ContinuousMechanism(Mechanism):
             "format_version": FORMAT_VERSION,
             "kind": self.kind,
             "epsilon": decimal_text(self.epsilon_exact, places=400),
-            "domain": self.domain.record,
+            "domain": self.domain.to_json(),
             "details": self._parameters(),
         }
         return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
@@ -164,7 +164,7 @@ class ContinuousMechanism(Mechanism):
 
 def _kinks(loss: Loss) -> Floats:
     """Distances from the label where the loss bends, besides the label itself."""
-    return np.asarray([loss.structure.delta] if isinstance(loss.structure, ClippedSquare) else [], np.float64)
+    return np.asarray([loss.structure.delta] if isinstance(loss.structure, HuberDistance) else [], np.float64)
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""What number stands for each code when the features party trains. Computed from the public mechanism alone."""
+"""Decoders: the numbers that stand for codes in training, computed from the public mechanism alone."""
 
 from __future__ import annotations
 
@@ -19,16 +19,39 @@ FLOOR_SHARE = 0.01
 
 
 def code_values(mechanism: FiniteMechanism, decoder: str = "bins") -> Floats:
-    """A value for each of the mechanism's codes.
+    """The number that stands for each of a mechanism's codes.
 
-    - `auto`: what a model should train on. The outputs of mechanisms that are designed for training (`unbiased`,
-      `bias-variance`), `debiased` values of those that are optimal for a loss of the mean, else the outputs.
-    - `bins`: the mechanism's own outputs, best for the error of the labels and biased towards the middle.
-    - `debiased`: values t with E[t | y] = the prior mean of y's bin, so that a model trained on t is not pulled to the
-      middle. They reach outside the label range and may be negative.
-    - `positive`: the debiased values drawn towards the prior mean m just so far that all are positive,
-      m + s·(t − m) with one factor s ≤ 1. For losses with a logarithm (Poisson, gamma). The overall mean is kept, and
-      the differences between labels shrink by s.
+    Parameters
+    ----------
+    mechanism : FiniteMechanism
+        What randomized the labels.
+    decoder : {"bins", "auto", "debiased", "positive"}
+        - `bins`: the mechanism's own outputs. For RR-on-Bins they are best for the error of the labels and biased towards
+          the middle.
+        - `auto`: what a model should train on. These are the outputs of mechanisms that are designed for training, and
+          the `debiased` values of RR-on-Bins for a loss that a mean minimises.
+        - `debiased`: values t with E[t | y] = the prior mean of y's bin, so that a model trained on t is not pulled to the
+          middle. They reach outside the label range and may be negative.
+        - `positive`: the debiased values, drawn towards the prior mean m by one factor s ≤ 1 until all are positive:
+          m + s·(t − m). For losses with a logarithm (Poisson, gamma). The overall mean is kept, and the differences
+          between labels shrink by s.
+
+    Returns
+    -------
+    array of float64
+        One number a code; index it with codes.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such decoder, or the mechanism has no such values.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, RROnBins, code_values
+    >>> mechanism = RROnBins.optimal(Prior([0, 10, 100], [1, 1, 1]), epsilon=3)
+    >>> code_values(mechanism, "debiased").round(1)
+    array([  0., 105.])
     """
     if decoder == "auto":
         decoder = training_decoder(mechanism)
@@ -66,7 +89,7 @@ def debiased_values(mechanism: FiniteMechanism) -> Floats:
 
 
 def positive_values(mechanism: FiniteMechanism) -> Floats:
-    """The debiased values contracted towards the prior mean until the smallest is a hundredth of that mean."""
+    """The debiased values, drawn towards the prior mean until the smallest is a hundredth of that mean."""
     values = debiased_values(mechanism)
     prior = mechanism.prior
     if prior is None or prior.values[0] < 0 or prior.mean <= 0:
@@ -79,7 +102,7 @@ def positive_values(mechanism: FiniteMechanism) -> Floats:
 
 
 def symbol_means(mechanism: FiniteMechanism) -> Floats:
-    """The prior mean of the labels behind each symbol; without prior mass, the label that represents the symbol."""
+    """The prior mean of the labels that share a symbol; where they have no mass, a label that has the symbol."""
     prior = mechanism.prior
     encoder = mechanism.encoder
     if prior is None:

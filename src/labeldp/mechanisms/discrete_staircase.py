@@ -10,6 +10,7 @@ from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.catalogue import Request, mechanism
+from labeldp.mechanisms.cells import gridded
 from labeldp.mechanisms.discrete_laplace import window_values
 from labeldp.mechanisms.encoders import Grid
 from labeldp.mechanisms.finite import FiniteMechanism
@@ -26,47 +27,100 @@ from labeldp.sampling.noise import staircase_profile
     colour="#6a994e",
 )
 class DiscreteStaircase(FiniteMechanism):
-    """Adds whole cells of noise whose mass is a staircase: `r` cells at one height, the rest of Δ at e^−ε of it, and on.
+    """The discrete staircase mechanism: noise with mass at one height for `r` cells, e^−ε of it for the rest of Δ, and on.
 
-    `r` left out minimises the expected loss of the noise itself (for a loss of the distance, such as squared or
-    absolute); `DiscreteStaircase.optimal` minimises the loss of the outputs under a prior. `window` as in
-    `DiscreteLaplace`. Privacy: ε-DP for each label, exact in integers.
+    `DiscreteStaircase.optimal` finds the `r` of least expected loss under a prior.
+
+    Parameters
+    ----------
+    domain : Domain or (lower, upper)
+        The public bounds and the grid of cells; 1,001 cells where none are given.
+    epsilon : float, str, Decimal or Fraction
+        What each label costs.
+    r : int, optional
+        The length of the first step in cells. By default the one that minimises the expected loss of the noise.
+    loss : str, Loss or callable
+        The loss for the default `r`; a loss of the distance, such as squared or absolute.
+    window : int
+        Cells of room on either side of the range. The default, 0, clips into the range as the paper does. Noise that
+        falls outside goes to the window's ends, which costs no privacy.
+
+    Privacy
+    -------
+    ε-DP for each label, exact in integers.
+
+    Examples
+    --------
+    >>> from labeldp import DiscreteStaircase, Domain
+    >>> DiscreteStaircase(Domain.integers(0, 52), epsilon=2).parameter("r")
+    18
     """
 
     def __init__(
-        self, domain: Domain, epsilon: Epsilon, *, r: int | None = None, loss: LossLike = "squared", window: int = 0
+        self,
+        domain: Domain | tuple[float, float],
+        epsilon: Epsilon,
+        *,
+        r: int | None = None,
+        loss: LossLike = "squared",
+        window: int = 0,
     ) -> None:
-        budget = exact_epsilon(epsilon)
-        cells = len(domain.grid)
+        budget, frame = exact_epsilon(epsilon), gridded(domain)
+        cells = frame.count
         steps = _best_for_noise(cells - 1, float(budget), loss) if r is None else int(r)
         profile = staircase_profile(cells, float(budget), steps, window=window)
         super().__init__(
-            encoder=Grid(domain),
+            encoder=Grid(frame),
             table=ShiftTable.from_profile(profile, budget, cells=cells, window=window),
-            outputs=window_values(domain, window),
+            outputs=window_values(frame, window),
             epsilon_exact=budget,
-            domain=domain,
+            domain=frame,
             parameters=(("r", steps), ("window", window)),
         )
 
     @classmethod
     def optimal(
-        cls, prior: Prior, epsilon: Epsilon, loss: LossLike = "squared", *, domain: Domain, window: int = 0
+        cls,
+        prior: Prior,
+        epsilon: Epsilon,
+        loss: LossLike = "squared",
+        *,
+        domain: Domain | tuple[float, float],
+        window: int = 0,
     ) -> DiscreteStaircase:
-        """The `r` of least expected loss under `prior`: a scan of at most 33 values, then narrower ones around the best."""
+        """Find the `r` of least expected loss under a prior: a scan of at most 33 values, then finer ones around the best.
+
+        Parameters
+        ----------
+        prior : Prior
+            The distribution of the labels.
+        epsilon : float, str, Decimal or Fraction
+            What each label costs.
+        loss : str, Loss or callable
+            What is minimised.
+        domain : Domain or (lower, upper)
+            The public bounds and the grid of cells; 1,001 cells where none are given.
+        window : int
+            Cells of room on either side of the range.
+
+        Returns
+        -------
+        DiscreteStaircase
+        """
+        frame = gridded(domain)
         costs: dict[int, float] = {}
 
         def cost(r: int) -> float:
             if r not in costs:
-                costs[r] = cls(domain, epsilon, r=r, window=window).expected_loss(prior, loss)
+                costs[r] = cls(frame, epsilon, r=r, window=window).expected_loss(prior, loss)
             return costs[r]
 
-        low, high = 1, len(domain.grid) - 1
+        low, high = 1, frame.count - 1
         while True:
             scan = np.unique(np.linspace(low, high, 33).astype(int))
             best = min((int(r) for r in scan), key=cost)
             if scan.size == high - low + 1:
-                return cls(domain, epsilon, r=best, window=window)
+                return cls(frame, epsilon, r=best, window=window)
             stride = int(np.diff(scan).max())
             low, high = max(low, best - stride), min(high, best + stride)
 

@@ -82,7 +82,7 @@ class Grid:
         return b"grid" + frame + self.domain.count.to_bytes(8, "little")
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": "grid", "domain": self.domain.record}
+        return {"type": "grid", "domain": self.domain.to_json()}
 
 
 Encoder = Thresholds | Grid

@@ -14,21 +14,26 @@ from labeldp.priors import Prior
 
 @dataclass(frozen=True)
 class Excess:
-    """E[(E[bias | x])²] and E[Var(value | x)], for features x that explain a given share of the label.
+    """The bias that a model keeps and the variance that it averages, for features x that explain a share of the label.
 
-    The variance includes what the labels themselves vary around E[y | x].
+    Attributes
+    ----------
+    squared_bias : float
+        E[(E[bias | x])²].
+    variance : float
+        E[Var(value | x)], which includes the spread of the labels around E[y | x].
     """
 
     squared_bias: float
     variance: float
 
     def test_error(self, tau: float, floor: float = 0.0) -> float:
-        """`floor` (the error of a model trained on true labels without end) plus squared bias plus τ times variance."""
+        """Squared bias plus τ times variance plus `floor`, the error of a model trained on endless true labels."""
         return floor + self.squared_bias + tau * self.variance
 
 
 def expected_excess(mechanism: FiniteMechanism, values: Floats, prior: Prior, *, visible: float) -> Excess:
-    """Bias and variance under `prior` of training on `values[code]`, as features that explain `visible` see them."""
+    """The excess of training on `values[code]`, under `prior`, for features that explain the share `visible`."""
     held = prior.masses > 0
     labels, masses = prior.values[held], prior.masses[held]
     channel = mechanism.matrix(labels)

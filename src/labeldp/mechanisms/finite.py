@@ -85,14 +85,38 @@ class FiniteMechanism(Mechanism):
         verify(self).require()
 
     def parameter(self, name: str) -> float:
-        """One of the numbers that it was made with."""
+        """One of the numbers that it was made with.
+
+        Parameters
+        ----------
+        name : str
+            For instance "tau".
+
+        Returns
+        -------
+        float
+        """
         return dict(self.parameters)[name]
 
     def codes(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> NDArray[np.uint32]:
-        """The number of the output drawn for each label; `outputs[codes]` are the private labels.
+        """Draw the number of an output for each label; `outputs[codes]` are the private labels.
 
-        Privacy: ε-DP for each label, by the integer table. `OsEntropy` (the default) draws afresh in every call;
-        `KeyedRandomness` needs `ids`, refuses duplicates, and gives the same record the same draw every time.
+        Parameters
+        ----------
+        labels : array-like
+            The true labels.
+        ids : array-like, optional
+            One id a record, all different, for `KeyedRandomness`.
+        randomness : OsEntropy or KeyedRandomness, optional
+            `OsEntropy`, the default, draws anew in every call. `KeyedRandomness` gives a record the same draw every time.
+
+        Returns
+        -------
+        array of uint32
+
+        Privacy
+        -------
+        ε-DP for each label, by the integer table.
         """
         values = label_array(labels)
         source = OsEntropy() if randomness is None else randomness
@@ -108,7 +132,21 @@ class FiniteMechanism(Mechanism):
         return result
 
     def draw(self, labels: Floats, source: Randomness, records: IdDigests | None) -> NDArray[np.uint32]:
-        """One chunk of `codes`, its ids identified already: what streaming engines call."""
+        """Draw one chunk of `codes` for records that are identified already: what streaming engines call.
+
+        Parameters
+        ----------
+        labels : array of float64
+            Checked labels.
+        source : Randomness
+            Where the random bits come from.
+        records : IdDigests or None
+            What `source.identify` made of the ids.
+
+        Returns
+        -------
+        array of uint32
+        """
         symbols = self.encoder.encode(labels)
         if self.table.outputs == 1:
             return np.zeros(symbols.size, np.uint32)
@@ -120,7 +158,18 @@ class FiniteMechanism(Mechanism):
         return self.outputs[self.codes(labels, ids, randomness)]
 
     def matrix(self, values: Any) -> Floats:
-        """P[output j | label i], a row for each of `values`; rows sum to one."""
+        """P[output j | label i] as a matrix.
+
+        Parameters
+        ----------
+        values : array-like
+            Labels.
+
+        Returns
+        -------
+        array of float64
+            One row a label; rows sum to one.
+        """
         points = label_array(values, "values")
         if points.size * self.outputs.size > MATRIX_CELLS:
             raise InvalidInput(
@@ -145,7 +194,19 @@ class FiniteMechanism(Mechanism):
         return np.broadcast_to(self.outputs, (values.size, self.outputs.size)), self.matrix(values)
 
     def conditional_moments(self, values: Floats, decoded: Floats | None = None) -> tuple[Floats, Floats]:
-        """Mean and variance of ŷ, or of `decoded[code]`, given each label, from the integer table."""
+        """Mean and variance of ŷ given each label, from the integer table.
+
+        Parameters
+        ----------
+        values : array
+            Labels.
+        decoded : array, optional
+            Numbers that stand for the codes instead of the outputs.
+
+        Returns
+        -------
+        means, variances : arrays of float64
+        """
         numbers = self.outputs if decoded is None else decoded
         means, variances = [], []
         for _, rows in self._rows(values):
@@ -177,14 +238,20 @@ class FiniteMechanism(Mechanism):
         return self.digest_bytes.hex()
 
     def to_record(self) -> dict[str, Any]:
-        """The public description as plain data, for JSON."""
+        """The public description as plain data.
+
+        Returns
+        -------
+        dict
+            Ready for JSON.
+        """
         record: dict[str, Any] = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "kind": self.kind,
             "epsilon": decimal_text(self.epsilon_exact, places=400),
             "loss": self.loss,
-            "domain": None if self.domain is None else self.domain.record,
+            "domain": None if self.domain is None else self.domain.to_json(),
             "details": dict(self.parameters),
             "outputs": self.outputs.tolist(),
             "encoder": self.encoder.to_json(),
@@ -205,7 +272,7 @@ class FiniteMechanism(Mechanism):
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """The mechanism from its parsed description: past the designer, its numbers proven and its digest compared."""
+        """The mechanism from its parsed description: nothing is designed again, ε is proven and the digest compared."""
         prior, details = record.get("prior"), record["details"]
         made = cls.__new__(cls)
         FiniteMechanism.__init__(
@@ -227,7 +294,13 @@ class FiniteMechanism(Mechanism):
         return made
 
     def proof(self) -> Proof:
-        """The exact worst ratio of the table that is sampled."""
+        """Prove ε again for the table that is sampled.
+
+        Returns
+        -------
+        Proof
+            The exact worst ratio.
+        """
         return verify(self)
 
     def _plot_bins(self, prior: Prior | None, ax: Axes | None) -> Axes:

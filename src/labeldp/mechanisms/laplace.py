@@ -22,10 +22,25 @@ from labeldp.mechanisms.continuous import ContinuousMechanism
     rank=90,
 )
 class Laplace(ContinuousMechanism):
-    """Adds Laplace noise of scale (upper − lower)/ε, then clips into the bounds (the paper's default) or not.
+    """The continuous Laplace mechanism: adds Laplace noise of scale (upper − lower)/ε.
 
-    Comparison only: a float mechanism. Its ε holds for real numbers, not for the floats a computer draws.
+    Comparison only: a float mechanism. Its ε holds for real numbers, not for the floats that a computer draws.
     `DiscreteLaplace` is the exact one.
+
+    Parameters
+    ----------
+    domain : Domain or (lower, upper)
+        The public bounds of the labels.
+    epsilon : float, str, Decimal or Fraction
+        What each label would cost.
+    clip : bool
+        Whether outputs are clipped into the bounds, as in the paper.
+
+    Examples
+    --------
+    >>> from labeldp import Laplace
+    >>> Laplace((0, 400), epsilon=2).scale
+    200.0
     """
 
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon, *, clip: bool = True) -> None:
@@ -33,7 +48,7 @@ class Laplace(ContinuousMechanism):
 
     @property
     def scale(self) -> float:
-        """Of the noise."""
+        """The scale of the noise."""
         return self.sensitivity / float(self.epsilon_exact)
 
     def _sample(self, labels: Floats, generator: np.random.Generator) -> Floats:
@@ -64,7 +79,21 @@ class Laplace(ContinuousMechanism):
 class ContinuousExponential(Laplace):
     """The exponential mechanism with score −|ŷ − y|: Laplace noise of twice the scale, conditioned on the bounds.
 
-    Comparison only: a float mechanism. `Exponential` is the exact one, on a grid.
+    Comparison only: a float mechanism. Its ε holds for real numbers, not for the floats that a computer draws.
+    `Exponential` is the exact one, on a grid.
+
+    Parameters
+    ----------
+    domain : Domain or (lower, upper)
+        The public bounds of the labels.
+    epsilon : float, str, Decimal or Fraction
+        What each label would cost.
+
+    Examples
+    --------
+    >>> from labeldp import ContinuousExponential
+    >>> ContinuousExponential((0, 400), epsilon=2).scale
+    400.0
     """
 
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
@@ -72,7 +101,7 @@ class ContinuousExponential(Laplace):
 
     @property
     def scale(self) -> float:
-        """Twice Laplace's: the normalising constant depends on the label and costs as much again."""
+        """Twice that of Laplace noise: the normalising constant depends on the label and costs as much again."""
         return 2 * super().scale
 
     def _parameters(self) -> dict[str, object]:

@@ -21,7 +21,26 @@ _TILTS = 129
 
 
 def posterior_means(mechanism: FiniteMechanism, prior: Prior | None = None) -> Floats:
-    """E[label | code] for each code, the least squared error of single labels under the prior (the mechanism's own)."""
+    """E[label | code] for each code: the guess of least squared error for a single label.
+
+    Parameters
+    ----------
+    mechanism : FiniteMechanism
+        What randomized the labels.
+    prior : Prior, optional
+        The distribution of the labels; the mechanism's own by default.
+
+    Returns
+    -------
+    array of float64
+        One guess a code.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, RROnBins, posterior_means
+    >>> posterior_means(RROnBins([0, 10], epsilon=1), Prior([0, 10], [1, 1])).round(2)
+    array([2.69, 7.31])
+    """
     known = mechanism.prior if prior is None else prior
     if known is None:
         raise InvalidInput("posterior means need a prior, and this mechanism carries none")
@@ -33,10 +52,33 @@ def posterior_means(mechanism: FiniteMechanism, prior: Prior | None = None) -> F
 def refined_means(
     mechanism: FiniteMechanism, codes: NDArray[np.uint32], predictions: Floats, prior: Prior | None = None
 ) -> Floats:
-    """E[label | code, prediction] for each record, the label's distribution being the prior tilted to mean `predictions`.
+    """E[label | code, prediction] for each record, to train on once more: one step of the idea behind ALIBI.
 
-    One step of the idea behind ALIBI: train, take the predictions for what is known of each record, and train again on
-    these means. Predictions are clipped into the range of the labels.
+    What is known about a record's label before its code is seen is the prior, tilted so that its mean is the prediction.
+
+    Parameters
+    ----------
+    mechanism : FiniteMechanism
+        What randomized the labels.
+    codes : array of uint32
+        The record's codes.
+    predictions : array of float64
+        What a first model predicts; clipped into the range of the labels.
+    prior : Prior, optional
+        The distribution of the labels; the mechanism's own by default.
+
+    Returns
+    -------
+    array of float64
+        One guess a record.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Prior, RROnBins, refined_means
+    >>> mechanism, prior = RROnBins([0, 10], epsilon=1), Prior([0, 10], [1, 1])
+    >>> refined_means(mechanism, np.array([0, 0, 1]), np.array([1.0, 5.0, 9.0]), prior).round(1)
+    array([0.4, 2.7, 9.6])
     """
     known = mechanism.prior if prior is None else prior
     if known is None:

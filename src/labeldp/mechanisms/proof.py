@@ -18,8 +18,24 @@ _PROOF_BITS = 256
 class Proof:
     """The largest ratio of two symbols' probabilities of one output, in exact integers, against e^ε.
 
-    `holds` is a proof when true: `ratio` is the exact maximum over all pairs of symbols and all outputs, and it is
-    compared with a rational number below e^ε. `epsilon_proven` is ln(ratio), rounded up.
+    Attributes
+    ----------
+    epsilon_claimed : Fraction
+        The ε that the mechanism claims.
+    ratio : Fraction
+        The exact maximum over all pairs of symbols and all outputs.
+    epsilon_proven : float
+        ln(ratio), rounded up.
+    holds : bool
+        Whether `ratio` is at most a rational number below e^ε: if so, this is a proof.
+    high_symbol, low_symbol, output : int
+        Where the maximum is.
+
+    Examples
+    --------
+    >>> from labeldp import RROnBins
+    >>> RROnBins([10, 100], epsilon=1).proof().holds
+    True
     """
 
     epsilon_claimed: Fraction
@@ -31,7 +47,7 @@ class Proof:
     output: int
 
     def require(self) -> Proof:
-        """Itself if the proof holds; refuses otherwise."""
+        """This proof if it holds; `PrivacyRefused` otherwise."""
         if not self.holds:
             raise PrivacyRefused(
                 f"this mechanism is not {decimal_text(self.epsilon_claimed)}-DP: output {self.output} is "
@@ -50,10 +66,28 @@ class Proof:
 
 
 def verify(mechanism: Any) -> Proof:
-    """Prove or refute ε for the table of integers that `mechanism` samples, in rational arithmetic.
+    """Prove or refute ε for the table of integers that a mechanism samples, in rational arithmetic.
 
-    Takes anything with a `table` and an `epsilon_exact`. No float enters the verdict. Refuses mechanisms without such
-    a table: nothing can be proven about probabilities that floats decide.
+    Parameters
+    ----------
+    mechanism : FiniteMechanism
+        Or anything with a `table` and an `epsilon_exact`.
+
+    Returns
+    -------
+    Proof
+        No float enters its verdict.
+
+    Raises
+    ------
+    PrivacyRefused
+        If there is no table: nothing can be proven about probabilities that floats decide.
+
+    Examples
+    --------
+    >>> from labeldp import RROnBins, verify
+    >>> verify(RROnBins([10, 100], epsilon=1)).epsilon_proven <= 1
+    True
     """
     table = getattr(mechanism, "table", None)
     if table is None:

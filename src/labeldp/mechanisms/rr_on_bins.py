@@ -31,17 +31,37 @@ from labeldp.sampling import ResponseTable
     rank=1,
 )
 class RROnBins(FiniteMechanism):
-    """Maps a label to its bin's output, keeps that with weight e^ε and takes any other with weight 1.
+    """Randomized response on bins: keeps the output of the label's bin with weight e^ε, takes any other with weight 1.
 
-    Privacy: ε-DP for each label. The integer table keeps with `a` and changes with `b` of 2^64 chances, and
+    `RROnBins.optimal` finds the bins of least expected loss. By the paper's theorem no ε-DP mechanism does better.
+
+    Parameters
+    ----------
+    outputs : array-like
+        What each bin is answered with, strictly increasing.
+    epsilon : float, str, Decimal or Fraction
+        What each label costs.
+    thresholds : array-like, optional
+        The borders between bins. By default a label goes to the output where it loses least.
+    loss : str, Loss or callable
+        The loss that decides the default borders.
+    domain : Domain or (lower, upper), optional
+        The public bounds of the labels.
+    prior : Prior, optional
+        The distribution that the bins were made for.
+
+    Privacy
+    -------
+    ε-DP for each label. The integer table keeps with `a` and changes to another output with `b` of 2^64 chances, and
     `a ≤ e^ε·b` holds exactly.
 
-    `RROnBins(outputs, epsilon)` uses the bins given: `thresholds` between them, or where `loss` switches from one
-    output to the next. `RROnBins.optimal(prior, epsilon, loss)` finds the bins of least expected loss, which by the
-    paper's theorem no ε-DP mechanism beats.
-
+    Examples
+    --------
+    >>> from labeldp import Prior, RROnBins
     >>> RROnBins([10, 100], epsilon=1)
     RROnBins(epsilon=1, outputs=[10, 100], loss=squared)
+    >>> RROnBins.optimal(Prior([0, 10, 100], [1, 1, 1]), epsilon=3).outputs.round(1)
+    array([ 7.3, 91.4])
     """
 
     def __init__(
@@ -86,7 +106,23 @@ class RROnBins(FiniteMechanism):
         *,
         domain: Domain | tuple[float, float] | None = None,
     ) -> RROnBins:
-        """The bins of least expected loss under `prior`, in O(k log k)."""
+        """Find the bins of least expected loss under a prior, in O(k log k).
+
+        Parameters
+        ----------
+        prior : Prior
+            The distribution of the labels.
+        epsilon : float, str, Decimal or Fraction
+            What each label costs.
+        loss : str, Loss or callable
+            What is minimised.
+        domain : Domain or (lower, upper), optional
+            The public bounds of the labels.
+
+        Returns
+        -------
+        RROnBins
+        """
         budget = exact_epsilon(epsilon)
         bins = optimal_bins(prior, budget, loss)
         return cls(bins.outputs, budget, thresholds=bins.thresholds, loss=loss, domain=domain, prior=prior)

@@ -24,11 +24,31 @@ from labeldp.sampling import WeightTable
     colour="#d4a017",
 )
 class RRWithPrior(FiniteMechanism):
-    """Randomized response on the `top` most likely values of a prior; any other label gets one of them at random.
+    """Randomized response on the most likely values of a prior; any other label gets one of them at random.
 
-    `top` left out is the number that is right most often, Σ_top p · e^ε/(e^ε + top − 1): the optimum for the zero-one
-    loss. It treats values as categories and ignores how far apart they are, as in the paper's comparison.
-    Privacy: ε-DP for each label, exact in integers.
+    Values are categories here: how far apart they are does not count. The paper compares with it.
+
+    Parameters
+    ----------
+    prior : Prior
+        The distribution of the labels.
+    epsilon : float, str, Decimal or Fraction
+        What each label costs.
+    top : int, optional
+        How many values are answered with. By default the number that is right most often, the maximum of
+        Σ_top p · e^ε/(e^ε + top − 1), which is optimal for the zero-one loss.
+    domain : Domain or (lower, upper), optional
+        The public bounds of the labels.
+
+    Privacy
+    -------
+    ε-DP for each label, exact in integers.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, RRWithPrior
+    >>> RRWithPrior(Prior([0, 10, 50], [6, 3, 1]), epsilon=1)
+    RRWithPrior(epsilon=1, outputs=[0, 10])
     """
 
     def __init__(

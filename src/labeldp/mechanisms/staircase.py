@@ -26,10 +26,27 @@ from labeldp.priors import Prior
     rank=90,
 )
 class Staircase(ContinuousMechanism):
-    """Adds noise whose density is a staircase: steps of width γΔ and (1 − γ)Δ in turn, each e^−ε of the one before.
+    """The staircase mechanism: noise whose density has steps of width γΔ and (1 − γ)Δ in turn, each e^−ε of the last.
 
-    `gamma` left out minimises the variance of the noise; `Staircase.optimal` minimises the loss of the clipped outputs
-    under a prior. Comparison only: a float mechanism. `DiscreteStaircase` is the exact one.
+    Comparison only: a float mechanism. Its ε holds for real numbers, not for the floats that a computer draws.
+    `DiscreteStaircase` is the exact one.
+
+    Parameters
+    ----------
+    domain : Domain or (lower, upper)
+        The public bounds of the labels.
+    epsilon : float, str, Decimal or Fraction
+        What each label would cost.
+    gamma : float, optional
+        The share of the first step, in (0, 1]. By default the one that minimises the variance of the noise.
+    clip : bool
+        Whether outputs are clipped into the bounds, as in the paper.
+
+    Examples
+    --------
+    >>> from labeldp import Staircase
+    >>> round(Staircase((0, 400), epsilon=2).gamma, 3)
+    0.335
     """
 
     gamma: float
@@ -56,7 +73,23 @@ class Staircase(ContinuousMechanism):
         *,
         domain: Domain | tuple[float, float] | None = None,
     ) -> Staircase:
-        """The γ of least expected loss after clipping: a scan, then a bounded search around the best."""
+        """Find the γ of least expected loss after clipping: a scan, then a bounded search around the best.
+
+        Parameters
+        ----------
+        prior : Prior
+            The distribution of the labels.
+        epsilon : float, str, Decimal or Fraction
+            What each label would cost.
+        loss : str, Loss or callable
+            What is minimised.
+        domain : Domain or (lower, upper), optional
+            The public bounds of the labels; the prior's range by default.
+
+        Returns
+        -------
+        Staircase
+        """
         from scipy.optimize import minimize_scalar
 
         frame = Domain(prior.values[0], prior.values[-1]) if domain is None else Domain.of(domain)
@@ -75,7 +108,7 @@ class Staircase(ContinuousMechanism):
 
     @property
     def _height(self) -> float:
-        """Of the first step."""
+        """The height of the first step."""
         step = self._step
         return -math.expm1(-float(self.epsilon_exact)) / (2 * self.sensitivity * (self.gamma + step * (1 - self.gamma)))
 

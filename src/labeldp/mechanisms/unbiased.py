@@ -31,12 +31,20 @@ MOST_EPSILON_DESIGNED = 14.0
     rank=2,
 )
 class Unbiased(FiniteMechanism):
-    """E[ŷ | y] = y for every label, with the least expected loss that ε-DP then allows.
+    """The unbiased mechanism of least loss: E[ŷ | y] = y for every label, made by `Unbiased.optimal`.
 
-    Privacy: ε-DP for each label, by an integer table that is proven in rational arithmetic. The outputs reach outside
-    the range of the labels, as they must: the ends of the range could not be reached on average otherwise.
+    Its outputs reach outside the range of the labels. They must, or the average could not reach the ends of the range.
 
-    Made by `Unbiased.optimal`.
+    Privacy
+    -------
+    ε-DP for each label, by an integer table that is proven in rational arithmetic.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, Unbiased
+    >>> mechanism = Unbiased.optimal(Prior([0, 10], [1, 1]), epsilon=1)
+    >>> mechanism.outputs.round(2)
+    array([-5.82, 15.82])
     """
 
     @classmethod
@@ -49,15 +57,34 @@ class Unbiased(FiniteMechanism):
         domain: Domain | tuple[float, float] | None = None,
         anchors: int | None = None,
     ) -> Unbiased:
-        """The unbiased mechanism of least expected loss under `prior`.
+        """Design the unbiased mechanism of least expected loss under a prior.
 
-        The labels are the cells of `domain`, or the values of the prior where no domain is given; both unbiasedness
-        and ε hold for all of them, whatever their mass. With fewer `anchors` than labels the others are rounded at
-        random to the anchors beside them, which keeps mean and ε and costs a little variance; the default keeps that
-        cost at about 1 % or less (see docs/beyond-the-paper.md). For squared loss the optimum is over all ε-DP
-        mechanisms, a cone program; other losses are minimised over a grid of outputs by a linear program.
+        For squared loss the optimum is over all ε-DP mechanisms, by a cone program. Other losses are minimised over a
+        grid of outputs, by a linear program.
 
-        |E[ŷ | y] − y| is below 1e-9 of the range, in exact arithmetic; where no outputs achieve that, it is refused.
+        Parameters
+        ----------
+        prior : Prior
+            The distribution of the labels. Unbiasedness and ε hold for all labels, whatever their mass.
+        epsilon : float, str, Decimal or Fraction
+            What each label costs.
+        loss : str, Loss or callable
+            What is minimised; it must be defined on all real outputs.
+        domain : Domain or (lower, upper), optional
+            Its cells are the labels; the values of the prior by default.
+        anchors : int, optional
+            Labels between two anchors are rounded at random to one of them, which keeps mean and ε and costs a little
+            variance. The default keeps that cost at about 1 % or less.
+
+        Returns
+        -------
+        Unbiased
+            |E[ŷ | y] − y| is below 1e-9 of the range, in exact arithmetic.
+
+        Raises
+        ------
+        InvalidInput
+            If no outputs achieve that, or if the loss is not defined outside the range of the labels.
         """
         measure = get_loss(loss)
         if np.isfinite(measure.valid_outputs.lower) or np.isfinite(measure.valid_outputs.upper):
@@ -94,7 +121,7 @@ class Unbiased(FiniteMechanism):
 
 
 def default_anchors(epsilon: float) -> int:
-    """More where less noise hides the rounding: 33 up to ε = 2, then 12 more for each unit of ε, at most 129."""
+    """33 anchors up to ε = 2, then 12 more for each unit of ε, at most 129: less noise hides less rounding."""
     return round(min(129.0, max(33.0, 33.0 + 12.0 * (epsilon - 2))))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from labeldp.errors import InvalidInput
 from labeldp.losses import Loss
-from labeldp.losses.structure import Deviance, SquaredDistance, TiltedDistance
+from labeldp.losses.structure import Deviance, PinballDistance, SquaredDistance
 
 Minimiser = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]
 """From values and weights to the output of least total weighted loss (the smallest, if several) and that loss."""
@@ -64,7 +64,7 @@ def minimiser(loss: Loss) -> Minimiser:
     match loss.structure:
         case SquaredDistance(scale="identity"):
             return _mean
-        case TiltedDistance(under=under, over=over):
+        case PinballDistance(under=under, over=over):
             return lambda values, weights: _quantile(values, weights, under, over)
         case Deviance():
             return lambda values, weights: _by_mean(loss, values, weights)

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labeldp.arrays import Floats
 from labeldp.binning.optimal import HasPrior
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.errors import LabelDPError
 from labeldp.losses import Loss, get_loss
-from labeldp.losses.base import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class BestMatrix:
     """P[output j | label i] of a best mechanism, and its expected loss."""
 
-    matrix: FloatArray
+    matrix: Floats
     expected_loss: float
 
 

@@ -1,6 +1,6 @@
-"""Priors: distributions of labels, public or estimated by a private histogram, and what post-processing makes of them.
+"""Priors: distributions of labels, either public or estimated by a private histogram, and the post-processing of such histograms.
 
-May import the base (`domain`, `budget`, `arrays`, `errors`) and `losses`. Knows nothing of mechanisms.
+May import the base (`domain`, `budget`, `arrays`, `errors`, `shown`) and `losses`. It knows nothing of mechanisms.
 """
 
 from __future__ import annotations

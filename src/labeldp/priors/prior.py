@@ -1,4 +1,4 @@
-"""A distribution on label values, public or paid for, and its CSV file."""
+"""A distribution on label values, public or estimated at a cost in ε, and its CSV file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,16 +15,56 @@ from labeldp.arrays import Floats, label_array
 from labeldp.budget import float_up, format_amount, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.shown import Tabular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prior:
-    """A distribution on label values: strictly increasing `values`, `masses` that sum to one.
+class Prior(Tabular):
+    """A distribution on label values: what is known about the labels before they are randomized.
 
-    `epsilon_exact` is what it cost to estimate: zero for public knowledge.
+    It has a length, compares by value, and becomes a data frame with the columns `value` and `mass`.
 
-    >>> Prior([0, 10, 50], [2, 1, 1]).mean
-    15.0
+    Parameters
+    ----------
+    values : array-like of float
+        The possible labels, all different, in any order.
+    masses : array-like of float
+        The probability of each, up to a common factor.
+    epsilon_exact : fractions.Fraction, default 0
+        The ε that estimating the distribution cost; 0 for public knowledge.
+
+    Attributes
+    ----------
+    values : array of float64
+        The labels in increasing order. Read-only.
+    masses : array of float64
+        Their probabilities, which sum to one. Read-only.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is given twice, or a mass is negative, or all masses are zero.
+
+    Privacy
+    -------
+    A prior estimated from labels carries its cost: `private_prior` sets `epsilon_exact`, and files keep it.
+
+    Examples
+    --------
+    >>> from labeldp import Prior
+    >>> prior = Prior([0, 10, 50], [2, 1, 1])
+    >>> prior
+    Prior(values=3, range=0 to 50, mean=15, sd=20.62, cost=public)
+    >>> len(prior)
+    3
+    >>> prior.to_pandas()
+       value  mass
+    0    0.0  0.50
+    1   10.0  0.25
+    2   50.0  0.25
     """
 
     values: Floats
@@ -33,7 +73,7 @@ class Prior:
 
     def __init__(self, values: Any, masses: Any, epsilon_exact: Fraction = Fraction(0)) -> None:
         if epsilon_exact < 0:
-            raise InvalidInput(f"a prior cannot have cost less than nothing, got {epsilon_exact}")
+            raise InvalidInput(f"the epsilon that a prior cost must not be negative, got {epsilon_exact}")
         points = label_array(values, "prior values").copy()
         weights = label_array(masses, "prior masses").copy()
         if points.size == 0:
@@ -41,20 +81,19 @@ class Prior:
         if points.shape != weights.shape:
             raise InvalidInput(f"a prior needs one mass per value, got {points.size} values and {weights.size} masses")
         if (weights < 0).any():
-            raise InvalidInput(
-                f"prior masses must not be negative: mass {int(np.argmax(weights < 0))} is {weights.min():g}"
-            )
+            first = int(np.argmax(weights < 0))
+            raise InvalidInput(f"prior masses must not be negative: mass {first} is {weights[first]:g}")
         order = np.argsort(points, kind="stable")
         points, weights = points[order], weights[order]
         same = np.flatnonzero(np.diff(points) <= 0)
         if same.size:
             raise InvalidInput(
-                f"prior values must differ: {points[same[0]]:g} is given twice. Add their masses up first."
+                f"prior values must differ: {points[same[0]]:g} is given twice. Give it once, with the sum of its masses."
             )
         top = weights.max()
         if top <= 0:
             raise InvalidInput("prior masses must not all be zero")
-        if abs(math.fsum(weights / top) * top - 1) > 1e-12:  # masses that sum to one stay as they are, bit by bit
+        if abs(math.fsum(weights / top) * top - 1) > 1e-12:  # masses that sum to one already keep every bit
             weights /= top  # first, so that a sum of huge masses cannot overflow
             weights /= math.fsum(weights)
         for array in (points, weights):
@@ -64,46 +103,97 @@ class Prior:
         object.__setattr__(self, "epsilon_exact", epsilon_exact)
 
     @classmethod
-    def uniform(cls, domain: Domain) -> Prior:
-        """Equal mass on every cell of a grid."""
-        return cls(domain.grid, np.ones(len(domain.grid)))
+    def uniform(cls, domain: Domain | tuple[float, float]) -> Prior:
+        """The prior with equal mass on every cell of a grid.
+
+        Parameters
+        ----------
+        domain : Domain
+            A domain with a number of cells. A tuple of bounds has none, so it is refused.
+
+        Returns
+        -------
+        Prior
+            A public prior, which costs nothing.
+
+        Raises
+        ------
+        InvalidInput
+            If the domain has no grid.
+
+        Examples
+        --------
+        >>> from labeldp import Domain, Prior
+        >>> Prior.uniform(Domain(0, 10, cells=3)).values.tolist()
+        [0.0, 5.0, 10.0]
+        """
+        grid = Domain.of(domain).grid
+        return cls(grid, np.ones(grid.size))
 
     @classmethod
     def from_csv(cls, path: str | Path) -> Prior:
-        """A CSV file with the columns `value` and `mass`, and `epsilon` if it cost something to estimate."""
+        """The prior in a CSV file with the columns `value` and `mass`, and `epsilon` if it was not free.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            The file.
+
+        Returns
+        -------
+        Prior
+            With `epsilon_exact` from the column `epsilon`; 0 if there is none.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such file or it does not hold a prior. The message names the line.
+        """
         if not Path(path).is_file():
-            raise InvalidInput(f"there is no file {path}; a prior is a CSV with the columns value and mass")
-        values, masses, cost = [], [], Fraction(0)
+            raise InvalidInput(f"there is no file {path}; a prior is a CSV file with the columns value and mass")
+        values, masses, costs, where = [], [], [Fraction(0)], f"{path}"
         try:
             with Path(path).open(newline="", encoding="utf-8-sig") as file:
                 rows = csv.DictReader(file)
-                if rows.fieldnames is None or not {"value", "mass"} <= set(rows.fieldnames):
-                    found = rows.fieldnames or "nothing"
-                    raise InvalidInput(f"{path}: a prior needs the columns value and mass, found {found}")
-                for number, row in enumerate(rows, start=2):
-                    try:
-                        values.append(float(row["value"]))
-                        masses.append(float(row["mass"]))
-                        cost = max(cost, parse_amount(row.get("epsilon") or "0"))
-                    except InvalidInput as error:
-                        raise InvalidInput(f"{path}, line {number}: {error}") from error
-                    except (TypeError, ValueError) as error:
-                        raise InvalidInput(
-                            f"{path}, line {number}: value and mass must be numbers, got {row}"
-                        ) from error
-        except csv.Error as error:
-            raise InvalidInput(f"{path}: not a CSV file of a prior: {error}") from error
-        try:
-            return cls(values, masses, cost)
-        except InvalidInput as error:
-            raise InvalidInput(f"{path}: {error}") from error
+                found = rows.fieldnames or []
+                if not {"value", "mass"} <= set(found):
+                    raise InvalidInput(
+                        f"a prior needs the columns value and mass, found {', '.join(found) or 'nothing'}"
+                    )
+                for row in rows:
+                    where = f"{path}, line {rows.line_num}"
+                    values.append(float(row["value"] or "nan"))
+                    masses.append(float(row["mass"] or "nan"))
+                    costs.append(parse_amount(row.get("epsilon") or "0"))
+            where = f"{path}"
+            return cls(values, masses, max(costs))
+        except (csv.Error, ValueError) as error:
+            raise InvalidInput(f"{where}: {error}") from error
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the columns `value` and `mass`, losslessly, and `epsilon` for a private prior: its cost stays with it."""
+        """Write a CSV file from which `from_csv` reads exactly this prior.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            The file. It has the columns `value` and `mass`, and `epsilon` if the prior was not free.
+        """
         cost = f",{format_amount(self.epsilon_exact)}" if self.epsilon_exact else ""
         pairs = zip(self.values.tolist(), self.masses.tolist(), strict=True)
         lines = [f"{value!r},{mass!r}{cost}" for value, mass in pairs]
         Path(path).write_text("\n".join(["value,mass" + (",epsilon" if cost else ""), *lines, ""]), encoding="utf-8")
+
+    def to_arrow(self) -> pa.Table:
+        """The distribution as an Arrow table.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns `value` and `mass`, one row per value.
+        """
+        import pyarrow as pa
+
+        return pa.table({"value": self.values, "mass": self.masses})
 
     @property
     def mean(self) -> float:
@@ -112,13 +202,16 @@ class Prior:
 
     @property
     def variance(self) -> float:
-        """The variance of the label, which is the error of always answering the mean."""
+        """The variance of the label, which is the mean squared error of always predicting the mean."""
         return float(self.masses @ (self.values - self.mean) ** 2)
 
     @property
     def epsilon(self) -> float:
-        """What estimating this prior cost, rounded up."""
+        """The ε that estimating this prior cost, rounded up."""
         return float_up(self.epsilon_exact)
+
+    def __len__(self) -> int:
+        return int(self.values.size)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Prior):
@@ -132,9 +225,11 @@ class Prior:
     def __hash__(self) -> int:
         return hash((self.values.tobytes(), self.masses.tobytes()))
 
-    def __repr__(self) -> str:
-        cost = "public" if self.epsilon_exact == 0 else f"ε = {self.epsilon:.4g}"
-        return (
-            f"Prior({self.values.size} values from {self.values[0]:g} to {self.values[-1]:g}, "
-            f"mean {self.mean:.4g}, sd {math.sqrt(self.variance):.4g}, {cost})"
-        )
+    def _facts(self) -> dict[str, str]:
+        return {
+            "values": f"{len(self):,}",
+            "range": f"{self.values[0]:g} to {self.values[-1]:g}",
+            "mean": f"{self.mean:.4g}",
+            "sd": f"{math.sqrt(self.variance):.4g}",
+            "cost": "public" if self.epsilon_exact == 0 else f"ε {self.epsilon:.4g}",
+        }

@@ -1,4 +1,4 @@
-"""The private histogram that estimates a prior: exact counts plus integer Laplace noise."""
+"""A prior estimated by a private histogram: exact counts plus integer Laplace noise."""
 
 from __future__ import annotations
 
@@ -19,9 +19,38 @@ def private_prior(
 ) -> Prior:
     """An ε-label-DP estimate of the distribution of `labels` on the domain's grid.
 
-    Privacy: replacing one label moves two counts by one, so integer Laplace noise of scale 2/ε on every cell (OpenDP's
-    exact sampler) makes the histogram ε-DP; clipping at zero and normalising are post-processing. `epsilon_exact` of
-    the result is 2/scale, never above the ε asked for.
+    Parameters
+    ----------
+    labels : array-like
+        A list, or a NumPy, pandas, polars or Arrow array of numbers.
+    domain : Domain or tuple of (float, float)
+        The public bounds. Without a number of cells, it is chosen from the number of labels and ε.
+    epsilon : float, int, str, Decimal or Fraction
+        What the estimate may cost.
+    out_of_range : {"clip", "error"}, default "clip"
+        Whether labels outside the bounds are moved to the nearer bound or raise an error.
+
+    Returns
+    -------
+    Prior
+        With `epsilon_exact` set to what the estimate cost, which is never more than `epsilon`.
+
+    Raises
+    ------
+    InvalidInput
+        If a label is missing or not a number, or, with "error", out of bounds.
+
+    Privacy
+    -------
+    The estimate is ε-DP with respect to replacing one label. That moves two counts by one each, so every count gets integer
+    Laplace noise of scale 2/ε from OpenDP's exact sampler. Clipping at zero and normalising are post-processing.
+
+    Examples
+    --------
+    >>> from labeldp import Domain, private_prior
+    >>> prior = private_prior([3, 4, 4, 5] * 1000, Domain.integers(0, 9), epsilon=0.5)
+    >>> len(prior), prior.epsilon
+    (10, 0.5)
     """
     budget = exact_epsilon(epsilon)
     values = label_array(labels)
@@ -31,20 +60,95 @@ def private_prior(
 
 
 def histogram(labels: Floats, domain: Domain) -> NDArray[np.int64]:
-    """Exact counts per cell: as private as the labels themselves."""
+    """The number of labels in each cell of a grid.
+
+    Parameters
+    ----------
+    labels : array of float64
+        Labels within the domain's bounds.
+    domain : Domain
+        A domain with a grid.
+
+    Returns
+    -------
+    array of int64
+        The count of each cell.
+
+    Privacy
+    -------
+    The counts are exact, so they are as sensitive as the labels.
+
+    Examples
+    --------
+    >>> from labeldp import Domain
+    >>> from labeldp.priors import histogram
+    >>> histogram([0.1, 0.9, 2.0], Domain.integers(0, 3)).tolist()
+    [1, 1, 1, 0]
+    """
     return np.bincount(domain.cell(labels), minlength=len(domain.grid)).astype(np.int64)
 
 
 def prior_from_counts(counts: NDArray[np.int64], domain: Domain, scale: float) -> Prior:
-    """The private prior from exact counts and a noise scale: 2/scale-DP. Nothing left after clipping: uniform."""
+    """The private prior from exact counts: noise is added, negative counts become zero.
+
+    Parameters
+    ----------
+    counts : array of int64
+        The exact count of each cell.
+    domain : Domain
+        The domain whose grid was counted.
+    scale : float
+        The scale of the Laplace noise.
+
+    Returns
+    -------
+    Prior
+        Uniform if no noisy count is positive.
+
+    Privacy
+    -------
+    2/scale-DP with respect to replacing one label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Domain
+    >>> from labeldp.priors import prior_from_counts
+    >>> prior_from_counts(np.array([500, 300, 200]), Domain.integers(0, 2), scale=4.0).epsilon
+    0.5
+    """
     noisy = np.maximum(noisy_counts(counts, scale), 0)
     masses = noisy.astype(np.float64) if noisy.any() else np.ones(noisy.size)
     return Prior(domain.grid, masses, 2 / Fraction(scale))
 
 
 def noisy_counts(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-    """Counts with integer Laplace noise from OpenDP's exact sampler: 2/scale-DP for replacing one label."""
-    from opendp.domains import atom_domain, vector_domain  # the prelude would load scikit-learn as well
+    """The counts plus integer Laplace noise from OpenDP's exact sampler.
+
+    Parameters
+    ----------
+    counts : array of int64
+        The exact count of each cell.
+    scale : float
+        The scale of the noise.
+
+    Returns
+    -------
+    array of int64
+        Noisy counts, some of which may be negative.
+
+    Privacy
+    -------
+    2/scale-DP with respect to replacing one label, which moves two counts by one each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.priors import noisy_counts
+    >>> noisy_counts(np.array([500, 300, 200]), scale=1e-3).tolist()
+    [500, 300, 200]
+    """
+    from opendp.domains import atom_domain, vector_domain  # opendp.prelude would import scikit-learn as well
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
     from opendp.mod import enable_features

@@ -1,18 +1,17 @@
-"""A prior from a noisy histogram that has few records for its cells: the shape of most labels, used to take noise out.
+"""A prior from a histogram whose noise is large: most labels have one mode, and that shape tells counts from noise.
 
-Purchase values, durations and counts pile up somewhere and thin out. Noise does not: added to hundreds of empty cells it
-looks like a long tail, and a mechanism designed for labels that are not there is far too wide. So the noisy counts are
-fitted by curves that rise to one mode and fall after it. Not every histogram is such a curve, so:
+Purchase values, durations and counts are common around one value and become rarer away from it. Noise added to hundreds of
+empty cells looks like a long tail instead, and a mechanism designed for a tail that does not exist wastes its range. So the
+noisy counts are fitted by curves that rise to one mode and fall after it. Real histograms differ from such a curve, so:
 
-- the two ends, where clipped labels heap up, are taken as they are;
-- cells that stand out more than noise does are taken as they are (zero visits, 40 hours, 52 weeks);
-- where the mode is doubtful, the fits for all modes are averaged by how well they fit. With very few records that is
-  nearly flat, with many it is one curve;
-- the share scale/n, which noise as large as one cell's makes uncertain, is spread over all cells.
+- the first and the last cell, where clipped labels pile up, keep their counts;
+- cells that differ from the curve by more than noise does keep their counts (zero visits, 40 hours, 52 weeks);
+- where the position of the mode is uncertain, the fits for all positions are averaged, weighted by how well they fit. With
+  very few records the average is nearly flat, with many it is a single curve;
+- the share scale/n of the mass, which is what the noise of one cell amounts to, is spread evenly over all cells.
 
-Labels with several broad modes are described less well than by a projection (`denoise.project_counts`), and all others
-much better. All of this reads the noisy counts and public numbers alone and costs no privacy. docs/beyond-the-paper.md
-has figures.
+A projection (`project_counts`) describes labels with several broad modes better, and all others much worse.
+docs/beyond-the-paper.md has figures.
 """
 
 from __future__ import annotations
@@ -24,47 +23,75 @@ from scipy.optimize import isotonic_regression
 from labeldp.arrays import Floats
 from labeldp.priors.projection import project_counts
 
-_MODES = 200
-_WORK = 20_000_000
-_FALSE_SPIKES = 0.1
-"""Expected number of cells that noise alone makes stand out."""
-_DOUBT = 4.0
-"""Fits are compared at this multiple of the noise's variance, because the best of many modes also fits noise."""
+_MOST_MODES = 200
+_MOST_WORK = 20_000_000
+"""Cells times modes: with more cells, fewer modes are tried."""
+_FALSE_OUTLIERS = 0.1
+"""The expected number of cells that stand out because of noise alone."""
+_VARIANCE_FACTOR = 4.0
+"""Fits are compared as if the noise had this many times its variance, because the best of many modes also fits noise."""
 
 
 def unimodal_masses(noisy: NDArray[np.int64] | Floats, records: int, scale: float) -> Floats:
-    """Masses for a histogram of `records` labels with Laplace noise of `scale` on each cell."""
+    """The probabilities of a noisy histogram, under the assumption that most labels have one mode.
+
+    Parameters
+    ----------
+    noisy : array of int or float
+        Counts with Laplace noise.
+    records : int
+        The number of labels, which is public.
+    scale : float
+        The scale of the noise.
+
+    Returns
+    -------
+    array of float64
+        The probability of each cell; they sum to one.
+
+    Privacy
+    -------
+    It reads the noisy counts and public numbers only, so it costs nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.priors import unimodal_masses
+    >>> noisy = np.array([40, 160, 420, 210, 90, 55, 12, -9, 11, -8])
+    >>> unimodal_masses(noisy, records=1000, scale=10.0).round(2).tolist()
+    [0.04, 0.16, 0.42, 0.21, 0.09, 0.06, 0.01, 0.0, 0.0, 0.0]
+    """
     counts = np.asarray(noisy, np.float64)
     flat = min(1.0, scale / records)
-    masses = _shaped(counts, records, scale) if counts.size >= 5 else project_counts(counts, records)
+    masses = _average_fit(counts, records, scale) if counts.size >= 5 else project_counts(counts, records)
     return (1 - flat) * masses + flat / counts.size
 
 
-def _shaped(counts: Floats, records: int, scale: float) -> Floats:
-    """The masses of the fits with one mode, averaged."""
-    alone = np.zeros(counts.size, bool)
-    alone[[0, -1]] = True
-    errors = _errors(counts[~alone])
-    best = _fit(counts[~alone], min(errors, key=errors.__getitem__))
-    standing_out = np.abs(counts[~alone] - best) > scale * np.log(counts.size / _FALSE_SPIKES)
-    if standing_out.any() and not standing_out.all():
-        alone[np.flatnonzero(~alone)[standing_out]] = True
-        errors = _errors(counts[~alone])
+def _average_fit(counts: Floats, records: int, scale: float) -> Floats:
+    """The average of the fits for all modes, weighted by how well they fit."""
+    kept = np.zeros(counts.size, bool)
+    kept[[0, -1]] = True
+    errors = _errors(counts[~kept])
+    best = _fit(counts[~kept], min(errors, key=errors.__getitem__))
+    outliers = np.abs(counts[~kept] - best) > scale * np.log(counts.size / _FALSE_OUTLIERS)
+    if outliers.any() and not outliers.all():
+        kept[np.flatnonzero(~kept)[outliers]] = True
+        errors = _errors(counts[~kept])
     least = min(errors.values())
     masses, total = np.zeros(counts.size), 0.0
     for mode, error in errors.items():
-        weight = float(np.exp((least - error) / (_DOUBT * 4 * scale**2)))  # Laplace noise has variance 2·scale²
+        weight = float(np.exp((least - error) / (_VARIANCE_FACTOR * 4 * scale**2)))  # noise variance: 2·scale²
         if weight > 1e-3:
             fitted = counts.copy()
-            fitted[~alone] = _fit(counts[~alone], mode)
+            fitted[~kept] = _fit(counts[~kept], mode)
             masses += weight * project_counts(fitted, records)
             total += weight
     return masses / total
 
 
 def _errors(counts: Floats) -> dict[int, float]:
-    """The squared error of the best fit for each mode tried: all of them, or evenly spaced ones where there are many."""
-    tried = min(counts.size, _MODES, max(2, _WORK // counts.size))
+    """The squared error of the best fit for each mode: for all cells as modes, or for evenly spaced ones if there are many."""
+    tried = min(counts.size, _MOST_MODES, max(2, _MOST_WORK // counts.size))
     modes = np.unique(np.linspace(0, counts.size - 1, tried).astype(np.int64)).tolist()
     return {mode: float(np.sum((_fit(counts, mode) - counts) ** 2)) for mode in modes}
 

@@ -26,11 +26,11 @@ from labeldp.budget import (
     MAX_DIGITS,
     MIN_EPSILON,
     Epsilon,
+    abbreviated,
     decimal_text,
     exact_epsilon,
     fraction_of,
     parse_amount,
-    shown,
 )
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError
 from labeldp.release.ledger_file import LedgerLocked, create_file, transaction
@@ -267,7 +267,7 @@ def exact_budget(budget: Epsilon) -> Fraction:
     value = fraction_of(budget)
     if value is None or not MIN_EPSILON <= value <= MAX_BUDGET or value.denominator > 10**MAX_DIGITS:
         raise InvalidInput(
-            f"a budget must be a number above 0 and at most {MAX_BUDGET}, for instance 3 or 0.5, got {shown(budget)}"
+            f"a budget must be a number above 0 and at most {MAX_BUDGET}, for instance 3 or 0.5, got {abbreviated(budget)}"
         )
     return value
 

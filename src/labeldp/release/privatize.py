@@ -201,7 +201,7 @@ def _request(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan) ->
     return json.dumps(
         {
             "epsilon": decimal_text(exact_epsilon(randomizer.epsilon)),
-            "domain": domain.record,
+            "domain": domain.to_json(),
             "loss": randomizer.loss if isinstance(randomizer.loss, str) else getattr(randomizer.loss, "name", "custom"),
             "mechanism": randomizer.mechanism,
             "prior": given,

@@ -1,9 +1,11 @@
-"""Exact sampling: integer tables that decide an output, and the randomness they are fed with.
+"""Exact sampling: integer tables that decide on an output, and the random words that they read.
 
-A table maps a *symbol* (the mechanism's input, a small integer) and a uniform 64-bit word to an output code. Its
+A table maps a *symbol* (the mechanism's input as a small integer) and a uniform 64-bit word to an output code. Its
 probabilities are integers over 2^64, so the distribution that is really sampled can be enumerated and its ε proven
 (`labeldp.audit.verify`). The words come from the operating system (`OsEntropy`) or from a keyed function of the record
-(`KeyedRandomness`). `docs/exact-sampling.md` holds the construction and its proof.
+(`KeyedRandomness`). `docs/exact-sampling.md` has the construction and its proof.
+
+May import the base (`budget`, `arrays`, `errors`). It knows nothing of mechanisms.
 """
 
 from __future__ import annotations

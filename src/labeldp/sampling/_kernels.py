@@ -1,6 +1,6 @@
-"""The compiled inner loops. Imported where first needed: numba takes a second to load.
+"""The compiled inner loops. They are imported where first needed, because numba takes a second to load.
 
-Only unsigned 64-bit integers appear in them. Literals are wrapped because numba turns `uint64 + int` into a float.
+They use unsigned 64-bit integers only. Literals are wrapped because numba turns `uint64 + int` into a float.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def sample_response(symbols: Any, words: Any, keep: Any, other: Any, codes: Any)
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def sample_rows(symbols: Any, words: Any, starts: Any, codes: Any) -> None:
-    """The last output whose range of words starts at or below the word."""
+    """For each label, the last output whose range of words starts at or below the word."""
     for i in range(symbols.size):
         codes[i] = _last_at_or_below(starts[symbols[i]], words[i], 0, starts.shape[1])
 
@@ -39,7 +39,7 @@ def sample_rows(symbols: Any, words: Any, starts: Any, codes: Any) -> None:
 def sample_shift(
     symbols: Any, words: Any, starts: Any, guide: Any, guide_shift: Any, reach: int, last: int, codes: Any
 ) -> None:
-    """Output number clamp(symbol + noise + window); `reach - (inputs - 1)` is the window."""
+    """For each label, the code clamp(symbol + noise), where noise is counted from `-reach`."""
     for i in range(symbols.size):
         word = words[i]
         slot = word >> guide_shift
@@ -49,7 +49,7 @@ def sample_shift(
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _last_at_or_below(starts: Any, word: Any, low: Any, high: Any) -> Any:
-    """`starts[low] <= word` is known, and `word < starts[high]` where there is such an entry."""
+    """The last place with `starts[place] <= word`. It is known to be at `low` or above, and below `high`."""
     while high - low > 1:
         middle = (low + high) >> 1
         if starts[middle] <= word:
@@ -68,7 +68,7 @@ def round_to_anchors(symbols: Any, rounding_words: Any, lower_anchor: Any, upper
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def largest_ratio(high: Any, low: Any) -> int:
-    """Where high/low is largest, exactly: fractions are compared by their 128-bit cross products."""
+    """The place where high/low is largest. Fractions are compared exactly, by 128-bit cross products."""
     best = 0
     for i in range(1, high.size):
         if _product_exceeds(high[i], low[best], high[best], low[i]):
@@ -97,8 +97,8 @@ def _high_word(a: Any, b: Any) -> Any:
 def spread_residual(weights: Any, lower: Any, upper: Any) -> None:
     """Make every row sum to 2^64 by moving entries within [lower, upper], which is known to be possible.
 
-    A row's sum is followed modulo 2^64 together with the number of times it wrapped around; the sum must wrap exactly
-    once and end at 0.
+    A row's sum is tracked modulo 2^64, together with the number of times it wrapped around. In the end it must have wrapped
+    once and be 0.
     """
     for i in range(weights.shape[0]):
         total, wraps = _ZERO, 0
@@ -125,7 +125,7 @@ def spread_residual(weights: Any, lower: Any, upper: Any) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def count_below_few(labels: Any, thresholds: Any, symbols: Any) -> None:
-    """Branch-free, so that the compiler counts many labels at once."""
+    """Without branches, so that the compiler can count many labels at once."""
     for i in range(labels.size):
         symbols[i] = 0
     for threshold in thresholds:
@@ -135,9 +135,9 @@ def count_below_few(labels: Any, thresholds: Any, symbols: Any) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def largest_window_ratio(values: Any, length: int) -> Any:
-    """The window of `length` values with the largest ratio of maximum to minimum: its start, and both places.
+    """The window of `length` values with the largest ratio of maximum to minimum: its start, and the places of both.
 
-    Two queues of places, values falling in one and rising in the other, as the window slides: O(number of values).
+    As the window slides, two queues hold the places that may become its maximum and its minimum. O(number of values).
     """
     falling = np.empty(values.size, dtype=np.int64)
     rising = np.empty(values.size, dtype=np.int64)

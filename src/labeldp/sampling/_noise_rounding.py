@@ -1,4 +1,4 @@
-"""From a profile of noise masses to integer weights, every rounding in the direction that keeps ε."""
+"""From a profile of noise masses to integer weights. Every rounding goes in the direction that keeps ε."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LARGEST_FLOAT = 2.0**64 - 2.0**11  # the last one below 2^64
 
 
 def rounded_noise(masses: ArrayLike, epsilon: Fraction, *, cells: int, window: int, tolerance: float) -> Words:
-    """Weights w_0 >= w_1 >= …, w_reach the tail, `w_0 + 2 Σ w_t = 2^64`, private by construction.
+    """Weights w_0 >= w_1 >= … and a tail w_reach with `w_0 + 2 Σ w_t = 2^64`, ε-DP by construction.
 
-    Weights do not increase, so all privacy conditions follow from three: `w_t >= w_{max(t − span, 0)} / E` before the
-    tail, and the tail itself at least `Σ_{window <= t < reach} w_t / (E − 1)`. Each is met by raising weights; the peak
-    is lowered until the total fits, and what is then missing goes to the tail, where it can only help.
+    Weights do not increase, so all privacy conditions follow from two: `w_t >= w_{max(t − span, 0)} / E` before the tail, and
+    a tail of at least `Σ_{window <= t < reach} w_t / (E − 1)`. Both are met by raising weights. The peak is lowered until the
+    total fits into 2^64, and what is then missing is added to the tail, where it can only help.
     """
     profile = _checked_profile(masses, cells - 1 + window)
     mass = 2 * math.fsum(profile) - float(profile[0])
@@ -38,13 +38,13 @@ def rounded_noise(masses: ArrayLike, epsilon: Fraction, *, cells: int, window: i
         raise _too_coarse(epsilon, cells)
     weights[0] -= np.uint64(missing % 2)
     weights[-1] += np.uint64((missing + 1) // 2)
-    # half the sum over ±t of |w/2^64 − p|
+    # total variation: half the sum of |w/2^64 − p| over ±t
     distance = math.fsum(np.abs(weights / float(TOTAL) - profile / mass))
     if distance > tolerance:
         raise PrivacyRefused(
-            f"no {decimal_text(epsilon)}-DP noise in 64 bits comes near this profile (total variation "
-            f"{distance:.2g}): the profile itself is not {decimal_text(epsilon)}-DP on {cells:,} cells, "
-            "or epsilon is too small for so many: use fewer cells or a larger epsilon"
+            f"no {decimal_text(epsilon)}-DP noise in 64 bits is close to this profile (total variation "
+            f"{distance:.2g}). The profile itself is not {decimal_text(epsilon)}-DP on {cells:,} cells, "
+            "or epsilon is too small for so many. Use fewer cells or a larger epsilon"
         )
     return weights
 
@@ -61,7 +61,7 @@ def _checked_profile(masses: ArrayLike, reach: int) -> NDArray[np.float64]:
 
 
 def _raised(targets: NDArray[np.float64], epsilon: Fraction, *, span: int, window: int) -> Words:
-    """The targets rounded down, then raised to what privacy asks of them."""
+    """The targets rounded down, then raised to what privacy requires."""
     weights = np.maximum(np.minimum(targets, _LARGEST_FLOAT).astype(np.uint64), np.uint64(1))
     bound = exp_lower(epsilon)
     reach = weights.size - 1
@@ -71,10 +71,10 @@ def _raised(targets: NDArray[np.float64], epsilon: Fraction, *, span: int, windo
     for start in range(span + 1, reach, span):
         stop = min(start + span, reach)
         earlier = weights[start - span : stop - span]
-        # four roundings of at most 2^-53 each are outweighed by 2^-50, so this is never below the exact quotient
+        # the factor outweighs four roundings of at most 2^-53 each, so this is never below the exact quotient
         lifted = np.ceil(earlier / float(bound) * (1 + 2.0**-50)).astype(np.uint64)
         np.maximum(weights[start:stop], lifted, out=weights[start:stop])
-        # the exact quotients do not increase either, so lowering a weight to the one before it stays above them
+        # the exact quotients do not increase either, so a weight lowered to the one before it is still above its quotient
         np.minimum.accumulate(weights[start - 1 : stop], out=weights[start - 1 : stop])
     body = exact_sum(weights[window:reach])
     tail = math.ceil(body / (bound - 1))

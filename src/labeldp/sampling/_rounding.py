@@ -1,4 +1,4 @@
-"""From a float matrix to integer weights within each column's privacy range."""
+"""From a matrix of floats to integer weights within the range that privacy allows each column."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _refuse_unless_private(
 
 
 def _column_minima(least: NDArray[np.float64]) -> Words:
-    """`t_j`: the column minima rounded up, unless they then exceed one whole row, as they do when all rows are equal."""
+    """The column minima `t_j` rounded up. If they then sum to more than 2^64, as for equal rows, the largest is lowered."""
     lower = np.maximum(_scaled(np.ceil(np.ldexp(least, 64)) * 2.0**-64), np.uint64(1))
     excess = exact_sum(lower) - TOTAL
     if excess > 0:
@@ -74,7 +74,7 @@ def _column_minima(least: NDArray[np.float64]) -> Words:
 
 
 def _scaled(probabilities: NDArray[np.float64]) -> Words:
-    """`2^64 · p` rounded down; 1 becomes the largest word."""
+    """`2^64 · p` rounded down; a probability of 1 becomes the largest word."""
     scaled = np.ldexp(probabilities, 64)
     full = scaled >= 2.0**64
     words = np.where(full, 0.0, scaled).astype(np.uint64)

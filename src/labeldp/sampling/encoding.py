@@ -1,4 +1,4 @@
-"""Labels to symbols, fast: how many thresholds lie below each label."""
+"""Labels to symbols: how many thresholds lie below each label."""
 
 from __future__ import annotations
 
@@ -6,16 +6,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 FEW = 24
-"""Up to this many thresholds counting beats bisecting."""
+"""Up to this many thresholds, counting is faster than bisection."""
 
 BLOCK = 1 << 14
-"""Labels per pass over the thresholds: a block stays in the first-level cache."""
+"""Labels per pass over the thresholds, so that a block stays in the first-level cache."""
 
 
 def count_below(labels: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """`np.searchsorted(thresholds, labels, side="left")` as uint32; many times faster for few thresholds.
+    """The number of thresholds below each label: `np.searchsorted(thresholds, labels)`, but many times faster for few of them.
 
-    A label on a threshold belongs to the symbol below it. NaN gives 0; validate labels first.
+    Parameters
+    ----------
+    labels : array of float64
+        The labels. NaN gives 0, so validate them first.
+    thresholds : array of float64
+        The thresholds in increasing order. A label on a threshold is not above it.
+
+    Returns
+    -------
+    array of uint32
+        A symbol for each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.sampling import count_below
+    >>> count_below(np.array([0.5, 2.0, 9.0]), np.array([2.0, 5.0])).tolist()
+    [0, 0, 2]
     """
     if thresholds.size > FEW:
         return np.searchsorted(thresholds, labels, side="left").astype(np.uint32)

@@ -1,4 +1,4 @@
-"""Fresh randomness from the operating system, fast."""
+"""Fresh randomness from the operating system."""
 
 from __future__ import annotations
 
@@ -13,34 +13,107 @@ from labeldp.sampling.ids import IdDigests
 from labeldp.sampling.table import Words
 
 _CHUNK = 1 << 17  # words; one MiB of key stream at a time
-_SPARE = 2  # the cipher may want room for one more block than it writes
+_SPARE = 2  # words; update_into requires room for one more block than it writes
 
 
 class Randomness(Protocol):
-    """A source of uniform 64-bit words, one per label, and a second one per label where rounding asks for it."""
+    """A source of uniform 64-bit words: one per label, and a second one where randomized rounding needs it.
+
+    Attributes
+    ----------
+    needs_ids : bool
+        Whether `draw` needs an id for every label.
+
+    Examples
+    --------
+    >>> from labeldp.sampling import KeyedRandomness, OsEntropy, Randomness
+    >>> sources: list[Randomness] = [OsEntropy(), KeyedRandomness.generate()]
+    >>> [source.needs_ids for source in sources]
+    [False, True]
+    """
 
     @property
     def needs_ids(self) -> bool: ...
 
     def identify(self, ids: Any, *, digest: bytes) -> IdDigests | None:
-        """What `draw` will need of the ids, computed and tested for duplicates once; it can be sliced into chunks."""
+        """What `draw` needs to know of the ids, after a test for duplicates.
+
+        Parameters
+        ----------
+        ids : array-like
+            One id per record.
+        digest : bytes
+            The mechanism's digest, so that two mechanisms never share a draw.
+
+        Returns
+        -------
+        IdDigests or None
+            It can be sliced, so that a large release is drawn in chunks.
+        """
 
     def draw(
         self, symbols: NDArray[np.uint32], *, ids: Any = None, digest: bytes, rounding: bool = False
-    ) -> tuple[Words, Words | None]: ...
+    ) -> tuple[Words, Words | None]:
+        """Uniform words for the labels.
+
+        Parameters
+        ----------
+        symbols : array of uint32
+            The symbol of each label.
+        ids : array-like or IdDigests, optional
+            One id per label, or what `identify` returned.
+        digest : bytes
+            The mechanism's digest, so that two mechanisms never share a draw.
+        rounding : bool, default False
+            Whether a second word per label is needed.
+
+        Returns
+        -------
+        words : array of uint64
+            One word per label.
+        rounding_words : array of uint64 or None
+            A second word per label, if asked for.
+        """
 
 
 class OsEntropy:
-    """Uniform words from an AES-256-CTR stream under a key taken from the operating system for every call.
+    """Fresh uniform words from the operating system, different on every call.
 
-    No state is kept between calls: copies, forks and pickles of it never repeat a word. Ids are ignored, so the same
-    record drawn twice gets two draws; a release that may be re-run wants `KeyedRandomness`.
+    Each call takes a new key from the operating system and reads the words from an AES-256-CTR stream. Nothing is kept between
+    calls, so copies, forks and pickles never repeat a word.
+
+    Privacy
+    -------
+    Ids are ignored, so a record that is drawn twice gets two independent outputs, and each costs ε. A release that may be
+    run again should use `KeyedRandomness`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import OsEntropy
+    >>> words, _ = OsEntropy().draw(np.zeros(3, np.uint32))
+    >>> words.dtype, words.size
+    (dtype('uint64'), 3)
     """
 
     needs_ids = False
 
     def identify(self, ids: Any, *, digest: bytes) -> None:  # noqa: ARG002
-        return None
+        """Nothing: ids are not needed.
+
+        Parameters
+        ----------
+        ids : array-like
+            Ignored.
+        digest : bytes
+            Ignored.
+
+        Returns
+        -------
+        None
+            There is nothing to know about the ids.
+        """
+        return
 
     def draw(
         self,
@@ -50,6 +123,26 @@ class OsEntropy:
         digest: bytes = b"",  # noqa: ARG002
         rounding: bool = False,
     ) -> tuple[Words, Words | None]:
+        """Fresh uniform words.
+
+        Parameters
+        ----------
+        symbols : array of uint32
+            The symbol of each label.
+        ids : array-like or IdDigests, optional
+            Ignored.
+        digest : bytes, optional
+            Ignored.
+        rounding : bool, default False
+            Whether a second word per label is needed.
+
+        Returns
+        -------
+        words : array of uint64
+            One word per label.
+        rounding_words : array of uint64 or None
+            A second word per label, if asked for.
+        """
         words = _stream(symbols.size * (2 if rounding else 1))
         return (words[: symbols.size], words[symbols.size :]) if rounding else (words, None)
 
@@ -58,7 +151,7 @@ class OsEntropy:
 
 
 def _stream(count: int) -> Words:
-    # the key is used for one stream only, so a fixed nonce is right
+    # Each key is used for one stream only, so the nonce may be fixed.
     cipher = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(bytes(16))).encryptor()
     words = np.empty(count + _SPARE, dtype=np.uint64)
     zeros = np.zeros(min(count, _CHUNK), dtype=np.uint64).view(np.uint8).data

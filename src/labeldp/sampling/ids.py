@@ -1,4 +1,4 @@
-"""Record ids as 96 bits: integers as themselves, text by keyed BLAKE2b, duplicates found on these very bits."""
+"""Record ids as 96 bits: integers as they are, text by keyed BLAKE2b. Duplicates are found on these bits."""
 
 from __future__ import annotations
 
@@ -23,16 +23,32 @@ NEGATIVE = np.uint32(1)
 """Set in `high` for negative integers, so that −1 and 2^64 − 1 are different records."""
 
 _TEXTS_AT_ONCE = 1 << 16
-"""As Python objects they take ten times the room."""
+"""How many texts become Python objects at a time, because those take ten times the memory."""
 
 _WANTED = "ids must be integers or text (str or bytes), all of one type"
 
 
 @dataclass(frozen=True, eq=False)
 class IdDigests:
-    """96 bits per record: `high` 32 (with the tag bit) and `low` 64. Equal bits mean the same record.
+    """The ids of records as 96 bits each. Equal bits mean the same record.
 
-    `distinct` records that no two are equal. Slices keep it; any other selection loses it.
+    Parameters
+    ----------
+    high : array of uint32
+        The upper 32 bits, with one bit that tells text from integers.
+    low : array of uint64
+        The lower 64 bits.
+    kind : {"int", "str"}
+        What the ids were.
+    distinct : bool, default False
+        Whether all records are known to differ. Slices keep this; any other selection loses it.
+
+    Examples
+    --------
+    >>> from labeldp import KeyedRandomness
+    >>> records = KeyedRandomness.generate().identify([7, 8, 9], digest=b"mechanism")
+    >>> len(records[1:]), records.kind, records.distinct
+    (2, 'int', True)
     """
 
     high: NDArray[np.uint32]
@@ -42,7 +58,7 @@ class IdDigests:
 
     def __post_init__(self) -> None:
         if self.high.dtype != np.uint32 or self.low.dtype != np.uint64 or self.high.shape != self.low.shape:
-            raise InvalidInput("id digests are a uint32 and a uint64 array of equal length")
+            raise InvalidInput("id digests need a uint32 and a uint64 array of equal length")
 
     def __len__(self) -> int:
         return int(self.low.size)
@@ -52,21 +68,33 @@ class IdDigests:
         return IdDigests(self.high[rows], self.low[rows], self.kind, distinct=kept)
 
     def without_duplicates(self) -> IdDigests:
-        """Itself, marked as distinct; refuses if two records share their 96 bits. O(n log n), nothing if marked."""
+        """The same digests, known to be distinct. O(n log n), or O(1) if they are known to be already.
+
+        Returns
+        -------
+        IdDigests
+            With `distinct` set.
+
+        Raises
+        ------
+        InvalidInput
+            If two records share their 96 bits. The message names their rows.
+        """
         if self.distinct:
             return self
         if (pair := _first_duplicate(self.high, self.low)) is not None:
             raise InvalidInput(
                 f"ids must be unique: rows {pair[0]} and {pair[1]} have the same one. Two records with one id would "
-                "share their randomness and reveal whether their labels differ; remove or combine them"
+                "share their randomness, which reveals whether their labels differ. Remove or combine them"
             )
         return IdDigests(self.high, self.low, self.kind, distinct=True)
 
 
 def digest_ids(ids: Any, text_key: bytes) -> IdDigests:
-    """The digests of numpy arrays, lists, Arrow arrays, pandas or polars series. Duplicates are not looked for.
+    """The digests of the ids in a list, a NumPy or Arrow array, or a pandas or polars series.
 
-    Refuses floats, booleans, nulls and mixtures. About 0.6 µs per text id, little for integers.
+    Floats, booleans, nulls and mixtures are refused; duplicates are not looked for. A text id takes about 0.6 µs, an integer
+    far less.
     """
     chunks = [_chunk_digests(chunk, text_key) for chunk in _typed_chunks(ids)]
     if len({kind for _, _, kind in chunks}) > 1:
@@ -99,7 +127,7 @@ def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
         raise InvalidInput(f"{_WANTED}: {error}") from error
     except OverflowError as error:
         raise InvalidInput("integer ids must fit into 64 bits: give larger ones as text") from error
-    if len(native) == 0:  # a batch without rows still has a type, a list without items has none
+    if len(native) == 0:  # an empty batch still has a type, an empty list has none
         if not pa.types.is_null(native.type):
             yield pa.array([], type=native.type)
         return
@@ -114,7 +142,7 @@ def _arrow_from_objects(values: Any) -> pa.Array:
         values = list(values)
     try:
         return pa.array(values)
-    except OverflowError:  # Arrow guesses int64; the upper half of uint64 needs to be named
+    except OverflowError:  # Arrow takes int64 unless told otherwise, and the upper half of uint64 does not fit
         return pa.array(values, type=pa.uint64())
 
 
@@ -130,8 +158,10 @@ def _chunk_digests(
     if any(matches(chunk.type) for matches in _TEXT_TYPES):
         return *_text_digests(chunk, text_key), "str"
     if pa.types.is_floating(chunk.type):
-        raise InvalidInput(f"{_WANTED}; got floats, which different programs print and round differently. Cast them")
-    raise InvalidInput(f"{_WANTED}; got {chunk.type}. Cast them to text or integers")
+        raise InvalidInput(
+            f"{_WANTED}; got floats, which programs print and round differently. Convert them to text or integers"
+        )
+    raise InvalidInput(f"{_WANTED}; got {chunk.type}. Convert them to text or integers")
 
 
 _TEXT_TYPES = (
@@ -153,7 +183,7 @@ def _integer_digests(values: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[
 
 
 def _text_digests(chunk: pa.Array, text_key: bytes) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-    """BLAKE2b of 96 bits; a copy of the keyed state for each text, since mixing in the key is half of the work."""
+    """BLAKE2b of 96 bits. Each text starts from a copy of the keyed state, because mixing in the key is half of the work."""
     keyed = hashlib.blake2b(digest_size=12, key=text_key)
     pairs = np.empty(len(chunk), [("low", "<u8"), ("high", "<u4")])
     for start in range(0, len(chunk), _TEXTS_AT_ONCE):
@@ -186,7 +216,7 @@ def _first_duplicate(high: NDArray[np.uint32], low: NDArray[np.uint64]) -> tuple
 
 
 def _all_different_in_a_short_range(low: NDArray[np.uint64]) -> bool:
-    """A quick yes for row numbers and the like, in any order, where sorting would take most of a release's time."""
+    """A quick test for row numbers and the like in any order, where sorting would take most of a release's time."""
     smallest, largest = low.min(), low.max()
     if largest - smallest >= np.uint64(8 * low.size):
         return False

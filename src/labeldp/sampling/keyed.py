@@ -1,4 +1,4 @@
-"""Randomness as a function of the record: the same record never gets a second draw."""
+"""Randomness as a function of the record: drawing the same record again gives the same output."""
 
 from __future__ import annotations
 
@@ -23,18 +23,43 @@ _PURPOSE = b"labeldp keyed randomness 1\0"
 
 
 class KeyedRandomness:
-    """One AES-256 block per label, `AES_K(id ‖ symbol)`: 64 bits decide the output, 64 serve rounding.
+    """Uniform words that are a function of a secret key and the record.
 
-    `K = HKDF-SHA256(key, release ‖ mechanism digest)`. Drawing again with the same key, release, mechanism, id and
-    symbol gives the same bits, on any machine and in any order: a retried task or a resumed job releases nothing new.
+    Each label gets one AES-256 block, `AES_K(id ‖ symbol)` with `K = HKDF-SHA256(key, release ‖ mechanism digest)`: 64 bits decide
+    on the output, 64 are for rounding. The same key, release, mechanism, id and symbol give the same bits, on any machine and in
+    any order, so a retried task or a resumed job releases nothing new.
 
-    Privacy guarantee: computational. If AES-256 is a pseudorandom permutation and the key is secret and uniform, the
-    words are indistinguishable from independent uniform ones, provided that within one release no two records share an
-    id and no id is released with two different labels. Duplicates inside a call are refused; across calls the caller
-    must see to it. The key is as sensitive as the labels: who has it can undo the noise.
+    Parameters
+    ----------
+    key : bytes
+        At least 16 secret bytes; 32 from `os.urandom` are best.
+    release : bytes
+        The 16 bytes that identify the release.
 
-    `key` has at least 16 bytes, best 32 from the operating system; `release` exactly 16. Pickling works, for engines
-    that send work to other processes, and *carries the key*.
+    Raises
+    ------
+    InvalidInput
+        If the key is too short or the release id has another length.
+
+    Privacy
+    -------
+    The guarantee is computational. If AES-256 is a pseudorandom permutation and the key is secret and uniform, the words cannot
+    be told from independent uniform ones, provided that within one release no two records share an id and no id is released
+    with two different labels. Duplicate ids within a call are refused; across calls the caller must prevent them.
+
+    The key is as sensitive as the labels: whoever has it can undo the noise. Pickling works, for engines that send work to
+    other processes, and *the pickle contains the key*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import KeyedRandomness
+    >>> source = KeyedRandomness.generate()
+    >>> symbols = np.array([0, 1], np.uint32)
+    >>> first, _ = source.draw(symbols, ids=["anna", "ben"], digest=b"mechanism")
+    >>> again, _ = source.draw(symbols[::-1], ids=["ben", "anna"], digest=b"mechanism")
+    >>> bool((first == again[::-1]).all())
+    True
     """
 
     __slots__ = ("_key", "_release")
@@ -50,19 +75,57 @@ class KeyedRandomness:
 
     @classmethod
     def generate(cls) -> KeyedRandomness:
-        """A new key and a new release id from the operating system. Drop it and no draw can be repeated."""
+        """A source with a new key and a new release id from the operating system.
+
+        Returns
+        -------
+        KeyedRandomness
+            Once it is gone, no draw can be repeated.
+        """
         return cls(os.urandom(32), os.urandom(RELEASE_BYTES))
 
     @property
     def release(self) -> bytes:
+        """The 16 bytes that identify the release."""
         return self._release
 
     def identify(self, ids: Any, *, digest: bytes) -> IdDigests:
-        """The ids as 96 bits each, refused if two are equal; `draw` takes the result, or a slice of it, as ids."""
+        """The ids as 96 bits each, after a test for duplicates.
+
+        Parameters
+        ----------
+        ids : array-like
+            Integers or texts, one per record.
+        digest : bytes
+            The mechanism's digest, so that two mechanisms never share a draw.
+
+        Returns
+        -------
+        IdDigests
+            `draw` takes it, or a slice of it, as ids.
+
+        Raises
+        ------
+        InvalidInput
+            If two ids are equal, or the ids are neither integers nor text.
+        """
         return self.id_digests(ids, digest=digest).without_duplicates()
 
     def id_digests(self, ids: Any, *, digest: bytes) -> IdDigests:
-        """The same without the test for duplicates, for engines that make it over all their partitions."""
+        """The ids as 96 bits each, for engines that look for duplicates over all their partitions themselves.
+
+        Parameters
+        ----------
+        ids : array-like
+            Integers or texts, one per record.
+        digest : bytes
+            The mechanism's digest, so that two mechanisms never share a draw.
+
+        Returns
+        -------
+        IdDigests
+            Not yet known to be distinct.
+        """
         if isinstance(ids, IdDigests):
             return ids
         if ids is None:
@@ -72,7 +135,26 @@ class KeyedRandomness:
     def draw(
         self, symbols: NDArray[np.uint32], *, ids: Any = None, digest: bytes, rounding: bool = False
     ) -> tuple[Words, Words | None]:
-        """One word per record, and a second if `rounding`. The ids are tested for duplicates unless known distinct."""
+        """The words of the records, which are the same whenever they are drawn.
+
+        Parameters
+        ----------
+        symbols : array of uint32
+            The symbol of each label.
+        ids : array-like or IdDigests, optional
+            One id per label, or what `identify` returned. Ids that are not known to be distinct are tested for duplicates.
+        digest : bytes
+            The mechanism's digest, so that two mechanisms never share a draw.
+        rounding : bool, default False
+            Whether a second word per label is needed.
+
+        Returns
+        -------
+        words : array of uint64
+            One word per label.
+        rounding_words : array of uint64 or None
+            A second word per label, if asked for.
+        """
         records = self.identify(ids, digest=digest)
         if symbols.dtype != np.uint32 or symbols.ndim != 1:
             raise InvalidInput(f"symbols must be a one-dimensional uint32 array, got {symbols.dtype}")
@@ -83,7 +165,7 @@ class KeyedRandomness:
         second = np.empty(symbols.size, dtype=np.uint64) if rounding else None
         size = min(symbols.size, _CHUNK)
         plain = np.empty((size, 2), dtype="<u8")
-        secret = np.empty((size + 1, 2), dtype="<u8")  # the cipher may want room for one more block
+        secret = np.empty((size + 1, 2), dtype="<u8")  # update_into requires room for one more block
         for start in range(0, symbols.size, _CHUNK):
             rows = slice(start, min(start + _CHUNK, symbols.size))
             count = rows.stop - start

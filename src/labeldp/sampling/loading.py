@@ -1,4 +1,4 @@
-"""Tables from JSON: nothing is believed, everything is checked again."""
+"""Tables from JSON. Nothing in the file is trusted; everything is checked again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,30 @@ _KINDS: dict[str, Any] = {
 
 
 def table_from_json(data: object) -> Table:
-    """The table that `to_json` described; sums, signs and ranges are checked, its ε is for `audit.verify` to say."""
+    """The table that a JSON object describes.
+
+    Parameters
+    ----------
+    data : object
+        What `Table.to_json` returned, perhaps read from a file.
+
+    Returns
+    -------
+    Table
+        A valid table. Its ε is not checked here; `labeldp.verify` does that.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not a table, or its weights do not add up.
+
+    Examples
+    --------
+    >>> from labeldp.sampling import ResponseTable, table_from_json
+    >>> table = ResponseTable(outputs=3, epsilon=1)
+    >>> table_from_json(table.to_json()) == table
+    True
+    """
     if not isinstance(data, dict):
         raise InvalidInput(f"a table is described by a JSON object, got {type(data).__name__}")
     kind = data.get("kind")

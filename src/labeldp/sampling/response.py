@@ -1,4 +1,4 @@
-"""Randomized response on d outputs as two integers."""
+"""Randomized response on d outputs, stored as two integers."""
 
 from __future__ import annotations
 
@@ -7,38 +7,53 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.sampling.table import (
     TOTAL,
-    WORD_BITS,
     Codes,
-    TableBase,
+    Table,
     Words,
     WorstRatio,
-    check_draw,
-    check_index,
-    chosen_symbols,
     count_from_json,
     integer_from_json,
 )
 
 
-class ResponseTable(TableBase):
-    """Keep the symbol with weight `keep`, any other output with weight `other`, out of 2^64.
+class ResponseTable(Table):
+    """Randomized response: the symbol itself has weight `keep` and every other output has weight `other`, out of 2^64.
 
-    Privacy guarantee: `keep <= e^ε · other` holds exactly, in rational arithmetic, for the integers that are sampled;
-    so the output of one draw is ε-DP in its symbol. `other` is the smallest integer for which that can be shown from a
-    lower bound of e^ε, so the loss against the ideal probabilities is below one part in 2^64 per output.
-    One output needs no randomness and reveals nothing.
+    A table with one output needs no randomness and reveals nothing.
+
+    Parameters
+    ----------
+    outputs : int
+        The number of symbols, which is also the number of outputs.
+    epsilon : float, int, str, Decimal or Fraction
+        The guarantee.
+
+    Raises
+    ------
+    PrivacyRefused
+        If 64 bits are too few for so many outputs at so small an ε.
+
+    Privacy
+    -------
+    One draw is ε-DP in its symbol: `keep <= e^ε · other` holds exactly, in rational arithmetic, for the integers that are
+    sampled. `other` is the smallest integer for which a lower bound of e^ε proves it, so each probability differs from the
+    ideal one by less than 2^-64 per output.
+
+    Examples
+    --------
+    >>> from labeldp.sampling import ResponseTable
+    >>> table = ResponseTable(outputs=3, epsilon="0.5")
+    >>> table.probabilities([0]).round(3).tolist()
+    [[0.452, 0.274, 0.274]]
     """
 
     __slots__ = ("_keep", "_other", "_outputs")
-
-    scale_bits = WORD_BITS
-    needs_rounding = False
 
     def __init__(self, outputs: int, epsilon: Epsilon) -> None:
         keep, other = _weights_for(outputs, exact_epsilon(epsilon))
@@ -46,9 +61,22 @@ class ResponseTable(TableBase):
 
     @classmethod
     def from_weights(cls, outputs: int, keep: int, other: int) -> ResponseTable:
-        """The table of these integers, as read from a file. What ε they have, `worst_ratio` says."""
+        """The table with these integers, for example from a file.
+
+        Parameters
+        ----------
+        outputs : int
+            The number of outputs.
+        keep, other : int
+            The weights, with `keep + (outputs − 1)·other = 2^64` and `other <= keep`.
+
+        Returns
+        -------
+        ResponseTable
+            A valid table; its ε is for `worst_ratio` to say.
+        """
         table = cls.__new__(cls)
-        table._set(outputs, keep, other)  # noqa: SLF001 - its own
+        table._set(outputs, keep, other)  # noqa: SLF001 - a method of its own class
         return table
 
     def _set(self, outputs: int, keep: int, other: int) -> None:
@@ -62,58 +90,84 @@ class ResponseTable(TableBase):
 
     @property
     def inputs(self) -> int:
+        """The number of symbols."""
         return self._outputs
 
     @property
     def outputs(self) -> int:
+        """The number of codes."""
         return self._outputs
 
     @property
     def keep(self) -> int:
+        """The weight of the symbol itself, out of 2^64."""
         return self._keep
 
     @property
     def other(self) -> int:
+        """The weight of each other output, out of 2^64."""
         return self._other
 
-    def sample(self, symbols: NDArray[np.uint32], words: Words, rounding_words: Words | None = None) -> Codes:  # noqa: ARG002
-        check_draw(symbols, words, self.inputs)
-        codes = np.zeros(symbols.shape, dtype=np.uint32)
-        if self._outputs > 1:
-            from labeldp.sampling._kernels import sample_response
+    def _fill(self, codes: Codes, symbols: NDArray[np.uint32], words: Words, rounding_words: Words) -> None:  # noqa: ARG002
+        from labeldp.sampling._kernels import sample_response
 
-            sample_response(symbols, words, np.uint64(self._keep), np.uint64(self._other), codes)
-        return codes
+        sample_response(symbols, words, np.uint64(self._keep), np.uint64(self._other), codes)
 
-    def probabilities(self, symbols: ArrayLike | None = None) -> NDArray[np.float64]:
-        rows = chosen_symbols(symbols, self.inputs, self.outputs)
+    def _probabilities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         matrix = np.full((rows.size, self._outputs), self._other / TOTAL)
         matrix[np.arange(rows.size), rows] = self._keep / TOTAL
         return matrix
 
-    def weight(self, symbol: int, code: int) -> int:
-        check_index(symbol, code, self.inputs, self.outputs)
+    def _weight(self, symbol: int, code: int) -> int:
         return self._keep if symbol == code else self._other
 
     def debiased(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values t of the outputs with E[t | symbol] = the symbol's mean: t_j = (μ_j − q·Σμ)/(p − q), p = keep/2^64, q = other/2^64."""
+        """Values t for the outputs whose expectation, given a symbol, is the mean of that symbol.
+
+        With p = keep/2^64 and q = other/2^64, they are t_j = (μ_j − q·Σμ)/(p − q).
+
+        Parameters
+        ----------
+        means : array of float64
+            The mean μ of each symbol.
+
+        Returns
+        -------
+        array of float64
+            The value t of each output.
+        """
         other, gap = self._other / TOTAL, (self._keep - self._other) / TOTAL
         return np.asarray((means - other * means.sum()) / gap)
 
     def worst_ratio(self) -> WorstRatio:
+        """The ratio keep/other, or 1 for a single output."""
         if self._outputs == 1:
             return WorstRatio(Fraction(1), 0, 0, 0)
         return WorstRatio(Fraction(self._keep, self._other), 0, 1, 0)
 
     def canonical(self) -> bytes:
+        """The bytes that digests are made of."""
         integers = (self._outputs, self._keep - 1, self._other)
         return b"labeldp response table 1\0" + struct.pack("<QQQ", *integers)
 
     def to_json(self) -> dict[str, Any]:
+        """The table as a JSON object."""
         return {"kind": "response", "outputs": self._outputs, "keep": str(self._keep), "other": str(self._other)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ResponseTable:
+        """The table in a JSON object, checked again.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_json` returned.
+
+        Returns
+        -------
+        ResponseTable
+            A valid table; its ε is for `worst_ratio` to say.
+        """
         return cls.from_weights(
             count_from_json(data.get("outputs"), "outputs"),
             integer_from_json(data.get("keep"), "keep"),

@@ -1,4 +1,4 @@
-"""Integer noise on a grid of cells, clamped into a window: one table of differences for all symbols."""
+"""Integer noise on a grid of cells, clamped into a window: one list of weights for all symbols."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ from labeldp.sampling.table import (
     TOTAL,
     WORD_BITS,
     Codes,
-    TableBase,
+    Table,
     Words,
     WorstRatio,
-    check_draw,
-    check_index,
-    chosen_symbols,
     count_from_json,
     exact_sum,
     frozen_words,
@@ -29,18 +26,42 @@ from labeldp.sampling.table import (
 )
 
 
-class ShiftTable(TableBase):
-    """Output = clamp(cell + noise) into `[-window, cells - 1 + window]`, noise t having weight `weights[|t|]`.
+class ShiftTable(Table):
+    """Additive noise: the output is cell + noise, clamped into `[-window, cells - 1 + window]`.
 
-    The noise is cut at `reach = cells - 1 + window`: from there on every cell's output is clamped, so the last weight
-    stands for the whole tail and nothing is lost. A window of 0 clips to the range. Codes count from the lower end of
-    the window. Sampling is O(1) expected (a guide table and a short bisection), memory O(cells + window).
+    Noise t has weight `weights[|t|]`. Noise of `reach = cells - 1 + window` or more is clamped whatever the cell, so the last
+    weight stands for the whole tail and nothing is lost. Codes count from the lower end of the window. Sampling takes O(1)
+    expected time (a guide table and a short bisection), and memory is O(cells + window).
+
+    Parameters
+    ----------
+    weights : array of uint64
+        The weight of noise ±t for t = 0 … reach, the last one for all noise of reach or more. Counted on both sides, they
+        sum to 2^64.
+    cells : int
+        The number of symbols.
+    window : int, default 0
+        How many outputs there are beyond each end of the cells; 0 clips the output to the cells.
+
+    Raises
+    ------
+    InvalidInput
+        If the weights do not sum to 2^64 or one is below 1.
+
+    Privacy
+    -------
+    The table is as private as `worst_ratio` says; `from_profile` makes one that is ε-DP.
+
+    Examples
+    --------
+    >>> from labeldp.sampling import ShiftTable
+    >>> from labeldp.sampling.noise import laplace_profile
+    >>> table = ShiftTable.from_profile(laplace_profile(5, 2.0), epsilon=2, cells=5)
+    >>> table.probabilities([2]).round(3).tolist()
+    [[0.229, 0.149, 0.245, 0.149, 0.229]]
     """
 
     __slots__ = ("_cells", "_guide", "_guide_shift", "_magnitudes", "_starts", "_window")
-
-    scale_bits = WORD_BITS
-    needs_rounding = False
 
     def __init__(self, weights: ArrayLike, *, cells: int, window: int = 0) -> None:
         _check_size(cells, window)
@@ -52,7 +73,9 @@ class ShiftTable(TableBase):
                 f"got {magnitudes.dtype} of shape {magnitudes.shape}"
             )
         if not magnitudes.all():
-            raise InvalidInput("weights must be at least 1: an output that only some cells can give has no epsilon")
+            raise InvalidInput(
+                "weights must be at least 1: an output that only some cells can give has no finite epsilon"
+            )
         total = 2 * exact_sum(magnitudes) - int(magnitudes[0])
         if total != TOTAL:
             raise InvalidInput(f"the weights of the noise sum to {total}, not to 2^64")
@@ -65,14 +88,34 @@ class ShiftTable(TableBase):
     def from_profile(
         cls, masses: ArrayLike, epsilon: Epsilon, *, cells: int, window: int = 0, tolerance: float = 1e-6
     ) -> ShiftTable:
-        """The exactly ε-DP integer table nearest to a noise distribution that is ε-DP up to rounding.
+        """An exactly ε-DP integer table close to a noise distribution that is ε-DP up to rounding. O(cells + window).
 
-        `masses[t]` is the relative mass of noise ±t for t < reach, `masses[reach]` that of all noise >= reach; they
-        must not increase before the tail. Rounding goes in the directions that keep ε (see `labeldp.sampling.noise`
-        for profiles and `docs/exact-sampling.md` for the proof), so no ε is given away. O(cells + window).
+        Every rounding goes in the direction that keeps ε. `labeldp.sampling.noise` has profiles, `docs/exact-sampling.md` the
+        proof.
 
-        Refuses where the table would differ from the profile by more than `tolerance` in total variation: the
-        profile is not ε-DP, or 64 bits are too few.
+        Parameters
+        ----------
+        masses : array-like of float
+            The relative mass of noise ±t for t < reach, and last that of all noise of reach or more. They must not increase
+            before the tail.
+        epsilon : float, int, str, Decimal or Fraction
+            The guarantee.
+        cells : int
+            The number of symbols.
+        window : int, default 0
+            How many outputs there are beyond each end of the cells.
+        tolerance : float, default 1e-6
+            How far the table may be from the profile, in total variation.
+
+        Returns
+        -------
+        ShiftTable
+            With a `worst_ratio` of at most e^ε, checked in rational arithmetic.
+
+        Raises
+        ------
+        PrivacyRefused
+            If the table would be farther from the profile than the tolerance: the profile is not ε-DP, or 64 bits are too few.
         """
         from labeldp.sampling._noise_rounding import rounded_noise
 
@@ -89,44 +132,38 @@ class ShiftTable(TableBase):
 
     @property
     def inputs(self) -> int:
+        """The number of symbols."""
         return self._cells
 
     @property
     def outputs(self) -> int:
+        """The number of codes."""
         return self._cells + 2 * self._window
 
     @property
-    def window(self) -> int:
-        return self._window
-
-    @property
     def reach(self) -> int:
+        """The noise from which on every output is clamped."""
         return self._cells - 1 + self._window
 
     @property
     def magnitudes(self) -> Words:
-        """The weight of noise ±t for t = 0 … reach, the last one that of the whole tail."""
+        """The weight of noise ±t for t = 0 … reach, the last one for the whole tail."""
         return self._magnitudes
 
-    def sample(self, symbols: NDArray[np.uint32], words: Words, rounding_words: Words | None = None) -> Codes:  # noqa: ARG002
-        check_draw(symbols, words, self.inputs)
+    def _fill(self, codes: Codes, symbols: NDArray[np.uint32], words: Words, rounding_words: Words) -> None:  # noqa: ARG002
         from labeldp.sampling._kernels import sample_shift
 
-        codes = np.empty(symbols.shape, dtype=np.uint32)
-        offset = self.reach - self._window
+        offset = self._cells - 1
         sample_shift(symbols, words, self._starts, self._guide, self._guide_shift, offset, self.outputs - 1, codes)
-        return codes
 
-    def probabilities(self, symbols: ArrayLike | None = None) -> NDArray[np.float64]:
-        rows = chosen_symbols(symbols, self.inputs, self.outputs)
+    def _probabilities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         distance = np.abs(np.arange(-self._window, self._cells + self._window) - rows[:, np.newaxis])
         matrix: NDArray[np.float64] = self._magnitudes[distance] / float(TOTAL)
         matrix[:, 0] = self._tail(rows + self._window) / float(TOTAL)
         matrix[:, -1] = self._tail(self.reach - rows) / float(TOTAL)
         return matrix
 
-    def weight(self, symbol: int, code: int) -> int:
-        check_index(symbol, code, self.inputs, self.outputs)
+    def _weight(self, symbol: int, code: int) -> int:
         if code == 0:
             return int(self._tail(symbol + self._window))
         if code == self.outputs - 1:
@@ -134,8 +171,10 @@ class ShiftTable(TableBase):
         return int(self._magnitudes[abs(code - self._window - symbol)])
 
     def worst_ratio(self) -> WorstRatio:
-        """O(cells + window): a sliding maximum and minimum over inner outputs, then the two clamped ends, which mirror
-        each other. A tail grows with the cell, so its extremes are at the first and the last cell.
+        """The largest ratio of two cells' weights of one output. O(cells + window).
+
+        The two clamped ends mirror each other, and a tail grows with the cell, so its extremes are at the first and the last
+        cell. For the outputs between them, a window of `cells` weights slides over the noise.
         """
         from labeldp.sampling._kernels import largest_window_ratio
 
@@ -147,20 +186,34 @@ class ShiftTable(TableBase):
             column, high, low = largest_window_ratio(inner, self._cells)
             ratio = Fraction(int(inner[high]), int(inner[low]))
             if ratio > worst.ratio:
-                # noise at place p is p - (reach - 1); output number c is noise + cell + window
+                # place p holds the weight of noise p - (reach - 1), and output c is noise + cell + window
                 worst = WorstRatio(ratio, column + last - high, column + last - low, column + 1)
         return worst
 
     def canonical(self) -> bytes:
+        """The bytes that digests are made of."""
         header = struct.pack("<QQ", self._cells, self._window)
         return b"labeldp shift table 1\0" + header + self._magnitudes.astype("<u8").tobytes()
 
     def to_json(self) -> dict[str, Any]:
+        """The table as a JSON object."""
         weights = [str(weight) for weight in self._magnitudes.tolist()]
         return {"kind": "shift", "cells": self._cells, "window": self._window, "weights": weights}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ShiftTable:
+        """The table in a JSON object, checked again.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_json` returned.
+
+        Returns
+        -------
+        ShiftTable
+            A valid table; its ε is for `worst_ratio` to say.
+        """
         return cls(
             words_from_json(data.get("weights"), "a weight", least=1),
             cells=count_from_json(data.get("cells"), "cells", least=2),
@@ -186,7 +239,7 @@ def _check_size(cells: int, window: int) -> None:
 
 
 def _guide_for(starts: Words) -> tuple[np.uint64, NDArray[np.int64]]:
-    """For each value of a word's leading bits, where bisection may begin: about one slot per outcome, at most 2^18."""
+    """For each value of a word's leading bits, where bisection may start: about one slot per outcome, at most 2^18."""
     bits = min(18, int(starts.size).bit_length())
     shift = np.uint64(WORD_BITS - bits)
     firsts = np.arange(1 << bits, dtype=np.uint64) << shift

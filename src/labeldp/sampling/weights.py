@@ -1,4 +1,4 @@
-"""Any mechanism on finite sets: rows of integer weights that sum to 2^64."""
+"""Any mechanism on finite sets, stored as rows of integer weights that sum to 2^64."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ from labeldp.budget import Epsilon, decimal_text, exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.sampling.table import (
     TOTAL,
-    WORD_BITS,
     Codes,
-    TableBase,
+    Table,
     Words,
     WorstRatio,
-    check_draw,
     check_entries,
-    check_index,
-    chosen_symbols,
     exact_sum,
     frozen_words,
     integer_from_json,
@@ -30,31 +26,66 @@ from labeldp.sampling.table import (
 )
 
 
-class WeightTable(TableBase):
-    """Symbol i gives output j with probability `weight(i, j) / 2^64`, exactly.
+class WeightTable(Table):
+    """A table of weights: symbol i gives output j with probability `weight(i, j) / 2^64`, exactly.
 
-    Every weight is at least 1: an output that only some symbols can give has no ε at all. Sampling bisects the
-    cumulative weights, O(log outputs) per label. Memory is 8 bytes per entry, at most 2·10⁷ entries.
+    Every weight is at least 1, because an output that only some symbols can give has no finite ε. Sampling bisects the
+    cumulative weights in O(log outputs) per label. Memory is 8 bytes per entry, for at most 2·10⁷ entries.
+
+    Parameters
+    ----------
+    weights : sequence of sequences of int, or array of uint64
+        One row per symbol, one column per output. Each row sums to 2^64.
+
+    Raises
+    ------
+    InvalidInput
+        If a row does not sum to 2^64 or has a weight below 1.
+
+    Privacy
+    -------
+    The table is as private as `worst_ratio` says; `from_probabilities` makes one that is ε-DP.
+
+    Examples
+    --------
+    >>> from labeldp.sampling import WeightTable
+    >>> table = WeightTable([[3 << 62, 1 << 62], [1 << 62, 3 << 62]])
+    >>> table.probabilities().tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    >>> table.worst_ratio().ratio
+    Fraction(3, 1)
     """
 
     __slots__ = ("_starts",)
-
-    scale_bits = WORD_BITS
-    needs_rounding = False
 
     def __init__(self, weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> None:
         self._starts = _starts_of(_checked_weights(weights))
 
     @classmethod
     def from_probabilities(cls, matrix: ArrayLike, epsilon: Epsilon, *, tolerance: float = 1e-9) -> WeightTable:
-        """The integer table nearest to a float matrix that is exactly ε-DP.
+        """An exactly ε-DP integer table close to a matrix of floats.
 
-        Each column j gets a range `[t_j, ⌊E·t_j⌋]`, E a rational lower bound of e^ε and `t_j` the column's minimum
-        (at least 1); entries are moved into it and what a row then lacks or has too much is spread within the
-        ranges. All ratios are then at most E. The outcome is checked in rational arithmetic before it is returned.
+        Column j gets the range `[t_j, ⌊E·t_j⌋]`, where E is a rational lower bound of e^ε and `t_j` is the column's minimum (at
+        least 1). Entries are moved into their range, and each row is then completed to 2^64 within the ranges.
 
-        Refuses a matrix that is itself not ε-DP by more than `tolerance` (a probability), and one for which the
-        ranges admit no row that sums to 2^64.
+        Parameters
+        ----------
+        matrix : array-like of float
+            Rows of probabilities.
+        epsilon : float, int, str, Decimal or Fraction
+            The guarantee.
+        tolerance : float, default 1e-9
+            By how much a probability of the matrix may exceed what ε allows, because of rounding.
+
+        Returns
+        -------
+        WeightTable
+            With a `worst_ratio` of at most e^ε, checked in rational arithmetic.
+
+        Raises
+        ------
+        PrivacyRefused
+            If the matrix is not ε-DP within the tolerance, or no rows within the ranges sum to 2^64.
         """
         from labeldp.sampling._rounding import rounded_weights
 
@@ -66,41 +97,38 @@ class WeightTable(TableBase):
 
     @property
     def inputs(self) -> int:
+        """The number of symbols."""
         return int(self._starts.shape[0])
 
     @property
     def outputs(self) -> int:
+        """The number of codes."""
         return int(self._starts.shape[1])
 
-    def sample(self, symbols: NDArray[np.uint32], words: Words, rounding_words: Words | None = None) -> Codes:  # noqa: ARG002
-        check_draw(symbols, words, self.inputs)
-        codes = np.zeros(symbols.shape, dtype=np.uint32)
-        if self.outputs > 1:
-            from labeldp.sampling._kernels import sample_rows
+    def _fill(self, codes: Codes, symbols: NDArray[np.uint32], words: Words, rounding_words: Words) -> None:  # noqa: ARG002
+        from labeldp.sampling._kernels import sample_rows
 
-            sample_rows(symbols, words, self._starts, codes)
-        return codes
+        sample_rows(symbols, words, self._starts, codes)
 
-    def probabilities(self, symbols: ArrayLike | None = None) -> NDArray[np.float64]:
-        rows = chosen_symbols(symbols, self.inputs, self.outputs)
+    def _probabilities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.outputs == 1:
             return np.ones((rows.size, 1))
         return self._words(rows) / float(TOTAL)
 
-    def weight(self, symbol: int, code: int) -> int:
-        check_index(symbol, code, self.inputs, self.outputs)
+    def _weight(self, symbol: int, code: int) -> int:
         start = int(self._starts[symbol, code])
         end = int(self._starts[symbol, code + 1]) if code + 1 < self.outputs else TOTAL
         return end - start
 
     def weights(self) -> list[list[int]]:
+        """Every weight as a Python integer, row by row."""
         if self.outputs == 1:
             return [[TOTAL]] * self.inputs
         rows: list[list[int]] = self._words(np.arange(self.inputs)).tolist()
         return rows
 
     def worst_ratio(self) -> WorstRatio:
-        """O(inputs · outputs): the largest and smallest weight of each column, compared by 128-bit products."""
+        """The largest ratio of two weights in a column, compared exactly by 128-bit products. O(inputs · outputs)."""
         if self.outputs == 1 or self.inputs == 1:
             return WorstRatio(Fraction(1), 0, 0, 0)
         from labeldp.sampling._kernels import largest_ratio
@@ -114,14 +142,28 @@ class WeightTable(TableBase):
         return WorstRatio(ratio, high_row, low_row, column)
 
     def canonical(self) -> bytes:
+        """The bytes that digests are made of."""
         header = struct.pack("<QQ", self.inputs, self.outputs)
         return b"labeldp weight table 1\0" + header + self._starts.astype("<u8").tobytes()
 
     def to_json(self) -> dict[str, Any]:
+        """The table as a JSON object."""
         return {"kind": "weights", "weights": [[str(weight) for weight in row] for row in self.weights()]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> WeightTable:
+        """The table in a JSON object, checked again.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_json` returned.
+
+        Returns
+        -------
+        WeightTable
+            A valid table; its ε is for `worst_ratio` to say.
+        """
         rows = data.get("weights")
         if not isinstance(rows, list) or not rows or not all(isinstance(row, list) and row for row in rows):
             raise InvalidInput("weights must be a list of rows, each a list of numbers written as strings")
@@ -135,16 +177,16 @@ class WeightTable(TableBase):
         return f"WeightTable({self.inputs} symbols × {self.outputs} outputs)"
 
     def _words(self, rows: NDArray[np.int64]) -> Words:
-        """The weights of some rows; only for two outputs or more, a lone 2^64 does not fit."""
+        """The weights of some rows, for two outputs or more; a single weight of 2^64 does not fit into a word."""
         starts = self._starts[rows]
         words = np.empty_like(starts)
         np.subtract(starts[:, 1:], starts[:, :-1], out=words[:, :-1])
-        words[:, -1] = np.uint64(0) - starts[:, -1]  # 2^64 − start; np.negative into a strided column goes wrong
+        words[:, -1] = np.uint64(0) - starts[:, -1]  # 2^64 − start; np.negative into a strided column is wrong
         return words
 
 
 def _checked_weights(weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> Words:
-    """The weights as words, every row summing to 2^64. A single column is returned as zeros, 2^64 wrapped around."""
+    """The weights as words, after checking that every row sums to 2^64. A single column becomes zeros: 2^64 wraps around."""
     try:
         shape = np.shape(weights)
     except ValueError as error:
@@ -162,7 +204,9 @@ def _checked_weights(weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> W
             raise InvalidInput("weights must be integers between 1 and 2^64 - 1")
         weights = np.array([[int(w) for w in row] for row in weights], dtype=np.uint64)
     if not weights.all():
-        raise InvalidInput("weights must be at least 1: an output that only some symbols can give has no epsilon")
+        raise InvalidInput(
+            "weights must be at least 1: an output that only some symbols can give has no finite epsilon"
+        )
     for number, row in enumerate(weights):
         if (total := exact_sum(row)) != TOTAL:
             raise InvalidInput(f"the weights of row {number} sum to {total}, not to 2^64")
@@ -170,7 +214,7 @@ def _checked_weights(weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> W
 
 
 def _starts_of(weights: Words) -> Words:
-    """Where each output's range of words starts; the last range ends at 2^64, which needs no storing."""
+    """Where each output's range of words starts. The last range ends at 2^64, which is not stored."""
     starts = np.zeros_like(weights)
     np.cumsum(weights[:, :-1], axis=1, out=starts[:, 1:])
     return frozen_words(starts)

@@ -1,6 +1,6 @@
-"""A trained model on disk: a folder with the model and, readable by anybody, what it was trained on.
+"""A trained model on disk: a folder with the model and, as readable JSON, what it was trained on.
 
-`model.pickle` is a pickle: loading runs code, so load only models you trained or trust.
+`model.pickle` is a pickle. Loading one runs code, so load only models that you trained or trust.
 """
 
 from __future__ import annotations
@@ -24,28 +24,77 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model with its facts: what message it comes from, how it was trained, the public bounds of its predictions."""
+    """A fitted model together with the facts of its training, as `labeldp train` saves it.
+
+    Parameters
+    ----------
+    model : regressor
+        A fitted regressor that can be pickled.
+    facts : dict
+        What it was trained on, as JSON values. "bounds" holds the public bounds (lower, upper) of the labels, if known.
+
+    Privacy
+    -------
+    A model trained on a message is as private as the message. Saving and loading cost nothing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from labeldp import SavedModel
+    >>> model = LinearRegression().fit([[0.0], [1.0]], [0.0, 10.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     SavedModel(model, {"bounds": [0, 15]}).save(Path(folder) / "model")
+    ...     loaded = SavedModel.load(Path(folder) / "model")
+    >>> loaded.predict([[0.5], [2.0]])
+    array([ 5., 15.])
+
+    """
 
     model: Any
     facts: dict[str, Any]
 
     def predict(self, features: Any) -> Floats:
-        """Predictions, clipped into the public bounds of the labels where these are known."""
+        """Predict, and clip the predictions into the public bounds of the labels if these are known.
+
+        Parameters
+        ----------
+        features : table or array
+            Features with the columns that the model was trained on.
+
+        Returns
+        -------
+        array of float
+            A prediction for each row.
+
+        """
         values = np.asarray(self.model.predict(features), np.float64)
         bounds = self.facts.get("bounds")
         return np.clip(values, *bounds) if bounds else values
 
-    def save(self, path: Path) -> None:
-        """Into a new folder, whole or not at all."""
+    def save(self, path: str | Path) -> None:
+        """Write a new folder, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder. It must not exist yet.
+
+        Raises
+        ------
+        InvalidInput
+            If the folder exists or the one around it does not.
+
+        """
         record = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "labeldp_version": version("labeldp"),
             **self.facts,
         }
-        target = path.absolute()
-        if target.exists():
-            raise InvalidInput(f"{path} exists: choose another --out, nothing is overwritten")
+        target = Path(path).absolute()
+        check_new(target)
         if not target.parent.is_dir():
             raise InvalidInput(f"the folder {target.parent} does not exist: make it first")
         with staging(target) as place:
@@ -58,19 +107,34 @@ class SavedModel:
             publish(folder, target)
 
     @classmethod
-    def load(cls, path: Path) -> SavedModel:
-        """A model from a folder that you trust."""
-        described, stored = path / "model.json", path / "model.pickle"
+    def load(cls, path: str | Path) -> SavedModel:
+        """Load a model from a folder that you trust: the model is a pickle, and loading a pickle runs code.
+
+        Parameters
+        ----------
+        path : str or Path
+            A folder that `save` wrote.
+
+        Returns
+        -------
+        SavedModel
+            The model and its facts.
+
+        Raises
+        ------
+        InvalidInput
+            If the folder is not a model, is damaged, or was written by another version.
+
+        """
+        described, stored = Path(path) / "model.json", Path(path) / "model.pickle"
         if not described.is_file() or not stored.is_file():
-            raise InvalidInput(
-                f"{path} is not a model: a folder with model.json and model.pickle, as labeldp train writes it"
-            )
+            raise InvalidInput(f"{path} is not a model: labeldp train writes a folder with model.json and model.pickle")
         try:
             facts = json.loads(described.read_text(encoding="utf-8"))
         except ValueError as error:
             raise InvalidInput(f"{described} is damaged: {error}") from error
         if facts.get("format") != FORMAT or facts.get("format_version") != FORMAT_VERSION:
-            raise InvalidInput(f"{path} was written by another version of labeldp; train it again")
+            raise InvalidInput(f"{path} was written by another version of labeldp: train the model again")
         try:
             model = pickle.loads(stored.read_bytes())  # noqa: S301 - the docstring says so
         except Exception as error:
@@ -78,3 +142,9 @@ class SavedModel:
                 f"{stored} cannot be loaded: {error}. Train the model again with this version"
             ) from error
         return cls(model, facts)
+
+
+def check_new(path: Path) -> None:
+    """Refuse a place where something is already."""
+    if path.exists():
+        raise InvalidInput(f"{path} exists: choose another --out, nothing is overwritten")

@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labeldp.arrays import Floats
 from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._double_double import add, product, times, two_sum
 from labeldp.binning._steps import register
-from labeldp.losses.base import FloatArray
 
 # Sums of p and p·y (pairs) up to point i, the loss of all labels at point i, point i as a pair; one cache line.
 _P, _S, _ALL, _U, _COLUMNS = 0, 2, 4, 5, 8
 
 
 @compiled
-def tilted_table(values: FloatArray, masses: FloatArray, anchor: int, under: float, over: float) -> FloatArray:
+def pinball_table(values: Floats, masses: Floats, anchor: int, under: float, over: float) -> Floats:
     """Prefix sums of the labels measured from point `anchor`, and the loss of all labels at each of them."""
     k = values.size
     table = np.zeros((k + 1, _COLUMNS))
@@ -39,7 +39,7 @@ def tilted_table(values: FloatArray, masses: FloatArray, anchor: int, under: flo
 
 
 @internal
-def _below(table: FloatArray, r: int, i: int, j: int) -> float:
+def _below(table: Floats, r: int, i: int, j: int) -> float:
     """Σ p·(y_j − y) over points r+1 … i, all at or below point j."""
     p, p_low = add(table[i, _P], table[i, _P + 1], -table[r, _P], -table[r, _P + 1])
     high, low = product(p, p_low, table[j, _U], table[j, _U + 1])
@@ -49,7 +49,7 @@ def _below(table: FloatArray, r: int, i: int, j: int) -> float:
 
 
 @internal
-def _above(table: FloatArray, r: int, i: int, j: int) -> float:
+def _above(table: Floats, r: int, i: int, j: int) -> float:
     """Σ p·(y − y_j) over points r+1 … i, all at or above point j."""
     p, p_low = add(table[i, _P], table[i, _P + 1], -table[r, _P], -table[r, _P + 1])
     high, low = product(p, p_low, table[j, _U], table[j, _U + 1])
@@ -58,11 +58,11 @@ def _above(table: FloatArray, r: int, i: int, j: int) -> float:
     return float(max(high, 0.0))
 
 
-class TiltedTables(NamedTuple):
+class PinballTables(NamedTuple):
     """Prefix sums, those of the masses once more as plain doubles, c = e^ε − 1, the total mass W and the two slopes."""
 
-    table: FloatArray
-    below: FloatArray
+    table: Floats
+    below: Floats
     c: float
     w: float
     under: float
@@ -70,7 +70,7 @@ class TiltedTables(NamedTuple):
 
 
 @internal
-def _best_point(t: TiltedTables, r: int, i: int) -> int:
+def _best_point(t: PinballTables, r: int, i: int) -> int:
     """The smallest point in r … i + 1 where "all labels plus c times the bin" reaches its quantile."""
     share = t.c * _share(t.table, r, i)
     target = t.under / (t.under + t.over) * (t.w + share)
@@ -100,23 +100,23 @@ def _best_point(t: TiltedTables, r: int, i: int) -> int:
 
 
 @internal
-def _reaches(t: TiltedTables, r: int, j: int, target: float) -> bool:
+def _reaches(t: PinballTables, r: int, j: int, target: float) -> bool:
     return bool(t.below[j] + t.c * _share(t.table, r, j) >= target)
 
 
 @internal
-def _share(table: FloatArray, r: int, i: int) -> float:
+def _share(table: Floats, r: int, i: int) -> float:
     """The mass of points r+1 … i."""
     return float((table[i, _P] - table[r, _P]) + (table[i, _P + 1] - table[r, _P + 1]))
 
 
 @internal
-def _output(t: TiltedTables, r: int, i: int) -> float:
+def _output(t: PinballTables, r: int, i: int) -> float:
     return float(_best_point(t, r, i))
 
 
 @internal
-def _cost(t: TiltedTables, r: int, i: int) -> float:
+def _cost(t: PinballTables, r: int, i: int) -> float:
     """The constrained interval cost."""
     j = _best_point(t, r, i)
     inner = min(j, i)
@@ -124,4 +124,4 @@ def _cost(t: TiltedTables, r: int, i: int) -> float:
     return float(t.table[j, _ALL] + t.c * part)
 
 
-register(TiltedTables, _cost, _output)
+register(PinballTables, _cost, _output)

@@ -11,22 +11,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from labeldp.arrays import Floats
 from labeldp.binning._compiled import compiled, internal
 from labeldp.binning._double_double import add, product, times, two_sum
 from labeldp.binning._steps import register
-from labeldp.losses.base import FloatArray
 
 Counts = npt.NDArray[np.int64]
 
 _P, _S, _Q, _COLUMNS = 0, 2, 4, 6
 
 
-class ClippedTables(NamedTuple):
+class HuberTables(NamedTuple):
     """Prefix sums, labels, knots, how many labels are too far below and how many are not too far above each, δ, c = e^ε − 1."""
 
-    table: FloatArray
-    points: FloatArray
-    knots: FloatArray
+    table: Floats
+    points: Floats
+    knots: Floats
     below: Counts
     reach: Counts
     delta: float
@@ -34,7 +34,7 @@ class ClippedTables(NamedTuple):
 
 
 @compiled
-def clipped_table(values: FloatArray, masses: FloatArray, anchor: int) -> tuple[FloatArray, FloatArray]:
+def huber_table(values: Floats, masses: Floats, anchor: int) -> tuple[Floats, Floats]:
     """Prefix sums of the labels measured from point `anchor`, and those labels."""
     k = values.size
     table, points = np.zeros((k + 1, _COLUMNS)), np.empty(k)
@@ -52,13 +52,13 @@ def clipped_table(values: FloatArray, masses: FloatArray, anchor: int) -> tuple[
 
 
 @internal
-def _share(table: FloatArray, column: int, r: int, i: int) -> float:
+def _share(table: Floats, column: int, r: int, i: int) -> float:
     """A plain difference of two prefix sums."""
     return float((table[i, column] - table[r, column]) + (table[i, column + 1] - table[r, column + 1]))
 
 
 @internal
-def _slope(t: ClippedTables, knot: int, r: int, i: int) -> float:
+def _slope(t: HuberTables, knot: int, r: int, i: int) -> float:
     """The derivative at a knot of the loss of points r+1 … i."""
     first = min(max(t.below[knot], r), i)
     last = min(max(t.reach[knot], r), i)
@@ -67,12 +67,12 @@ def _slope(t: ClippedTables, knot: int, r: int, i: int) -> float:
 
 
 @internal
-def _derivative(t: ClippedTables, knot: int, r: int, i: int) -> float:
+def _derivative(t: HuberTables, knot: int, r: int, i: int) -> float:
     return _slope(t, knot, 0, t.points.size) + t.c * _slope(t, knot, r, i)
 
 
 @internal
-def _output(t: ClippedTables, r: int, i: int) -> float:
+def _output(t: HuberTables, r: int, i: int) -> float:
     """The best output for points r+1 … i, measured from the anchor, kept between points r and i + 1."""
     low, high = -1, t.knots.size - 1  # the derivative is below 0 at `low`, at least 0 at `high`
     while high - low > 1:
@@ -90,7 +90,7 @@ def _output(t: ClippedTables, r: int, i: int) -> float:
 
 
 @internal
-def _zero_between(t: ClippedTables, low: int, high: int, r: int, i: int) -> float:
+def _zero_between(t: HuberTables, low: int, high: int, r: int, i: int) -> float:
     """The zero of the derivative between neighbouring knots, from its coefficients there.
 
     Not by interpolation: its digits count from the anchor, where a heavy label may sit, not from the knots.
@@ -107,7 +107,7 @@ def _zero_between(t: ClippedTables, low: int, high: int, r: int, i: int) -> floa
 
 
 @internal
-def _loss(t: ClippedTables, r: int, i: int, output: float) -> float:
+def _loss(t: HuberTables, r: int, i: int, output: float) -> float:
     """The loss of points r+1 … i at an output."""
     table = t.table
     first = min(max(int(np.searchsorted(t.points, output - t.delta)), r), i)
@@ -125,7 +125,7 @@ def _loss(t: ClippedTables, r: int, i: int, output: float) -> float:
 
 
 @internal
-def _distance(table: FloatArray, r: int, i: int, output: float) -> float:
+def _distance(table: Floats, r: int, i: int, output: float) -> float:
     """Σ p·(output − y) over points r+1 … i."""
     p, p_low = add(table[i, _P], table[i, _P + 1], -table[r, _P], -table[r, _P + 1])
     high, low = times(p, p_low, output)
@@ -135,10 +135,10 @@ def _distance(table: FloatArray, r: int, i: int, output: float) -> float:
 
 
 @internal
-def _cost(t: ClippedTables, r: int, i: int) -> float:
+def _cost(t: HuberTables, r: int, i: int) -> float:
     """The constrained interval cost."""
     output = _output(t, r, i)
     return _loss(t, 0, t.points.size, output) + t.c * _loss(t, r, i, output)
 
 
-register(ClippedTables, _cost, _output)
+register(HuberTables, _cost, _output)

@@ -1,4 +1,4 @@
-"""From what a user writes to a loss."""
+"""From the name of a loss to the loss."""
 
 from __future__ import annotations
 
@@ -13,12 +13,24 @@ _FORM = re.compile(r"\s*([A-Za-z][A-Za-z_ -]*?)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
 
 
 def loss_examples() -> list[str]:
-    """How each named loss is written; those with a number in parentheses take any number that suits them."""
+    """The names of all losses as users write them, with an example of the number where a loss takes one.
+
+    Returns
+    -------
+    list of str
+        Each is understood by `get_loss`.
+
+    Examples
+    --------
+    >>> from labeldp.losses import loss_examples
+    >>> loss_examples()[:3]
+    ['squared', 'absolute', 'poisson']
+    """
     return [entry.example for entry in LOSSES]
 
 
 def get_loss(loss: LossLike) -> Loss:
-    """The loss that `loss` names, is, or computes.
+    """The loss with that name, or the loss that a function computes.
 
     Parameters
     ----------
@@ -28,11 +40,12 @@ def get_loss(loss: LossLike) -> Loss:
     Returns
     -------
     Loss
+        `loss` itself if it is one already.
 
     Raises
     ------
     InvalidInput
-        If there is no such loss.
+        If there is no loss of that name. The message suggests the nearest one.
 
     Examples
     --------

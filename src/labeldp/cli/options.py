@@ -1,0 +1,29 @@
+"""Options that several commands take, and the reading of lists."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from labeldp.errors import InvalidInput
+
+OUTPUT = "Output"
+
+Label = Annotated[str, typer.Option("--label", metavar="COL", help="The column of sensitive numbers.")]
+IdType = Annotated[
+    Literal["int", "str"] | None,
+    typer.Option("--id-type", help="The type of the ids, for text files, which do not say it."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.", rich_help_panel=OUTPUT)]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON; exact numbers are text.", rich_help_panel=OUTPUT)
+]
+
+
+def comma_list(text: str | None) -> list[str]:
+    """The values of an option that takes several, separated by commas. There are none if the option was left out."""
+    values = [part.strip() for part in (text or "").split(",") if part.strip()]
+    if text is not None and not values:
+        raise InvalidInput(f"give at least one value, or several separated by commas, instead of {text!r}")
+    return values

@@ -1,0 +1,37 @@
+"""Results show themselves in a terminal, in a notebook and as a data frame."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from labeldp.shown import Shown, Tabular
+
+
+class Weather(Shown):
+    def _facts(self):
+        return {"sky": "blue", "wind < 3": "<no>"}
+
+
+class Days(Tabular):
+    def _facts(self):
+        return {}
+
+    def to_arrow(self):
+        return pa.table({"day": [1, 2], "rain": [0.5, 0.0]})
+
+
+def test_repr_is_one_line_with_every_fact():
+    assert repr(Weather()) == "Weather(sky=blue, wind < 3=<no>)"
+
+
+def test_a_notebook_shows_a_captioned_table_with_names_and_texts_escaped():
+    assert Weather()._repr_html_() == (
+        "<table><caption>Weather</caption><tr><th>sky</th><td>blue</td></tr>"
+        "<tr><th>wind &lt; 3</th><td>&lt;no&gt;</td></tr></table>"
+    )
+
+
+def test_rows_become_a_pandas_and_a_polars_frame():
+    rows = [{"day": 1, "rain": 0.5}, {"day": 2, "rain": 0.0}]
+    assert Days().to_pandas().to_dict("records") == rows
+    assert Days().to_polars().to_dicts() == rows

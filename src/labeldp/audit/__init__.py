@@ -1,11 +1,11 @@
-"""Audits of any randomizer, ours or not: the exact proof where there is a table of integers, statistics elsewhere.
+"""Audits of any randomizer, ours or not: an exact proof where there is a table of integers, statistics elsewhere.
 
 May import `mechanisms` and below.
 """
 
 from __future__ import annotations
 
-from labeldp.audit.measurement import Measurement, measure, smallest_excess
-from labeldp.mechanisms.proof import Proof, log_upper, verify
+from labeldp.audit.measurement import Measurement, measure
+from labeldp.mechanisms.proof import Proof, verify
 
-__all__ = ["Measurement", "Proof", "log_upper", "measure", "smallest_excess", "verify"]
+__all__ = ["Measurement", "Proof", "measure", "verify"]

@@ -59,13 +59,13 @@ def audit(
             "confidence": measured.confidence,
             "epsilon_at_least": measured.epsilon_lower,
             "smallest_excess_shown": measured.smallest_excess,
-            "refuted": measured.accused,
+            "refuted": measured.refuted,
         }
     if as_json:
         print_json(record)
     else:
         _show(mechanism, proof, measured)
-    if not proof.holds or (measured is not None and measured.accused):
+    if not proof.holds or (measured is not None and measured.refuted):
         raise PrivacyRefused("the claimed epsilon does not hold: do not release with this mechanism")
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.paper.data import (
+    CALIBRATED,
     Dataset,
     app_ads_like,
     criteo_like,
     fertility,
-    get_calibrated,
     load_census,
     load_criteo,
     published_census,
@@ -121,7 +121,7 @@ def _criteo() -> Task:
     return Task(
         name="criteo",
         title="Criteo Sponsored Search Conversion: the amount of a sale in euros",
-        domain=get_calibrated("criteo").domain,
+        domain=CALIBRATED["criteo"].domain,
         loss="squared",
         methods=(
             "rr-on-bins",
@@ -154,7 +154,7 @@ def _census() -> Task:
     return Task(
         name="census",
         title="US census: weeks worked in a year",
-        domain=get_calibrated("census").domain,
+        domain=CALIBRATED["census"].domain,
         loss="squared",
         methods=(
             "rr-on-bins",
@@ -198,7 +198,7 @@ def _app_ads() -> Task:
 
 
 def _calibrated(name: str, title: str) -> LabelDistribution:
-    known = get_calibrated(name)
+    known = CALIBRATED[name]
     return LabelDistribution(
         known.prior(),
         known.train_rows,

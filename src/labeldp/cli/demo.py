@@ -43,13 +43,13 @@ def run(
             if not err.is_terminal:
                 err.print(text)
 
-        story = demo.run_demo(folder, rows=rows, step=step)
+        result = demo.run_demo(folder, rows=rows, on_step=step)
         step("writing the report")
-        demo.report(story).write(folder / "report.html")
+        demo.report(result).write(folder / "report.html")
     table = Table(title="mean squared test error of the model", title_justify="left")
     for column in demo.COLUMNS:
         table.add_column(column, justify="right")
-    for cells in demo.table_rows(story):
+    for cells in demo.table_rows(result):
         table.add_row(*cells)
     out.print(table)
     out.print(

@@ -18,7 +18,7 @@ from labeldp.paper.data import Dataset
 from labeldp.paper.experiments.methods import NOT_PRIVATE, Targets, get_method
 from labeldp.paper.experiments.tasks import Task
 from labeldp.paper.experiments.training_log import Run, TrainedRun
-from labeldp.paper.network.regressor import NetworkRegressor
+from labeldp.paper.network import NetworkRegressor
 from labeldp.paper.network.sizing import network_settings
 from labeldp.paper.network.weights import TrainingLoss, mean_loss
 from labeldp.training.boosting import BoostingRegressor

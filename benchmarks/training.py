@@ -206,7 +206,7 @@ def trial(split: dict, epsilon: float, learner: str, without: list[str]) -> dict
 def error(split: dict, values: np.ndarray, share: float, learner: str) -> float:
     """Train on `values`, return the mean squared error against the true test labels."""
     if learner == "network":
-        from labeldp.paper.network.regressor import NetworkRegressor
+        from labeldp.paper.network import NetworkRegressor
 
         model = NetworkRegressor(random_state=0, **network_settings(values.size, share))
         predictions = model.fit(split["train"].features, values).predict(split["test"].features)

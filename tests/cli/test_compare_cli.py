@@ -17,7 +17,7 @@ from labeldp.mechanisms.comparison import comparable
 from labeldp.paper.data import CALIBRATED, census_prior
 
 
-@pytest.mark.parametrize("name", CALIBRATED)
+@pytest.mark.parametrize("name", CALIBRATED.names)
 def test_every_calibrated_distribution_can_be_compared_on_its_experiments_range(run, name):
     arguments = ("--dataset", name, "--epsilon", "2", "--mechanisms", "rr-on-bins,discrete-laplace", "--json")
     code, out, _ = run("compare", *arguments)
@@ -107,9 +107,9 @@ def test_training_errors_are_predicted(run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--dataset", "adult"), "unknown dataset 'adult': labeldp carries the distributions of criteo and census."),
+        (("--dataset", "adult"), "unknown dataset 'adult'. Known: census, criteo."),
         (("--dataset", "sensus"), "Did you mean 'census'?"),
-        ((), "one of --prior CSV, --dataset criteo, --dataset census"),
+        ((), "one of --prior CSV, --dataset census, --dataset criteo"),
         (("--dataset", "census", "--prior", "prior.csv"), "one of --prior CSV"),
         (("--dataset", "criteo", "--epsilon", "0"), "greater than 0"),
         (("--dataset", "criteo", "--epsilon", "a"), "positive number"),

@@ -84,15 +84,15 @@ def compare(
 
 def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain | None]:
     """The prior, and the label range: the experiment's for a named dataset, the prior's own for a file."""
-    from labeldp.paper.data import CALIBRATED, get_calibrated
+    from labeldp.paper.data import CALIBRATED
     from labeldp.priors.prior import Prior
 
     if path is not None and dataset is None:
         return Prior.from_csv(path), None
     if path is not None or dataset is None:
-        ways = ", ".join(["--prior CSV", *(f"--dataset {name}" for name in CALIBRATED)])
+        ways = ", ".join(["--prior CSV", *(f"--dataset {name}" for name in CALIBRATED.names)])
         raise InvalidInput(f"give the distribution of the labels: one of {ways}")
-    known = get_calibrated(dataset)
+    known = CALIBRATED[dataset]
     return known.prior(), known.domain
 
 

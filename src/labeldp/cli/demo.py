@@ -41,10 +41,10 @@ def run(
             if not err.is_terminal:
                 err.print(text)
 
-        story = demo.run_demo(folder, rows=rows, step=step)
+        result = demo.run_demo(folder, rows=rows, on_step=step)
         step("writing the report")
-        demo.report(story).write(folder / "report.html")
-    print_table("mean squared test error of the model", demo.COLUMNS, list(demo.table_rows(story)))
+        demo.report(result).write(folder / "report.html")
+    print_table("mean squared test error of the model", demo.COLUMNS, list(demo.table_rows(result)))
     out.print(
         "bins and debiased: two models trained on the same message; auto: a model trained on another message at the same ε; "
         "last column: the paper's network on the genuine data."

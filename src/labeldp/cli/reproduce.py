@@ -42,7 +42,10 @@ def reproduce(
         str | None, typer.Option(metavar="E,E,…", help="Budgets; inf (no privacy) is always trained.")
     ] = None,
     mechanisms: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Train with these only. An unknown name lists them all.")
+        str | None,
+        typer.Option(
+            metavar="NAME,…", help="Train with these only; any mechanism that fits. An unknown name lists them."
+        ),
     ] = None,
     rows: Annotated[int | None, typer.Option(min=1000, help="Rows to use, split 80/20 into training and test.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the training rows.")] = None,
@@ -77,25 +80,25 @@ def reproduce(
       labeldp reproduce census --data EXT1940USCB.dat --full
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.paper.experiments import Reproduction, get_task
-    from labeldp.paper.experiments.methods import check_methods
     from labeldp.paper.experiments.page import write_reproduction
+    from labeldp.paper.experiments.tasks import PAPER_EPSILONS
 
     task = get_task(experiment)
     budgets = _epsilons(comma_list(epsilon)) or None
     scale = _scale(task, full=full, rows=rows, epochs=epochs, runs=runs, epsilons=budgets)
     chosen = comma_list(mechanisms) or list(task.methods)
-    check_methods(chosen, task.methods)
+    task = task.with_methods(chosen)
     place = Path(f"labeldp-{task.name}") if folder is None else folder
     with _status("loading"):
-        work = Reproduction.of(task, data=data, rows=scale.rows, stand_in=stand_in, trained=not mechanism_only)
+        work = Reproduction.load(task, data=data, rows=scale.rows, stand_in=stand_in, trained=not mechanism_only)
     with _status("computing exact figures"):
-        work.compute_exact(budgets)
+        work.compute_exact(PAPER_EPSILONS if budgets is None else budgets)
     place.mkdir(parents=True, exist_ok=True)
     if not mechanism_only:
         if not work.genuine:
             note(f"no genuine data was given: training on {work.dataset.description if work.dataset else 'a stand-in'}")
         with stoppable("Finished trainings are kept: the same command goes on from there"), _bar() as progress:
-            work.train(place, scale, chosen, model=model, workers=workers, tell=_tell, progress=progress)
+            work.train(place, scale, chosen, model=model, workers=workers, on_message=_tell, on_progress=progress)
     written = write_reproduction(
         work, place, _command(experiment, data, stand_in, scale, None if mechanism_only else model)
     )
@@ -140,7 +143,7 @@ def _show(work: Reproduction) -> None:
 
     out.print(work.data_in_words, soft_wrap=True, markup=False)
     for column, figures, beside, what in (
-        ("mechanism", work.exact, work.exact_beside, "error of the private labels, exact"),
+        ("mechanism", work.exact, work.exact_stand_in, "error of the private labels, exact"),
         ("test", work.tested, {}, "error of the models on test rows"),
     ):
         if not figures:
@@ -163,7 +166,7 @@ def _show(work: Reproduction) -> None:
 
 def _plain(work: Reproduction) -> dict[str, Any]:
     figures = []
-    for figure in work.lines():
+    for figure in work.compared_figures():
         record = asdict(figure)
         record["epsilon"] = figure.epsilon if math.isfinite(figure.epsilon) else "inf"
         figures.append(record)
@@ -211,7 +214,7 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
     """Trainings done and the time left: a bar for people, a line now and then for logs."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from labeldp.paper.experiments.reproduction import duration
+    from labeldp.paper.experiments.forecast import duration
 
     start = last = time.monotonic()
 

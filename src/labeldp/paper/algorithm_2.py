@@ -1,8 +1,8 @@
-"""The paper's Algorithm 2 as printed: O(k³), in whatever arithmetic its inputs bring. For study and as an oracle.
+"""The paper's Algorithm 2 as printed, in O(k³), with any kind of numbers. For study, and to check the fast optimiser.
 
-Give it `Fraction`s (and e^ε as one) and the answer is exact; give it floats and it rounds like any program. Two slips of
-the paper are put right: the running time is O(k³), not O(k²), because A[i][j] is a minimum over r; and the squared loss
-of a bin ends in W·ŷ², W the total weight, where the appendix has ŷ². See docs/optimal-bins.md.
+With `Fraction`s (for e^ε too) the answer is exact; with floats it is rounded. Two slips of the paper are corrected: the
+running time is O(k³), not O(k²), because A[i][j] is a minimum over r; and the squared loss of a bin ends in W·ŷ² with W
+the total weight, where the appendix has ŷ². See docs/optimal-bins.md.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from labeldp.losses import Loss
 from labeldp.losses.structure import Deviance, PinballDistance, SquaredDistance
 
 Minimiser = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]
-"""From values and weights to the output of least total weighted loss (the smallest, if several) and that loss."""
+"""Takes values and weights. Returns the output of least total weighted loss (the smallest, if several) and that loss."""
 
 
 @dataclass(frozen=True)
 class ReferenceBins:
-    """The intervals of an optimal map, their outputs, and its expected loss, all in the arithmetic of the input."""
+    """The intervals of an optimal map, their outputs, and its expected loss, as numbers of the input's kind."""
 
     outputs: tuple[Any, ...]
     starts: tuple[int, ...]
-    """Where each interval begins: the number of its first value, counted from 0."""
+    """The index of each interval's first value."""
     expected_loss: Any
 
 
 def algorithm_2(values: Sequence[Any], masses: Sequence[Any], e: Any, minimise: Minimiser) -> ReferenceBins:
-    """The optimal intervals for increasing `values` with these masses, where `e` stands for e^ε."""
+    """The optimal intervals for increasing `values` with these masses, where `e` is e^ε."""
     k = len(values)
     best = {
         (r, i): minimise(values, [e * p if r <= j <= i else p for j, p in enumerate(masses)])
@@ -60,25 +60,26 @@ def algorithm_2(values: Sequence[Any], masses: Sequence[Any], e: Any, minimise: 
 
 
 def minimiser(loss: Loss) -> Minimiser:
-    """The minimiser of a named loss: exact in fractions for squared, absolute and pinball, floats for the deviances."""
+    """The minimiser for a loss. Squared, absolute and pinball loss stay exact in fractions; deviances give floats."""
     match loss.structure:
         case SquaredDistance(scale="identity"):
-            return _mean
+            return lambda values, weights: _at_mean(lambda output, y: (output - y) ** 2, values, weights)
         case PinballDistance(under=under, over=over):
             return lambda values, weights: _quantile(values, weights, under, over)
         case Deviance():
-            return lambda values, weights: _by_mean(loss, values, weights)
+            return lambda values, weights: _at_mean(lambda output, y: float(loss(output, y)), values, weights)
         case _:
-            raise InvalidInput(f"the reference has no minimiser for {loss.name} loss; give your own")
+            raise InvalidInput(f"algorithm_2 has no minimiser for {loss.name} loss; write one and pass it")
 
 
-def _mean(values: Sequence[Any], weights: Sequence[Any]) -> tuple[Any, Any]:
+def _at_mean(loss: Callable[[Any, Any], Any], values: Sequence[Any], weights: Sequence[Any]) -> tuple[Any, Any]:
+    """The weighted mean and the loss there, for losses that it minimises."""
     mean = sum(w * y for w, y in zip(weights, values, strict=True)) / sum(weights)
-    return mean, sum(w * (mean - y) ** 2 for w, y in zip(weights, values, strict=True))
+    return mean, sum(w * loss(mean, y) for w, y in zip(weights, values, strict=True))
 
 
 def _quantile(values: Sequence[Any], weights: Sequence[Any], under: Any, over: Any) -> tuple[Any, Any]:
-    # The input's arithmetic leads: the slopes become fractions where the weights are.
+    # The slopes become fractions if the weights are fractions.
     under, over = type(weights[0])(under), type(weights[0])(over)
     target, below = under * sum(weights) / (under + over), 0
     output = values[-1]
@@ -90,8 +91,3 @@ def _quantile(values: Sequence[Any], weights: Sequence[Any], under: Any, over: A
     return output, sum(
         w * (under * (y - output) if y >= output else over * (output - y)) for y, w in zip(values, weights, strict=True)
     )
-
-
-def _by_mean(loss: Loss, values: Sequence[Any], weights: Sequence[Any]) -> tuple[Any, Any]:
-    mean = sum(w * y for w, y in zip(weights, values, strict=True)) / sum(weights)
-    return mean, sum(w * float(loss(mean, y)) for w, y in zip(weights, values, strict=True))

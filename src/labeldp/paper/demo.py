@@ -1,24 +1,25 @@
-"""The whole story on generated data: a labels party, a message for each ε, a features party that trains three ways."""
+"""The demo: a labels party sends a message for each ε, and a features party trains on it. On generated data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from labeldp import plots
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.mechanisms import Laplace, RROnBins
 from labeldp.mechanisms.decoding import code_values
 from labeldp.message.reader import Message
-from labeldp.paper.data import criteo_like, criteo_prior, published_criteo
+from labeldp.paper.data import criteo_like, published_criteo
+from labeldp.paper.experiments import figures, get_task
+from labeldp.paper.html_page import Report
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
@@ -27,17 +28,16 @@ from labeldp.training.columns import ColumnEncoder
 from labeldp.training.joining import Joined, join
 from labeldp.training.sizing import label_share
 
-if TYPE_CHECKING:
-    from labeldp.paper.html_page import Report
-
 EPSILONS = ("0.5", "1", "2", "4", "8")
-WAYS = ("bins", "debiased")
 DATASET = "sales"
 
 
 @dataclass(frozen=True)
-class Row:
-    """Test errors at one ε, ours and the paper's on the genuine data."""
+class EpsilonResult:
+    """Errors at one ε: ours on generated data, and the paper's on the genuine data.
+
+    `bins` and `debiased` are test errors of models trained on two decodings of one message, `auto` on another message.
+    """
 
     epsilon: float
     label_error: float
@@ -50,49 +50,53 @@ class Row:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What a run of the demo found."""
+    """What a run of the demo measured: the test error without privacy, and the errors at each ε."""
 
     rows: int
     not_private: float
-    figures: list[Row]
+    by_epsilon: list[EpsilonResult]
     folder: Path
 
 
-def run_demo(folder: Path, *, rows: int, seed: int = 0, step: Callable[[str], None] = lambda text: None) -> DemoResult:  # noqa: ARG005
-    """Runs the story in `folder`: data, ledger, messages, models. `step` is told what begins."""
-    step(f"generating {rows:,} Criteo-like sales")
+def run_demo(
+    folder: Path,
+    *,
+    rows: int,
+    seed: int = 0,
+    on_step: Callable[[str], None] = lambda text: None,  # noqa: ARG005
+) -> DemoResult:
+    """Run the demo in `folder`: write data, ledger and messages, train models. `on_step` is called before each step."""
+    on_step(f"generating {rows:,} Criteo-like sales")
     train, test = criteo_like(rows, seed=seed).split(seed)
     ids = np.random.default_rng(seed).permutation(len(train))
     pq.write_table(pa.table({"order": ids, "amount": train.labels}), folder / "labels.parquet")
     pq.write_table(train.features.append_column("order", pa.array(ids)), folder / "features.parquet")
     ledger = Ledger.create(folder / "ledger.db")
-    ledger.add_dataset(DATASET, 2 * sum(float(e) for e in EPSILONS))
-    learner = _Learner(train.features, test.features, test.labels, seed)
-    step("training without privacy, for comparison")
-    not_private = learner.error(np.arange(len(train)), train.labels)
+    ledger.add_dataset(DATASET, 2 * sum(float(epsilon) for epsilon in EPSILONS))
+    features_party = _FeaturesParty(train.features, test.features, test.labels, seed)
+    on_step("training without privacy, for comparison")
+    not_private = features_party.test_error(np.arange(len(train)), train.labels)
     published = {row.epsilon: row for row in published_criteo()}
-    figures = []
+    results = []
     for epsilon in EPSILONS:
-        step(f"ε = {epsilon}: the labels party writes its messages, the features party trains on them")
+        on_step(f"ε = {epsilon}: the labels party writes its messages, the features party trains on them")
         message = _release(folder, epsilon, ledger, "rr-on-bins")
         joined = join(message, pa.array(ids))
-        errors = {way: learner.private_error(message, joined, way) for way in WAYS}
-        tuned = _release(folder, epsilon, ledger, "auto")
-        errors["auto"] = learner.private_error(tuned, join(tuned, pa.array(ids)), "auto")
-        private = message.mechanism.outputs[joined.codes]
+        auto_message = _release(folder, epsilon, ledger, "auto")
+        private_labels = message.mechanism.outputs[joined.codes]
         paper = published[float(epsilon)]
-        figures.append(
-            Row(
-                float(epsilon),
-                float(np.mean((private - train.labels[joined.rows]) ** 2)),
-                errors["bins"],
-                errors["debiased"],
-                errors["auto"],
-                paper.mechanism_rr_on_bins,
-                paper.test_rr_on_bins,
+        results.append(
+            EpsilonResult(
+                epsilon=float(epsilon),
+                label_error=float(np.mean((private_labels - train.labels[joined.rows]) ** 2)),
+                bins=features_party.private_test_error(message, joined, "bins"),
+                debiased=features_party.private_test_error(message, joined, "debiased"),
+                auto=features_party.private_test_error(auto_message, join(auto_message, pa.array(ids)), "auto"),
+                published_label_error=paper.mechanism_rr_on_bins,
+                published_test_error=paper.test_rr_on_bins,
             )
         )
-    return DemoResult(rows, not_private, figures, folder)
+    return DemoResult(rows, not_private, results, folder)
 
 
 def _release(folder: Path, epsilon: str, ledger: Ledger, mechanism: str) -> Message:
@@ -108,103 +112,96 @@ def _release(folder: Path, epsilon: str, ledger: Ledger, mechanism: str) -> Mess
     return Message.open(out)
 
 
-class _Learner:
-    """The features party: gradient boosting on columns that were encoded once."""
+class _FeaturesParty:
+    """Gradient boosting on feature columns that are encoded once."""
 
     def __init__(self, features: pa.Table, test_features: pa.Table, test_labels: Floats, seed: int) -> None:
         encoder = ColumnEncoder.for_trees(features)
-        self._matrix, self._test = encoder.ordinal(features), encoder.ordinal(test_features)
-        self._labels, self._seed = test_labels, seed
+        self._matrix, self._test_matrix = encoder.ordinal(features), encoder.ordinal(test_features)
+        self._test_labels, self._seed = test_labels, seed
 
-    def private_error(self, message: Message, joined: Joined, decoder: str) -> float:
-        """Trains on the message's values, sized by what share of a true label each is worth."""
+    def private_test_error(self, message: Message, joined: Joined, decoder: str) -> float:
+        """Train on the message's values, with trees sized by the share of a true label that a value is worth."""
         values = code_values(message.mechanism, decoder)
-        return self.error(joined.rows, values[joined.codes], label_share(message.mechanism, values))
+        return self.test_error(joined.rows, values[joined.codes], label_share(message.mechanism, values))
 
-    def error(self, rows: NDArray[np.int64], targets: Floats, share: float = 1.0) -> float:
-        """Mean squared error on held-out rows with true labels, predictions clipped into the public bounds."""
+    def test_error(self, rows: NDArray[np.int64], targets: Floats, share: float = 1.0) -> float:
+        """Train, and return the mean squared error on the test rows, with predictions clipped to the public bounds."""
         model = BoostingRegressor(random_state=self._seed, share=share).trees(rows.size)
         model.fit(self._matrix[rows], targets)
-        return float(np.mean((np.clip(model.predict(self._test), 0, 400) - self._labels) ** 2))
+        return float(np.mean((np.clip(model.predict(self._test_matrix), 0, 400) - self._test_labels) ** 2))
 
 
-def report(story: DemoResult) -> Report:
-    """The story as a page."""
-    from labeldp import plots
-    from labeldp.paper.html_page import Report
-
-    prior = criteo_prior()
+def report(result: DemoResult) -> Report:
+    """The result of the demo as an HTML page."""
+    results = result.by_epsilon
     page = Report(
         "Training on private labels",
-        f"{story.rows:,} generated sales, five privacy budgets, one message each. The labels were randomized before they "
+        f"{result.rows:,} generated sales, five privacy budgets, one message each. The labels were randomized before they "
         "left their owner; everything after that is post-processing.",
     )
     page.heading("What it costs")
     page.table(
         COLUMNS,
-        list(table_rows(story)),
+        list(table_rows(result)),
         caption="Mean squared test error. The last column is the paper's own network on the genuine data, trained on its bins.",
-        best=[1 + int(np.argmin([row.bins, row.debiased, row.auto])) for row in story.figures],
+        best=[1 + int(np.argmin([row.bins, row.debiased, row.auto])) for row in results],
     )
     page.text(
-        "The first two models of a row saw the same message. The paper's bins minimise the error of each label and are "
-        "therefore pulled to the middle, and so is a model trained on them. Debiased values undo that pull on average, at no "
-        "cost. `auto` is another message at the same ε, from a mechanism designed for the error of the model."
+        "The first two models of a row were trained on the same message. The paper's bins minimise the error of each label. That "
+        "pulls the values to the middle, and a model trained on them as well. Debiased values remove that bias at no cost in "
+        "privacy. `auto` is another message at the same ε, from a mechanism designed for the error of the model."
     )
-    epsilons = [row.epsilon for row in story.figures]
     lines = {
-        "RR-on-Bins (the paper)": [row.bins for row in story.figures],
-        "same message, debiased": [row.debiased for row in story.figures],
-        "auto": [row.auto for row in story.figures],
-        "not private": [story.not_private] * len(epsilons),
+        "RR-on-Bins (the paper)": [row.bins for row in results],
+        "same message, debiased": [row.debiased for row in results],
+        "auto": [row.auto for row in results],
+        "not private": [result.not_private] * len(results),
     }
-    published = {"RR-on-Bins (the paper)": [row.published_test_error for row in story.figures]}
+    published = {"RR-on-Bins (the paper)": [row.published_test_error for row in results]}
     page.figure(
-        plots.curves(epsilons, lines, published=published, ylabel="test MSE", title="error of the model against ε"),
+        plots.curves(
+            [row.epsilon for row in results],
+            lines,
+            published=published,
+            ylabel="test MSE",
+            title="error of the model against ε",
+        ),
         "Hollow circles: the paper's published figures.",
     )
     page.heading("What was sent")
-    mechanism = Message.open(story.folder / "message-rr-on-bins-2").mechanism
+    message = Message.open(result.folder / "message-rr-on-bins-2")
+    assert message.mechanism.prior is not None
     page.text(
-        f"At ε = 2 the labels party spent {float(mechanism.prior.epsilon_exact):.3f} on a private histogram of its labels and found "  # type: ignore[union-attr]
-        f"{mechanism.outputs.size} bins for it. A label keeps its bin with odds of e^ε to one against any other."
+        f"At ε = 2 the labels party spent {float(message.mechanism.prior.epsilon_exact):.3f} on a private histogram of its "
+        f"labels and designed {message.mechanism.outputs.size} bins for it. A label keeps its bin with odds of e^ε to one "
+        "against any other."
     )
-    page.figure(mechanism.plot(), "The private prior, the bins' outputs and borders, at ε = 2.")
+    page.figure(message.mechanism.plot(), "The private prior, and the outputs and borders of the bins, at ε = 2.")
+    task = get_task("criteo")
+    assert task.calibrated is not None
     page.figure(
-        _joint(prior), "Joint density of true and private labels at ε = 3, RR-on-Bins and Laplace, as in the paper."
+        figures.joint(task, task.calibrated),
+        "Joint density of true and private labels at ε = 3, RR-on-Bins and Laplace, as in the paper.",
     )
     page.table(
         ["ε", "measured", "paper, published"],
-        [[f"{r.epsilon:g}", f"{r.label_error:,.0f}", f"{r.published_label_error:,.0f}"] for r in story.figures],
+        [[f"{row.epsilon:g}", f"{row.label_error:,.0f}", f"{row.published_label_error:,.0f}"] for row in results],
         caption="Mean squared error of the private labels themselves.",
     )
     page.heading("What is promised")
-    page.preformatted((story.folder / "message-rr-on-bins-2" / "PRIVACY.md").read_text(encoding="utf-8"))
+    page.preformatted((result.folder / "message-rr-on-bins-2" / "PRIVACY.md").read_text(encoding="utf-8"))
     return page
-
-
-def _joint(prior: Any) -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    RROnBins.optimal(prior, 3).plot(prior, view="joint", ax=left)
-    Laplace((0, 400), 3).plot(prior, view="joint", ax=right)
-    return figure
 
 
 COLUMNS = ("ε", "paper's bins", "debiased", "auto", "auto / bins", "not private", "paper, published")
 
 
-def table_rows(story: DemoResult) -> Iterator[tuple[str, ...]]:
-    """The test errors, a row for each ε, under `COLUMNS`."""
-    for row in story.figures:
-        yield (
-            f"{row.epsilon:g}",
-            f"{row.bins:,.0f}",
-            f"{row.debiased:,.0f}",
-            f"{row.auto:,.0f}",
-            f"{row.auto / row.bins:.2f}",
-            f"{story.not_private:,.0f}",
-            f"{row.published_test_error:,.0f}",
+def table_rows(result: DemoResult) -> Iterator[tuple[str, ...]]:
+    """The test errors, one row for each ε, under `COLUMNS`."""
+    for row in result.by_epsilon:
+        bins, debiased, auto, not_private, published = (
+            f"{error:,.0f}"
+            for error in (row.bins, row.debiased, row.auto, result.not_private, row.published_test_error)
         )
+        yield f"{row.epsilon:g}", bins, debiased, auto, f"{row.auto / row.bins:.2f}", not_private, published

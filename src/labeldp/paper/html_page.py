@@ -1,4 +1,4 @@
-"""One self-contained HTML page: words, tables and plots, nothing fetched from anywhere."""
+"""A self-contained HTML page with text, tables and plots. It loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pre { background: #eef0f2; padding: .8rem 1rem; white-space: pre-wrap; border-ra
 
 @dataclass
 class Report:
-    """Collects a page from top to bottom; `write` saves it."""
+    """A page that is built from top to bottom and saved by `write`."""
 
     title: str
     lead: str
@@ -46,7 +46,7 @@ class Report:
         self.parts.append(f"<h2>{escape(text)}</h2>")
 
     def text(self, text: str) -> None:
-        """A paragraph; `code` in backticks."""
+        """Add a paragraph. Text in backticks is shown as code."""
         pieces = escape(text).split("`")
         self.parts.append("<p>" + "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces)) + "</p>")
 
@@ -56,13 +56,13 @@ class Report:
     def table(
         self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "", best: Sequence[int] = ()
     ) -> None:
-        """Cells are text; `best` names for each row the column to stress, or −1."""
+        """Add a table of text cells. `best` holds the column to print in bold for each row, or −1."""
         head = "".join(f"<th>{escape(column)}</th>" for column in columns)
         lines = []
         for number, row in enumerate(rows):
-            stressed = best[number] if best else -1
+            bold = best[number] if best else -1
             cells = "".join(
-                f"<td{' class=best' if place == stressed else ''}>{escape(cell)}</td>" for place, cell in enumerate(row)
+                f"<td{' class=best' if place == bold else ''}>{escape(cell)}</td>" for place, cell in enumerate(row)
             )
             lines.append(f"<tr>{cells}</tr>")
         title = f"<caption>{escape(caption)}</caption>" if caption else ""
@@ -89,7 +89,7 @@ class Report:
 
 
 def svg(drawn: Axes | Figure) -> str:
-    """The figure as inline SVG, with text as text and no date."""
+    """The figure as inline SVG. Text stays text, and the same figure gives the same bytes."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -1,8 +1,8 @@
-"""The best ε-DP mechanism on a finite set of outputs as a linear program, by SciPy's HiGHS. For study and as an oracle.
+"""The best ε-DP mechanism on a finite set of outputs, by linear programming. For study, and to check the fast optimiser.
 
-It knows nothing of bins. The paper's k(k−1)m privacy rows `M[y′,ŷ] ≤ e^ε·M[y,ŷ]` become 2·k·m with one more variable per
-output, `t_ŷ ≤ M[y,ŷ] ≤ e^ε·t_ŷ`. Trust it to about 1e-7 for 0.01 ≤ ε ≤ 12; from ε = 18 the solver's tolerances exceed the
-numbers that matter.
+The program does not assume bins. The paper's k(k−1)m privacy rows `M[y′,ŷ] ≤ e^ε·M[y,ŷ]` become 2·k·m rows
+`t_ŷ ≤ M[y,ŷ] ≤ e^ε·t_ŷ` with one more variable for each output. SciPy's HiGHS solves it to about 1e-7 for 0.01 ≤ ε ≤ 12. From
+ε = 18 on, the solver's tolerances exceed the numbers that matter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from labeldp.losses import Loss, get_loss
 
 @dataclass(frozen=True, eq=False)
 class BestMatrix:
-    """P[output j | label i] of a best mechanism, and its expected loss."""
+    """The matrix P[output j | label i] of a best mechanism, and its expected loss."""
 
     matrix: Floats
     expected_loss: float

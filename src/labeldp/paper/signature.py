@@ -1,7 +1,7 @@
 """Signature matrices: which privacy constraints a mechanism meets with equality, and whether it is RR-on-Bins.
 
-The paper proves optimality by showing that some optimal matrix has the signature of randomized response on bins. Here that
-signature is a diagnostic of any matrix: it says in words which of the paper's conditions holds and which does not.
+The paper proves optimality by showing that some optimal matrix has the signature of randomized response on bins. Here the
+signature of any matrix can be computed, with an explanation of which of the paper's conditions hold.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Signature:
 
     @property
     def bins(self) -> npt.NDArray[np.int64]:
-        """The column that each label is mapped to; only RR-on-Bins has it."""
+        """The column that each label is mapped to. An error if the matrix is not RR-on-Bins."""
         if not self.is_rr_on_bins:
             raise InvalidInput("this matrix is not randomized response on bins:\n" + self.explain())
         own = self.letters == ("S" if self.conditions["1"] else "U")
@@ -69,7 +69,7 @@ class Signature:
 
 
 def signature(matrix: npt.ArrayLike, epsilon: Epsilon, *, tolerance: float = 1e-9) -> Signature:
-    """The signature of P[output j | label i]; equal means within a relative `tolerance`, zero below an absolute one."""
+    """The signature of a matrix P[output j | label i]. Entries are equal within a relative, and zero within an absolute, `tolerance`."""
     m = np.asarray(matrix, dtype=np.float64)
     if m.ndim != 2 or not m.size or not np.isfinite(m).all() or (m < -tolerance).any():
         raise InvalidInput("a mechanism matrix has a row of probabilities for each label")
@@ -78,7 +78,8 @@ def signature(matrix: npt.ArrayLike, epsilon: Epsilon, *, tolerance: float = 1e-
     broken = np.flatnonzero(high > e * low * (1 + tolerance) + tolerance)
     if broken.size:
         raise InvalidInput(
-            f"column {broken[0]} breaks ε = {float(exact_epsilon(epsilon)):g}: {high[broken[0]]} and {low[broken[0]]}"
+            f"column {broken[0]} breaks ε = {float(exact_epsilon(epsilon)):g}: its probabilities go from {low[broken[0]]} "
+            f"to {high[broken[0]]}"
         )
     tight = high >= e * low * (1 - tolerance)
     letters = np.full(m.shape, "S", dtype="<U1")

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.paper.data import load_census
 from labeldp.paper.data.census import ARCHIVE_LAYOUT, CENSUS_VOCABULARIES, ipums_layout
 from labeldp.paper.data.vocabulary import RARE
@@ -60,11 +60,13 @@ def test_the_archive_file_loads(tmp_path, end):
 
 def test_blocks_of_any_size_give_the_same_people(tmp_path):
     path = archive(tmp_path / "EXT1940USCB.dat", PEOPLE * 7)
-    whole = np.concatenate([block["OCC"] for block in ARCHIVE_LAYOUT.read(path)])
-    for size in (50, 273, 364, 1000):
-        pieces = [block["OCC"] for block in ARCHIVE_LAYOUT.read(path, block_bytes=size)]
-        assert len(pieces) > 5
-        assert np.array_equal(np.concatenate(pieces), whole)
+    for size in (300, 364, 365, 366, 1000, 1 << 20):
+        blocks = list(ARCHIVE_LAYOUT.read(path, block_bytes=size))
+        assert size > 1000 or len(blocks) > 5
+        assert np.concatenate([lines for lines, _ in blocks]).tolist() == list(range(2, 72, 2))
+        for name in ARCHIVE_LAYOUT.fields:
+            values = np.concatenate([columns[name] for _, columns in blocks])
+            assert values.tolist() == [one[name] for one in PEOPLE * 7]
 
 
 def test_spaces_pad_numbers_and_empty_codes_become_one_item(tmp_path):
@@ -86,22 +88,30 @@ def test_spaces_pad_numbers_and_empty_codes_become_one_item(tmp_path):
         (lambda t: "", r"line 4: column 1 should be P or H"),
         (lambda t: t[:73] + "3x4" + t[76:], r"line 4: columns 74-76 \(AGE\) should hold a whole number"),
         (lambda t: t[:73] + "3 4" + t[76:], r"line 4: columns 74-76 \(AGE\) should hold a whole number"),
-        (lambda t: t[:158] + "  " + t[160:], r"WKSWORK1 is empty"),
+        (lambda t: t[:158] + "  " + t[160:], r"line 4: WKSWORK1 is empty"),
+        (lambda t: t[:73] + "é" + t[75:], r"line 4: columns 74-76 \(AGE\) should hold a whole number"),
+        (lambda t: t[:9] + "\x1f" + t[10:], r"Row #4: Expected 1 columns, got 2.* Expected the 1940 census file"),
     ],
 )
 def test_a_damaged_archive_file_is_refused_with_the_line(tmp_path, change, words):
     path = tmp_path / "EXT1940USCB.dat"
     lines = [household(), person(PEOPLE[0]), household(), change(person(PEOPLE[1])), household()]
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     with pytest.raises(InvalidInput, match=words):
         load_census(path)
+
+
+def test_an_empty_archive_file_is_refused(tmp_path):
+    (tmp_path / "EXT1940USCB.dat").touch()
+    with pytest.raises(InvalidInput, match=r"EXT1940USCB.dat is empty; expected the 1940 census file"):
+        load_census(tmp_path / "EXT1940USCB.dat")
 
 
 def test_the_line_is_right_in_later_blocks(tmp_path):
     path = tmp_path / "EXT1940USCB.dat"
     path.write_text((household() + "\n" + person(PEOPLE[0]) + "\n") * 20 + "P123\n")
     with pytest.raises(InvalidInput, match="line 41:"):
-        list(ARCHIVE_LAYOUT.read(path, block_bytes=700))
+        list(ARCHIVE_LAYOUT.read(path, block_bytes=730))
 
 
 def test_a_file_cut_in_its_last_line_is_refused(tmp_path):
@@ -142,9 +152,26 @@ def test_a_wrong_csv_extract_is_refused(tmp_path, change, words):
         load_census(tmp_path / "extract.csv")
 
 
+CODEBOOK = """<codeBook xmlns="ddi:codebook:2_5">
+  <stdyDscr>
+    <citation><serStmt><serName abbr="usa">IPUMS USA</serName><serInfo>DOI:10.18128/D010</serInfo></serStmt></citation>
+    <dataAccs><useStmt><citReq>Cite it.</citReq><conditions>None.</conditions></useStmt></dataAccs>
+  </stdyDscr>
+  <fileDscr>
+    <fileTxt>
+      <fileName>usa_00001.dat</fileName><fileCont>Microdata records</fileCont><fileStrc type="{structure}"/>
+      <fileType charset="ISO-8859-1"/><format>fixed length fields</format><filePlac>IPUMS</filePlac>
+    </fileTxt>
+  </fileDscr>
+  <dataDscr>{variables}</dataDscr>
+</codeBook>
+"""
+"""What `ipumspy` reads of the codebooks that IPUMS writes."""
+
+
 @pytest.fixture
 def extract(tmp_path):
-    """A rectangular IPUMS extract with its codebook, written as IPUMS writes them."""
+    """A rectangular IPUMS extract, and its codebook beside it."""
     pytest.importorskip("ipumspy")
     places, first = {}, 1
     for name, width in {"YEAR": 4, "SEX": 1, "AGE": 3, "MARST": 1, "CHBORN": 2, "SCHOOL": 1, "EMPSTAT": 1}.items():
@@ -162,19 +189,28 @@ def extract(tmp_path):
         f'<labl>{name}</labl><txt>{name}</txt><concept>c</concept><varFormat schema="other" type="numeric"/></var>'
         for name, (start, last) in places.items()
     )
-    return tmp_path / "usa_00001.dat.gz", variables
+    (tmp_path / "usa_00001.xml").write_text(CODEBOOK.format(structure="rectangular", variables=variables))
+    return tmp_path / "usa_00001.dat.gz"
 
 
-def test_an_ipums_extract_loads_as_its_codebook_says(extract, genuine):
-    path, variables = extract
-    template = genuine("usa_00172.xml").read_text()
-    start, end = template.index("<var "), template.rindex("</var>") + len("</var>")
-    codebook = path.with_name("usa_00001.xml")
-    codebook.write_text(template[:start] + variables + template[end:])
-    assert_is_people(load_census(path))
-    elsewhere = path.with_name("codebook.xml")
-    codebook.rename(elsewhere)
-    assert_is_people(load_census(path, ddi=elsewhere))
+def test_an_ipums_extract_loads_as_its_codebook_says(extract):
+    assert_is_people(load_census(extract))
+    elsewhere = extract.with_name("codebook.xml")
+    extract.with_name("usa_00001.xml").rename(elsewhere)
+    assert_is_people(load_census(extract, ddi=elsewhere))
+
+
+def test_an_extract_without_the_fields_is_refused(extract):
+    codebook = extract.with_name("usa_00001.xml")
+    codebook.write_text(codebook.read_text().replace("WKSWORK1", "WKSWORK2").replace("MARST", "MARSTAT"))
+    with pytest.raises(InvalidInput, match=r"usa_00001.xml lacks WKSWORK1, MARST; an extract needs .*It has YEAR, SEX"):
+        load_census(extract)
+
+
+def test_a_hierarchical_extract_is_refused(extract):
+    extract.with_name("usa_00001.xml").write_text(CODEBOOK.format(structure="hierarchical", variables=""))
+    with pytest.raises(InvalidInput, match="describes a hierarchical extract; ask IPUMS for a rectangular one"):
+        load_census(extract)
 
 
 def test_the_genuine_extract_reads_as_ipumspy_reads_it(genuine):
@@ -186,16 +222,10 @@ def test_the_genuine_extract_reads_as_ipumspy_reads_it(genuine):
         warnings.simplefilter("ignore")
         theirs = readers.read_microdata(readers.read_ipums_ddi(ddi), path, subset=list(layout.fields))
     for name in layout.fields:
-        assert np.array_equal(np.concatenate([block[name] for block in ours]), theirs[name].to_numpy())
+        assert np.array_equal(np.concatenate([columns[name] for _, columns in ours]), theirs[name].to_numpy())
 
 
-def test_an_extract_without_the_fields_is_refused(genuine):
-    pytest.importorskip("ipumspy")
-    with pytest.raises(InvalidInput, match=r"usa_00172.xml lacks WKSWORK1, MARST"):
-        load_census(genuine("usa_00172.dat.gz"))
-
-
-def test_a_codebook_that_is_none_is_refused(tmp_path):
+def test_a_file_that_is_no_codebook_is_refused(tmp_path):
     pytest.importorskip("ipumspy")
     (tmp_path / "x.xml").write_text("<html/>")
     with pytest.raises(InvalidInput, match="not a DDI codebook"):
@@ -204,7 +234,7 @@ def test_a_codebook_that_is_none_is_refused(tmp_path):
 
 def test_without_ipumspy_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ipumspy", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'labeldp\[data\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'labeldp\[data\]'"):
         ipums_layout(tmp_path / "x.xml")
 
 

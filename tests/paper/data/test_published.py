@@ -12,7 +12,6 @@ from labeldp.paper.data import (
     CRITEO_TRAIN_ROWS,
     census_prior,
     criteo_prior,
-    get_calibrated,
     published_census,
     published_criteo,
 )
@@ -57,12 +56,14 @@ def test_the_training_rows_are_four_fifths_of_the_paper_s_records():
     assert CENSUS_TRAIN_ROWS == 50_582_693 * 4 // 5
 
 
-@pytest.mark.parametrize("name", CALIBRATED)
+@pytest.mark.parametrize("name", CALIBRATED.names)
 def test_a_calibrated_prior_lies_on_the_grid_of_its_experiment(name):
-    known = get_calibrated(name)
+    known = CALIBRATED[name]
     assert set(known.prior().values) <= set(known.domain.grid)
 
 
 def test_an_unknown_calibrated_prior_is_refused_with_the_known_ones():
-    with pytest.raises(InvalidInput, match=r"'sensus': labeldp carries .* criteo and census\. Did you mean 'census'"):
-        get_calibrated("sensus")
+    with pytest.raises(
+        InvalidInput, match=r"unknown dataset 'sensus'\. Did you mean 'census'\? Known: census, criteo\."
+    ):
+        CALIBRATED["sensus"]

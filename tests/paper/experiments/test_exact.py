@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +11,7 @@ import pytest
 
 from labeldp import Laplace, RROnBins
 from labeldp.paper.data import published_criteo
-from labeldp.paper.experiments import get_task
-from labeldp.paper.experiments.exact import exact_losses
+from labeldp.paper.experiments import Reproduction, get_task
 from labeldp.paper.experiments.methods import get_method
 from labeldp.paper.experiments.tasks import PAPER_EPSILONS
 
@@ -21,9 +21,9 @@ METHODS_SHOWN = tuple(name for name in TASK.methods if not get_method(name).ours
 
 @pytest.fixture(scope="module")
 def exact():
-    assert TASK.calibrated is not None
-    losses = exact_losses(TASK.calibrated, TASK.domain, METHODS_SHOWN, PAPER_EPSILONS)
-    return {(loss.method, loss.epsilon): loss.loss for loss in losses}
+    work = Reproduction.load(replace(TASK, methods=METHODS_SHOWN), data=None, rows=None, trained=False)
+    work.compute_exact()
+    return {key: measured.mean for key, measured in work.exact.items()}
 
 
 def test_all_24_published_figures_agree_within_a_thousandth(exact):

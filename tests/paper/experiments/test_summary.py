@@ -15,7 +15,7 @@ from labeldp.paper.experiments.training_log import Run, TrainedRun
 CRITEO = get_task("criteo")
 
 
-def outcome(method: str, epsilon: float, seed: int, loss: float, squared: float = 0.0) -> TrainedRun:
+def trained(method: str, epsilon: float, seed: int, loss: float, squared: float = 0.0) -> TrainedRun:
     return TrainedRun(Run(method, epsilon, seed), 1.0 + seed, loss, squared, 0.0, 0.0)
 
 
@@ -29,7 +29,7 @@ def scaled_figures(**scaled: float):
 
 
 def test_means_and_deviations_are_over_seeds():
-    runs = [outcome("laplace", 1.0, seed, 0.0, squared) for seed, squared in enumerate((2.0, 4.0, 9.0))]
+    runs = [trained("laplace", 1.0, seed, 0.0, squared) for seed, squared in enumerate((2.0, 4.0, 9.0))]
     test, mechanism = summary.trained_figures(runs, "squared")
     assert test["laplace", 1.0] == Measured(5.0, pytest.approx(math.sqrt(13)), 3)
     assert mechanism["laplace", 1.0].mean == 2.0
@@ -37,10 +37,10 @@ def test_means_and_deviations_are_over_seeds():
 
 def test_relative_poisson_loss_is_taken_on_the_same_partition():
     runs = [
-        outcome(NOT_PRIVATE, math.inf, 0, 2.0),
-        outcome(NOT_PRIVATE, math.inf, 1, 4.0),
-        outcome("rr-on-bins", 1.0, 0, 3.0),
-        outcome("rr-on-bins", 1.0, 1, 5.0),
+        trained(NOT_PRIVATE, math.inf, 0, 2.0),
+        trained(NOT_PRIVATE, math.inf, 1, 4.0),
+        trained("rr-on-bins", 1.0, 0, 3.0),
+        trained("rr-on-bins", 1.0, 1, 5.0),
     ]
     test, _ = summary.trained_figures(runs, "poisson")
     assert test["rr-on-bins", 1.0].mean == pytest.approx((0.5 + 0.25) / 2)
@@ -82,8 +82,8 @@ def test_grid_points_at_the_lowest_of_each_row():
 
 
 def test_the_csv_holds_every_line(tmp_path):
-    lines = summary.lines("test", scaled_figures(), CRITEO.published)
-    summary.write_lines(tmp_path / "figures.csv", lines)
+    lines = summary.compare("test", scaled_figures(), CRITEO.published)
+    summary.write_figures(tmp_path / "figures.csv", lines)
     with (tmp_path / "figures.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(lines) == 25
@@ -101,7 +101,7 @@ def test_the_csv_holds_every_line(tmp_path):
     ],
 )
 def test_claims_about_trained_models_can_fail(scaled, broken):
-    found = list(claims.trained_claims(CRITEO, scaled_figures(**scaled), stand_in_near=True))
+    found = list(claims.trained_claims(CRITEO, scaled_figures(**scaled), near_published=True))
     assert len(found) == 3
     failed = [claim.text for claim in found if not claim.holds]
     assert len(failed) == (broken is not None)
@@ -110,7 +110,7 @@ def test_claims_about_trained_models_can_fail(scaled, broken):
 
 def test_what_was_not_tried_is_not_claimed():
     figures = {("rr-on-bins", 0.7): Measured(100.0, 1.0, 3), ("auto", 0.7): Measured(50.0, 1.0, 3)}
-    assert not list(claims.trained_claims(CRITEO, figures, stand_in_near=True))
+    assert not list(claims.trained_claims(CRITEO, figures, near_published=True))
 
 
 def test_a_claim_about_published_figures_can_fail():
@@ -119,7 +119,7 @@ def test_a_claim_about_published_figures_can_fail():
         for (column, method, epsilon), (mean, _) in CRITEO.published.items()
         if column == "mechanism" and mean
     }
-    first, *_ = claims.mechanism_claims(CRITEO, exact, calibrated=True)
+    first, *_ = claims.mechanism_claims(CRITEO, exact, {}, calibrated=True)
     assert not first.holds
     assert "0.200% at ε = 3" in first.detail
 
@@ -127,7 +127,7 @@ def test_a_claim_about_published_figures_can_fail():
 def test_a_difference_within_the_deviation_is_called_undecided():
     def found(sd: float):
         figures = {("rr-on-bins", 4.0): Measured(100.0, sd, 3), ("staircase", 4.0): Measured(101.0, 0.5, 3)}
-        return next(claims.trained_claims(CRITEO, figures, stand_in_near=False))
+        return next(claims.trained_claims(CRITEO, figures, near_published=False))
 
     assert "undecided: staircase at ε = 4" in found(2.0).detail
     assert "undecided" not in found(0.5).detail

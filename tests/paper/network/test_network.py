@@ -16,11 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, MissingExtra
 
 pytest.importorskip("torch")
 
-from labeldp.paper.network.regressor import NetworkRegressor
+from labeldp.paper.network import NetworkRegressor
 
 QUICK = {"epochs": 30, "batch_size": 128, "learning_rate": 0.01, "hidden": (16, 8), "random_state": 0}
 NOT_OURS = {
@@ -157,6 +157,18 @@ def test_a_pickle_predicts_without_torch(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["300", "False"]
+
+
+def test_without_torch_it_imports_and_the_error_says_what_to_install(monkeypatch):
+    program = "import sys; from labeldp.paper.network import NetworkRegressor; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "labeldp.paper.network.trainer", raising=False)
+    monkeypatch.delattr("labeldp.paper.network.trainer", raising=False)
+    X, y = shop(50)
+    with pytest.raises(MissingExtra, match=r"pip install 'labeldp\[torch\]'"):
+        NetworkRegressor().fit(X, y)
 
 
 def test_the_progress_bar_shows_loss_and_speed():

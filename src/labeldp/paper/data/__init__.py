@@ -1,4 +1,4 @@
-"""Loaders for the paper's files, generators where they cannot be had, and the paper's own figures."""
+"""The paper's data: loaders for its files, generators and public stand-ins, calibrated priors, and its printed figures."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from labeldp.paper.data.calibrated import (
     CRITEO_TRAIN_ROWS,
     Calibrated,
     census_prior,
-    criteo_masses,
     criteo_prior,
-    get_calibrated,
 )
 from labeldp.paper.data.census import load_census
 from labeldp.paper.data.criteo import criteo_batches, load_criteo
@@ -36,10 +34,8 @@ __all__ = [
     "criteo_like",
     "criteo_like_batches",
     "criteo_like_labels",
-    "criteo_masses",
     "criteo_prior",
     "fertility",
-    "get_calibrated",
     "load_census",
     "load_criteo",
     "published_census",

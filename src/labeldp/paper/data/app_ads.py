@@ -1,4 +1,4 @@
-"""Generated data in the shape of the paper's third task: events counted after a click on an app's advertisement."""
+"""Generated data in the form of the paper's third task: events counted after a click on an app's advertisement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labeldp.paper.data.vocabulary import MIN_COUNT, with_vocabulary
 
 APP_ADS_CLIP = 50.0
 APP_ADS_NUMERIC = ("hour_of_day", "apps_installed", "past_events")
-# Items of each categorical column, and how far its items move the chance of an install and the events after it.
+# For each categorical column: its number of items, its effect on installs, and its effect on the events after an install.
 _COLUMNS = {
     "app_id": (2000, 0.9, 0.7),
     "app_category": (30, 0.5, 0.6),
@@ -28,13 +28,34 @@ _Columns = dict[str, NDArray[np.float64] | NDArray[np.int64]]
 
 
 def app_ads_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Dataset:
-    """`n` generated clicks, each with the number of events in the app afterwards (0 … 50, about four in five are 0).
+    """Generate clicks on app advertisements, each with the number of events in the app afterwards (0 … 50).
 
     **Not genuine**, and not fitted to anything: the paper's app-ads data is proprietary and nothing of its distribution
-    was published. A click leads to an install with a chance that depends on the features; an install is followed by a
-    count that is Poisson around a gamma-distributed rate (negative binomial), clipped at 50. It has the traits that
-    matter to a count model: heavy zero mass, a long tail, and features that explain part of both. Labels and numeric
-    features of row i do not depend on `n`.
+    was published. A click leads to an install with a probability that depends on the features. An install is followed by a
+    negative binomial count, clipped at 50. So the labels have what matters to a count model: about four in five are 0, the
+    tail is long, and the features explain part of both. Labels and numeric features of row i do not depend on `n`.
+
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    seed : int
+        Another seed gives other rows.
+    min_count : int
+        Values of a categorical column that fewer rows have become one item.
+
+    Returns
+    -------
+    Dataset
+        Counts, three numeric and seven categorical columns.
+
+    Examples
+    --------
+    >>> from labeldp.paper.data import app_ads_like
+    >>> clicks = app_ads_like(1000)
+    >>> clicks.labels[:10]
+    array([0., 0., 0., 6., 0., 0., 0., 0., 0., 0.])
+
     """
     pieces = [_clicks(seed, chunk, rows) for chunk, rows in chunks(n)]
     features = {name: pa.array(np.concatenate([piece[name] for piece in pieces])) for name in APP_ADS_NUMERIC}
@@ -49,7 +70,6 @@ def app_ads_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Datase
         categorical=APP_ADS_CATEGORICAL,
         lower=0.0,
         upper=APP_ADS_CLIP,
-        integer=True,
         generated=True,
         description=f"generated app-ads-like clicks (seed {seed}), not the paper's proprietary data",
     )
@@ -61,7 +81,7 @@ def _clicks(seed: int, chunk: int, rows: int) -> _Columns:
     install = np.full(CHUNK_ROWS, -1.9)
     rate = np.full(CHUNK_ROWS, 0.7)
     for salt, (name, (items, on_install, on_rate)) in enumerate(_COLUMNS.items()):
-        # A number of items to a uniform power: item k has a share of about 1/k, as in Zipf's law.
+        # The number of items to the power of a uniform number gives item k a share of about 1/k, as in Zipf's law.
         code = (items ** generator.random(CHUNK_ROWS)).astype(np.int64)
         columns[name] = code
         install += on_install * (3.4 * uniform(code, 2 * salt) - 1.7)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.paper.data.dataset import Dataset
-from labeldp.paper.data.fixed_width import BLANK, FixedWidth
+from labeldp.paper.data.fixed_width import BLANK, Block, FixedWidth
+from labeldp.paper.data.reading import reading
 from labeldp.paper.data.vocabulary import RARE
 
 CENSUS_LABEL = "WKSWORK1"
@@ -32,10 +33,9 @@ CENSUS_VOCABULARIES: Mapping[str, tuple[int, int]] = {
 
 _FIELDS = (CENSUS_LABEL, *CENSUS_NUMERIC, *CENSUS_VOCABULARIES)
 _WEEKS = 52
-_Columns = Mapping[str, NDArray[np.int64]]
 
 ARCHIVE_LAYOUT = FixedWidth(
-    what="the 1940 census file EXT1940USCB.dat (H and P lines, P lines 273 characters wide)",
+    description="the 1940 census file EXT1940USCB.dat (H and P lines, P lines 273 characters wide)",
     width=273,
     fields={
         "SEX": (73, 73),
@@ -49,25 +49,65 @@ ARCHIVE_LAYOUT = FixedWidth(
         "WKSWORK1": (159, 160),
     },
     record="P",
-    others="H",
+    other="H",
 )
 
 
 def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = None) -> Dataset:
-    """Persons who worked at least a week, from any of three kinds of file, told apart by name and content:
+    r"""Load the persons who worked at least a week in 1939 from a file of the 1940 US census.
 
-    - `EXT1940USCB.dat`, the archive's hierarchical file;
-    - an IPUMS extract, `.dat` or `.dat.gz` with its DDI codebook: `ddi`, or an `.xml` of the same name beside it;
-    - a CSV extract, `.csv` or `.csv.gz`, with an upper-case header.
+    Three kinds of file are told apart by name and content: the archive's hierarchical `EXT1940USCB.dat`; an IPUMS
+    extract (`.dat` or `.dat.gz`) with its DDI codebook; a CSV extract (`.csv` or `.csv.gz`) with an upper-case header.
 
-    Rows whose WKSWORK1 is 0 (did not work, or not asked) are dropped, as in the paper; so are codes above 52, which
-    are no number of weeks. Codes outside the paper's vocabularies, and empty fields, become one item. Streamed:
-    memory is about 25 bytes per person kept.
+    As in the paper, rows whose WKSWORK1 is 0 (did not work, or not asked) are dropped. Codes above 52 are no number of
+    weeks and are dropped too. Codes outside the paper's vocabularies and empty fields become one item. The file is
+    streamed: memory is about 25 bytes for each person kept.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    ddi : str or path, optional
+        The codebook of an IPUMS extract. By default an `.xml` of the same name beside it, if there is one.
+
+    Returns
+    -------
+    Dataset
+        Weeks worked, age, and seven categorical fields.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is missing, damaged or another one. The message names the line where it can.
+    MissingExtra
+        If a codebook is to be read and `ipumspy` is not installed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from labeldp.paper.data import load_census
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "extract.csv")
+    ...     lines = ["WKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND", "52,34,1,1,0,1,1,266,16", "0,9,2,6,0,2,0,0,0"]
+    ...     _ = path.write_text("\n".join(lines))
+    ...     persons = load_census(path)
+    >>> persons.labels
+    array([52.])
+    >>> persons.features["OCC"].to_pylist()
+    ['266']
+
     """
     path = Path(path)
     labels, ages, codes = [], [], dict[str, list[NDArray[np.int16]]]((name, []) for name in CENSUS_VOCABULARIES)
     unknown = 0
-    for columns in _blocks(path, None if ddi is None else Path(ddi)):
+    for lines, columns in _blocks(path, None if ddi is None else Path(ddi)):
+        for required in (CENSUS_LABEL, "AGE"):
+            empty = columns[required] == BLANK
+            if empty.any():
+                raise InvalidInput(
+                    f"{path.name}, line {lines[empty.argmax()]}: {required} is empty, expected a whole number"
+                )
         weeks = columns[CENSUS_LABEL]
         kept = (weeks > 0) & (weeks <= _WEEKS)
         unknown += int(np.count_nonzero(weeks > _WEEKS))
@@ -78,7 +118,9 @@ def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = Non
             codes[name].append(np.where((item < 1) | (item > number), 0, item).astype(np.int16))
     worked = np.concatenate(labels).astype(np.float64)
     if not len(worked):
-        raise InvalidInput(f"{path.name} has nobody with {CENSUS_LABEL} from 1 to {_WEEKS}, nothing to learn from")
+        raise InvalidInput(
+            f"{path.name} has nobody with {CENSUS_LABEL} from 1 to {_WEEKS}: there is nothing to train on"
+        )
     features: dict[str, pa.Array] = {"AGE": pa.array(np.concatenate(ages).astype(np.float64))}
     for name, (first, number) in CENSUS_VOCABULARIES.items():
         dictionary = pa.array([RARE, *(str(code) for code in range(first, first + number))])
@@ -92,19 +134,18 @@ def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = Non
         categorical=tuple(CENSUS_VOCABULARIES),
         lower=0.0,
         upper=float(_WEEKS),
-        integer=True,
         generated=False,
         description=f"genuine census records, {len(worked):,} persons who worked, from {path.name}{dropped}",
     )
 
 
 def ipums_layout(ddi: str | PathLike[str], fields: tuple[str, ...] = _FIELDS) -> FixedWidth:
-    """Where an IPUMS extract keeps the given fields, from its DDI codebook (read with `ipumspy`)."""
+    """Where an IPUMS extract keeps the given fields, read from its DDI codebook with `ipumspy`."""
     try:
         from ipumspy import readers
         from ipumspy.readers import CitationWarning
     except ImportError as error:
-        raise InvalidInput("reading an IPUMS codebook needs ipumspy: pip install 'labeldp[data]'") from error
+        raise MissingExtra("reading an IPUMS codebook needs ipumspy: pip install 'labeldp[data]'") from error
     ddi = Path(ddi)
     try:
         with warnings.catch_warnings():
@@ -117,66 +158,54 @@ def ipums_layout(ddi: str | PathLike[str], fields: tuple[str, ...] = _FIELDS) ->
         raise InvalidInput(f"{ddi.name} describes a hierarchical extract; ask IPUMS for a rectangular one (or CSV)")
     # ipumspy counts from 0 and excludes the end; the layout counts from 1 and includes it.
     places = {variable.name: (variable.start + 1, variable.end) for variable in codebook.data_description}
-    _require(ddi, fields, places)
+    _require(ddi, fields, list(places))
     return FixedWidth(
-        what=f"the IPUMS extract that {ddi.name} describes",
+        description=f"the IPUMS extract that {ddi.name} describes",
         width=max(last for _, last in places.values()),
         fields={name: places[name] for name in fields},
     )
 
 
-def _blocks(path: Path, ddi: Path | None) -> Iterator[_Columns]:
+def _blocks(path: Path, ddi: Path | None) -> Iterator[Block]:
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
-        yield from _csv(path)
-        return
+        return _csv_blocks(path)
     if not name.endswith((".dat", ".dat.gz")):
         raise InvalidInput(f"{path.name}: expected EXT1940USCB.dat, an IPUMS extract (.dat, .dat.gz) or a .csv")
     beside = path.with_name(path.name.removesuffix(".gz")).with_suffix(".xml")
     if ddi is None and beside.is_file():
         ddi = beside
-    layout = ARCHIVE_LAYOUT if ddi is None else ipums_layout(ddi)
-    for block in layout.read(path):
-        for required in (CENSUS_LABEL, "AGE"):
-            if (block[required] == BLANK).any():
-                raise InvalidInput(f"{path.name}: {required} is empty in some lines; expected {layout.what}")
-        yield block
+    return (ARCHIVE_LAYOUT if ddi is None else ipums_layout(ddi)).read(path)
 
 
-def _csv(path: Path) -> Iterator[_Columns]:
-    if not path.is_file():
-        raise InvalidInput(f"{path} is not a file; expected a CSV extract of the census")
-    try:
-        # One thread: only then do errors of pyarrow carry the row number.
-        header = pa.csv.open_csv(path, read_options=pa.csv.ReadOptions(use_threads=False)).schema.names
-        _require(path, _FIELDS, header)
+def _csv_blocks(path: Path) -> Iterator[Block]:
+    with reading(
+        path,
+        "a CSV extract of the census",
+        lambda message: f"{path.name}: not a CSV extract of whole numbers ({message})",
+    ):
+        # With one thread only do errors of pyarrow carry the row number.
+        options = pa.csv.ReadOptions(use_threads=False, block_size=1 << 23)
+        _require(path, _FIELDS, pa.csv.open_csv(path, read_options=options).schema.names)
         reader = pa.csv.open_csv(
             path,
-            read_options=pa.csv.ReadOptions(use_threads=False, block_size=1 << 23),
+            read_options=options,
             parse_options=pa.csv.ParseOptions(ignore_empty_lines=False),
             convert_options=pa.csv.ConvertOptions(
                 include_columns=list(_FIELDS), column_types=dict.fromkeys(_FIELDS, pa.int64())
             ),
         )
-        line = 2
+        first_line = 2
         for batch in reader:
-            for required in (CENSUS_LABEL, "AGE"):
-                if batch[required].null_count:
-                    row = batch[required].is_null().to_numpy(zero_copy_only=False).argmax()
-                    raise InvalidInput(f"{path.name}, line {line + row}: {required} is empty, expected a whole number")
-            line += batch.num_rows
-            yield {name: batch[name].fill_null(BLANK).to_numpy() for name in _FIELDS}
-    except pa.ArrowInvalid as error:
-        raise InvalidInput(f"{path.name}: not a CSV extract of whole numbers ({error})") from error
-    except OSError as error:
-        raise InvalidInput(f"{path.name} cannot be read to its end ({error}); it may be cut off") from error
+            lines = np.arange(first_line, first_line + batch.num_rows)
+            yield lines, {name: batch[name].fill_null(BLANK).to_numpy() for name in _FIELDS}
+            first_line += batch.num_rows
 
 
-def _require(path: Path, fields: tuple[str, ...], found: object) -> None:
-    assert isinstance(found, list | dict)
+def _require(path: Path, fields: Sequence[str], found: Sequence[str]) -> None:
     missing = [name for name in fields if name not in found]
     if missing:
         raise InvalidInput(
             f"{path.name} lacks {', '.join(missing)}; an extract needs {', '.join(fields)} (upper case). "
-            f"It has {', '.join(list(found)[:20])}."
+            f"It has {', '.join(found[:20])}."
         )

@@ -1,4 +1,4 @@
-"""Generated rows come in chunks of fixed size, each with its own random stream, so that no row depends on how many follow."""
+"""Chunks of generated rows. They have a fixed size and a random stream each, so no row depends on how many follow it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHUNK_ROWS = 65_536
 
 
 def chunks(n: int) -> Iterator[tuple[int, int]]:
-    """The number of each chunk, and how many of its rows are wanted (all, but for the last)."""
+    """Each chunk's number, and how many of its rows are wanted: all of them, except in the last chunk."""
     if n < 1:
         raise InvalidInput(f"the number of rows should be at least 1, not {n}")
     for chunk in range(-(-n // CHUNK_ROWS)):
@@ -20,7 +20,7 @@ def chunks(n: int) -> Iterator[tuple[int, int]]:
 
 
 def chunk_generator(seed: int, chunk: int, stream: int) -> np.random.Generator:
-    """The random stream of one purpose (`stream`) in one chunk. Fast and repeatable; not for releases."""
+    """The random generator for one purpose (`stream`) in one chunk. It is fast and repeatable, and not for releases."""
     if seed < 0:
         raise InvalidInput(f"the seed should be a whole number of at least 0, not {seed}")
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence((seed, chunk, stream))))

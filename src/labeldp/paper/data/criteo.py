@@ -1,4 +1,4 @@
-"""The genuine Criteo Sponsored Search Conversion log, read as the paper did."""
+"""Reading the genuine Criteo Sponsored Search Conversion log, with the paper's preprocessing."""
 
 from __future__ import annotations
 
@@ -16,24 +16,56 @@ from labeldp.errors import InvalidInput
 from labeldp.paper.data.calibrated import CRITEO_CLIP
 from labeldp.paper.data.criteo_columns import CRITEO_CATEGORICAL, CRITEO_NUMERIC, CRITEO_SCHEMA
 from labeldp.paper.data.dataset import Dataset
+from labeldp.paper.data.reading import reading
 from labeldp.paper.data.vocabulary import MIN_COUNT, with_vocabulary
 
 
 def load_criteo(
     path: str | PathLike[str], *, min_count: int = MIN_COUNT, clip: float = CRITEO_CLIP, generated: bool = False
 ) -> Dataset:
-    """The purchases of a `CriteoSearchData` file: rows without a sale amount dropped, amounts clipped at `clip`.
+    """Load the purchases of a Criteo log (`CriteoSearchData`) as the paper did.
 
-    Values of a categorical column that occur fewer than `min_count` times among the purchases become one item;
-    `-1` (missing) is an item like any other, and stays -1 in numeric columns, as in the paper. The file is
-    streamed: memory grows with the purchases kept (one row in nine), not with the file. Say `generated=True` for
-    a file of `write_criteo_like`; the description then says so.
+    Rows without a sale amount are dropped. `-1` (missing) is a category like any other and stays -1 in numeric columns.
+    The file is streamed: memory grows with the purchases kept (one row in nine), not with the file.
+
+    Parameters
+    ----------
+    path : str or path
+        The log: tab-separated, 23 fields, no header. It may be compressed (.gz).
+    min_count : int
+        Values of a categorical column that fewer purchases have become one item.
+    clip : float
+        Amounts above this become this.
+    generated : bool
+        Whether the file was made by `write_criteo_like`. The data set's name and description then say so.
+
+    Returns
+    -------
+    Dataset
+        Sale amounts, three numeric and 17 categorical columns.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is missing, damaged or another one (see `criteo_batches`), or holds no purchase.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from labeldp.paper.data import load_criteo, write_criteo_like
+    >>> with TemporaryDirectory() as folder:
+    ...     write_criteo_like(Path(folder, "log.tsv"), 1000, sales=0.5)
+    ...     purchases = load_criteo(Path(folder, "log.tsv"), generated=True)
+    >>> purchases.description
+    'generated Criteo-like purchases, 513 rows from log.tsv'
+
     """
     path = Path(path)
     kept = [batch for batch in map(_purchases, criteo_batches(path)) if batch.num_rows]
     if not kept:
         raise InvalidInput(
-            f"{path.name} has no row with a sale amount (field 2 is -1 everywhere), nothing to learn from"
+            f"{path.name} has no row with a sale amount (field 2 is -1 everywhere): there is nothing to train on"
         )
     table = pa.Table.from_batches(kept)
     features = {name: table[name].cast(pa.float64()) for name in CRITEO_NUMERIC}
@@ -47,39 +79,57 @@ def load_criteo(
         categorical=CRITEO_CATEGORICAL,
         lower=0.0,
         upper=clip,
-        integer=False,
         generated=generated,
         description=f"{kind}, {table.num_rows:,} rows from {path.name}",
     )
 
 
 def criteo_batches(path: str | PathLike[str]) -> Iterator[pa.RecordBatch]:
-    """Every row of the file, typed, a batch at a time, in constant memory. Compressed files (.gz) are read as well.
+    """Read every row of a Criteo log, one batch at a time, in constant memory.
 
-    Raises InvalidInput with the line number where a line does not have 23 fields or a number is not one.
+    Parameters
+    ----------
+    path : str or path
+        The log: tab-separated, 23 fields, no header. It may be compressed (.gz).
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        The next rows, with the 23 columns of the log.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is missing, or a line does not have 23 fields or holds text where a number belongs. The message names
+        the line.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from labeldp.paper.data import criteo_batches, write_criteo_like
+    >>> with TemporaryDirectory() as folder:
+    ...     write_criteo_like(Path(folder, "log.tsv"), 1000, sales=0.5)
+    ...     sum(batch.num_rows for batch in criteo_batches(Path(folder, "log.tsv")))
+    1000
+
     """
     path = Path(path)
-    if not path.is_file():
-        raise InvalidInput(f"{path} is not a file; expected the tab-separated Criteo log (CriteoSearchData)")
-    try:
+    with reading(path, "the Criteo log, 23 tab-separated fields in each line", lambda text: _explained(path, text)):
         reader = pa.csv.open_csv(
             path,
-            # One thread: only then do errors of pyarrow carry the row number.
+            # With one thread only do errors of pyarrow carry the row number.
             read_options=pa.csv.ReadOptions(column_names=CRITEO_SCHEMA.names, use_threads=False, block_size=1 << 23),
             parse_options=pa.csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False),
             convert_options=pa.csv.ConvertOptions(
                 column_types=CRITEO_SCHEMA, strings_can_be_null=False, null_values=[], check_utf8=True
             ),
         )
-        line = 1
+        first_line = 1
         for batch in reader:
-            _check(path, batch, line)
-            line += batch.num_rows
+            _check(path, batch, first_line)
             yield batch
-    except pa.ArrowInvalid as error:
-        raise InvalidInput(_explained(path, str(error))) from error
-    except OSError as error:
-        raise InvalidInput(f"{path.name} cannot be read to its end ({error}); it may be cut off") from error
+            first_line += batch.num_rows
 
 
 def _purchases(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -110,11 +160,9 @@ def _check(path: Path, batch: pa.RecordBatch, first_line: int) -> None:
 
 
 def _explained(path: Path, message: str) -> str:
-    """What a user can act on, from pyarrow's words."""
+    """An error of pyarrow, in words that a user can act on."""
     row = re.search(r"Row #(\d+)", message)
     where = f"{path.name}, line {row[1]}" if row else path.name
-    if "Empty CSV" in message:
-        return f"{path.name} is empty; expected the Criteo log, 23 tab-separated fields in each line"
     if fields := re.search(r"Expected 23 columns, got (\d+)", message):
         found = int(fields[1])
         more = " Is it comma-separated, or another file?" if found == 1 else " The file may be damaged or cut off."

@@ -1,4 +1,4 @@
-"""Generated data in the shape of the Criteo log, for when the genuine file cannot be had."""
+"""Generated data in the form of the Criteo log, for those who do not have the genuine file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from labeldp.errors import InvalidInput
-from labeldp.paper.data.calibrated import CRITEO_CLIP, criteo_masses
+from labeldp.paper.data.calibrated import CRITEO_CLIP, criteo_prior
 from labeldp.paper.data.chunks import CHUNK_ROWS, chunk_generator, chunks
 from labeldp.paper.data.criteo_columns import CRITEO_CATEGORICAL, CRITEO_NUMERIC, CRITEO_SCHEMA
-from labeldp.paper.data.criteo_world import Codes, purchases
+from labeldp.paper.data.criteo_world import Columns, purchases
 from labeldp.paper.data.dataset import Dataset
 from labeldp.paper.data.hashes import MISSING, identifiers, titles
 from labeldp.paper.data.vocabulary import MIN_COUNT, with_vocabulary
@@ -27,83 +27,159 @@ _LARGEST_SALE = 62_458.773
 
 
 def criteo_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Dataset:
-    """`n` generated purchases with the paper's preprocessing: amounts clipped at 400, rare items merged.
+    """Generate purchases like those of the Criteo log, with the paper's preprocessing.
 
-    **Not genuine.** The labels, clipped and rounded to the nearest euro, follow `criteo_prior()` exactly; the features
-    are drawn so that they explain as much of the label as the paper's model could (see `criteo_world`). What a model
-    gains from one column rather than another means nothing. Labels of row i do not depend on `n`; features differ
-    only in which items are rare.
+    **Not genuine.** The labels, clipped and rounded to the nearest euro, follow `criteo_prior()` exactly. The features
+    are drawn so that they explain as much of the label as the paper's model could. Which column explains how much is
+    invented. Labels of row i do not depend on `n`; features depend on it only through which items are rare.
+
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    seed : int
+        Another seed gives other rows.
+    min_count : int
+        Values of a categorical column that fewer rows have become one item.
+
+    Returns
+    -------
+    Dataset
+        Amounts in euros, clipped at 400, three numeric and 17 categorical columns.
+
+    Examples
+    --------
+    >>> from labeldp.paper.data import criteo_like
+    >>> criteo_like(1000).labels[:4].round(2)
+    array([61.7 , 22.65, 40.15,  5.64])
+
     """
-    labels, parts = np.empty(n), list[tuple[Codes, NDArray[np.float64]]]()
+    parts = list[Columns]()
     for chunk, rows in chunks(n):
-        start = chunk * CHUNK_ROWS
-        score, amount = _amounts(seed, chunk)
-        labels[start : start + rows] = np.minimum(amount[:rows], CRITEO_CLIP)
-        codes, price = _features(seed, chunk, score)
-        parts.append(({name: column[:rows] for name, column in codes.items()}, price[:rows]))
+        score, _ = _amounts(seed, chunk)
+        parts.append({name: column[:rows] for name, column in _features(seed, chunk, score).items()})
     columns: dict[str, pa.Array] = {}
     for name in CRITEO_NUMERIC:
-        pieces = [price if name == "product_price" else codes[name] for codes, price in parts]
-        columns[name] = pa.array(np.concatenate(pieces).astype(np.float64))
+        columns[name] = pa.array(np.concatenate([part[name] for part in parts]).astype(np.float64))
     for name in CRITEO_CATEGORICAL:
-        whole = pa.chunked_array([codes[name] for codes, _ in parts], pa.int64())
-        columns[name] = with_vocabulary(whole, min_count, _renderer(name))
+        codes = pa.chunked_array([part[name] for part in parts], pa.int64())
+        columns[name] = with_vocabulary(codes, min_count, _renderer(name))
     return Dataset(
         name="criteo-like",
         features=pa.table(columns),
-        labels=labels,
+        labels=criteo_like_labels(n, seed),
         numeric=CRITEO_NUMERIC,
         categorical=CRITEO_CATEGORICAL,
         lower=0.0,
         upper=CRITEO_CLIP,
-        integer=False,
         generated=True,
         description=f"generated Criteo-like purchases (seed {seed}), not the genuine Criteo log",
     )
 
 
 def criteo_like_labels(n: int, seed: int = 0) -> NDArray[np.float64]:
-    """The labels of `criteo_like(n, seed)` alone, without the cost of the features."""
-    labels = np.empty(n)
-    for chunk, rows in chunks(n):
-        amount = _amounts(seed, chunk)[1][:rows]
-        np.minimum(amount, CRITEO_CLIP, out=labels[chunk * CHUNK_ROWS :][:rows])
-    return labels
+    """Generate the labels of `criteo_like` alone, without the cost of the features.
+
+    Parameters
+    ----------
+    n : int
+        The number of labels.
+    seed : int
+        Another seed gives other labels.
+
+    Returns
+    -------
+    array of float
+        The labels of `criteo_like(n, seed)`.
+
+    Examples
+    --------
+    >>> from labeldp.paper.data import criteo_like_labels
+    >>> criteo_like_labels(100_000).max()
+    np.float64(400.0)
+
+    """
+    amounts: NDArray[np.float64] = np.concatenate([_amounts(seed, chunk)[1][:rows] for chunk, rows in chunks(n)])
+    return np.minimum(amounts, CRITEO_CLIP, out=amounts)
 
 
 def criteo_like_batches(
     n: int, seed: int = 0, *, sales: float = 1.0, columns: list[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """`n` generated rows with the 23 columns of the genuine log, a batch at a time, in constant memory.
+    """Generate rows with the 23 columns of the genuine Criteo log, one batch at a time, in constant memory.
 
-    `sales` is the share of rows with a purchase (the genuine log has about 0.108); the others carry `Sale` 0, amount
-    -1 and price 0, as there. Row i depends on `seed`, `sales` and i alone. With `columns`, only those are made.
+    Row i depends on `seed`, `sales` and i alone.
+
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    seed : int
+        Another seed gives other rows.
+    sales : float
+        The share of rows with a purchase; about 0.108 in the genuine log. As there, the other rows have `Sale` 0, amount
+        -1 and price 0.
+    columns : list of str, optional
+        Make these columns only.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        The next rows.
+
+    Examples
+    --------
+    >>> from labeldp.paper.data import criteo_like_batches
+    >>> [batch.num_rows for batch in criteo_like_batches(100_000, columns=["Sale"])]
+    [65536, 34464]
+
     """
     wanted = CRITEO_SCHEMA if columns is None else pa.schema([CRITEO_SCHEMA.field(name) for name in columns])
     for chunk, rows in chunks(n):
         score, amount = _amounts(seed, chunk)
-        arrays: dict[str, pa.Array] = {}
         sold = chunk_generator(seed, chunk, 2).random(CHUNK_ROWS) < sales
-        if set(wanted.names) - {"Sale", "SalesAmountInEuro"}:
-            codes, price = _features(seed, chunk, score)
-            codes["time_delay_for_conversion"] = np.where(sold, codes["time_delay_for_conversion"], MISSING)
-            price = np.where(sold, price, 0.0)
-        for name in wanted.names:
-            if name == "Sale":
-                arrays[name] = pa.array(sold[:rows].astype(np.int64))
-            elif name == "SalesAmountInEuro":
-                arrays[name] = pa.array(np.where(sold, amount, -1.0)[:rows])
-            elif name == "product_price":
-                arrays[name] = pa.array(price[:rows])
-            elif name in CRITEO_CATEGORICAL:
-                arrays[name] = _rendered(name, codes[name][:rows])
-            else:
-                arrays[name] = pa.array(codes[name][:rows])
+        made: Columns = {"Sale": sold.astype(np.int64), "SalesAmountInEuro": np.where(sold, amount, -1.0)}
+        if set(wanted.names) - made.keys():
+            made |= _features(seed, chunk, score)
+            made["time_delay_for_conversion"] = np.where(sold, made["time_delay_for_conversion"], MISSING)
+            made["product_price"] = np.where(sold, made["product_price"], 0.0)
+        arrays = [
+            _rendered(name, made[name][:rows]) if name in CRITEO_CATEGORICAL else pa.array(made[name][:rows])
+            for name in wanted.names
+        ]
         yield pa.record_batch(arrays, schema=wanted)
 
 
 def write_criteo_like(path: str | PathLike[str], n: int, seed: int = 0, *, sales: float = 1.0) -> None:
-    """Write `criteo_like_batches` to `path`: `.parquet`, or `.tsv` in exactly the format of the genuine log."""
+    r"""Write the rows of `criteo_like_batches` to a file.
+
+    Parameters
+    ----------
+    path : str or path
+        A `.parquet` file, or a `.tsv` in exactly the format of the genuine log.
+    n : int
+        The number of rows.
+    seed : int
+        Another seed gives other rows.
+    sales : float
+        The share of rows with a purchase.
+
+    Raises
+    ------
+    InvalidInput
+        If the name of the file has another ending.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from labeldp.paper.data import write_criteo_like
+    >>> with TemporaryDirectory() as folder:
+    ...     write_criteo_like(Path(folder, "log.tsv"), 3)
+    ...     print(Path(folder, "log.tsv").read_text().count("\n"))
+    3
+
+    """
     path = Path(path)
     batches = criteo_like_batches(n, seed, sales=sales)
     if path.suffix == ".parquet":
@@ -125,10 +201,10 @@ def write_criteo_like(path: str | PathLike[str], n: int, seed: int = 0, *, sales
 def _amounts(seed: int, chunk: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Normal scores of a chunk's labels, and the amounts in euros before clipping."""
     generator = chunk_generator(seed, chunk, 0)
-    values, masses = criteo_masses()
+    prior = criteo_prior()
     rank = generator.random(CHUNK_ROWS)
-    value = values[np.searchsorted(np.cumsum(masses)[:-1], rank, side="right")]
-    # Spread each euro over the amounts that round to it; 0.499 keeps the fifth decimal from crossing over.
+    value = prior.values[np.searchsorted(np.cumsum(prior.masses)[:-1], rank, side="right")]
+    # Spread each euro over the amounts that round to it. 0.499 so that rounding the fifth decimal does not leave that range.
     spread = 0.499 * generator.uniform(-1.0, 1.0, CHUNK_ROWS)
     amount: NDArray[np.float64] = np.abs(value + spread)
     tail = CRITEO_CLIP / np.sqrt(1.0 - generator.random(CHUNK_ROWS))
@@ -136,7 +212,7 @@ def _amounts(seed: int, chunk: int) -> tuple[NDArray[np.float64], NDArray[np.flo
     return ndtri(np.clip(rank, 1e-16, 1 - 1e-16)), np.round(amount, 5)
 
 
-def _features(seed: int, chunk: int, score: NDArray[np.float64]) -> tuple[Codes, NDArray[np.float64]]:
+def _features(seed: int, chunk: int, score: NDArray[np.float64]) -> Columns:
     return purchases(score, chunk_generator(seed, chunk, 1), chunk * CHUNK_ROWS)
 
 
@@ -146,7 +222,7 @@ def _renderer(name: str) -> Callable[[NDArray[np.int64]], pa.StringArray]:
 
 
 def _rendered(name: str, codes: NDArray[np.int64]) -> pa.StringArray:
-    """The strings of a column, made once per distinct code where few codes repeat often."""
+    """The strings of a column, made once for each distinct code where codes repeat often."""
     render = _renderer(name)
     if name in ("product_id", "user_id"):
         return render(codes)

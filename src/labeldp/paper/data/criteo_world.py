@@ -1,21 +1,22 @@
-"""The world behind the Criteo-like generator: how a purchase's features come about, given its amount.
+"""The model behind the Criteo-like generator: how the features of a purchase are drawn, given its amount.
 
-The label's normal score z (its rank in the calibrated prior, as a standard normal number) is tied to a signal s with
-correlation ρ, and s is a weighted sum of four independent standard normal parts, each shown by some columns:
+The label's normal score z (its rank in the calibrated prior, as a standard normal number) has correlation ρ with a
+signal s. The signal is a weighted sum of four independent standard normal parts, and each part decides some columns:
 
     price   product_price, product_id, product_title, product_category2
     shop    partner_id, product_category1, product_brand, product_country
     delay   time_delay_for_conversion
     device  device_type
 
-Everything else is drawn without regard to the label. Labels come first and features are drawn given them, so the
-label marginal is the prior exactly, whatever the features look like. The catalogue of shops and prices is one fixed
-world: seeds draw purchases from it, they do not change it.
+All other columns are independent of the label. Labels are drawn first and features given them, so labels follow the
+prior exactly, whatever the features look like. The catalogue of shops and prices is fixed: seeds draw purchases from it
+and do not change it.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,11 @@ from scipy.special import ndtr, ndtri
 
 from labeldp.paper.data.hashes import MISSING, uniform
 
-Codes = dict[str, NDArray[np.int64]]
+Columns = dict[str, NDArray[Any]]
 
 # ρ is set so that histogram gradient boosting reaches a test error near 4,140 at 4·10⁵ rows (see docs/data.md).
 CORRELATION = 0.8465
-# Price carries most: parts that hide in many-valued columns need more rows before a model finds them.
+# Price has most of the weight: a model needs more rows to find the parts that only show in columns of many values.
 _WEIGHTS = np.sqrt([0.92, 0.04, 0.025, 0.015])
 _PRICES, _SHOPS, _CATEGORIES, _COUNTRIES = 1500, 200, 20, 12
 _USERS = 200_000
@@ -41,14 +42,12 @@ def signal_parts(score: NDArray[np.float64], generator: np.random.Generator) -> 
     """The four parts of the signal, each standard normal, given the labels' normal scores."""
     signal = CORRELATION * score + np.sqrt(1 - CORRELATION**2) * generator.standard_normal(len(score))
     parts = [generator.standard_normal(len(score)) for _ in _WEIGHTS]
-    missing = signal - sum(weight * part for weight, part in zip(_WEIGHTS, parts, strict=True))
-    return [part + weight * missing for weight, part in zip(_WEIGHTS, parts, strict=True)]
+    rest = signal - sum(weight * part for weight, part in zip(_WEIGHTS, parts, strict=True))
+    return [part + weight * rest for weight, part in zip(_WEIGHTS, parts, strict=True)]
 
 
-def purchases(
-    score: NDArray[np.float64], generator: np.random.Generator, first_row: int
-) -> tuple[Codes, NDArray[np.float64]]:
-    """The codes of every integer and categorical column (-1 is missing), and the price, given the normal scores."""
+def purchases(score: NDArray[np.float64], generator: np.random.Generator, first_row: int) -> Columns:
+    """The columns of purchases with these normal scores: the price, and codes for all others (-1 is missing)."""
     rows = len(score)
     price_part, shop_part, delay_part, device_part = signal_parts(score, generator)
     world = _world()
@@ -57,7 +56,7 @@ def purchases(
     variant = (4 ** generator.random(rows)).astype(np.int64) - 1
     product = (price * _SHOPS + shop) * 3 + variant
 
-    codes: Codes = {}
+    codes: Columns = {}
     delay = np.exp(np.interp(ndtr(delay_part), _DELAY_SHARES, _DELAY_LOGS)).astype(np.int64)
     delay[generator.random(rows) < 0.01] = MISSING
     codes["time_delay_for_conversion"] = delay
@@ -82,7 +81,7 @@ def purchases(
     codes["product_id"] = product
     codes["product_title"] = product // 2
     codes["partner_id"] = shop
-    # One purchase in four is by somebody of a pool of returning users; the others are seen once.
+    # One purchase in four is by a returning user; all other users are seen once.
     returning = (_USERS ** generator.random(rows)).astype(np.int64)
     once = _USERS + 1 + np.arange(first_row, first_row + rows)
     codes["user_id"] = np.where(generator.random(rows) < 0.25, returning, once)
@@ -91,17 +90,17 @@ def purchases(
     for name, column in codes.items():
         if name.startswith("product_") or name == "nb_clicks_1week":
             column[unknown] = MISSING
-    return codes, world.prices[price]
+    return codes | {"product_price": world.prices[price]}
 
 
 class _World:
-    """The fixed catalogue: cells of the price and shop parts with skewed shares, and what each cell stands for."""
+    """The fixed catalogue: cells of the price and shop parts, some more frequent than others, and what each stands for."""
 
     def __init__(self) -> None:
         generator = np.random.default_rng(1940)
         self.price_edges, middle = _cells(generator, _PRICES)
         raw = np.exp(3.9 + 1.05 * middle)
-        # Shops like prices that end in .00, .50 and .99; distinct cells keep distinct prices all the same.
+        # Prices often end in .00, .50 and .99, except where that would make two cells equal.
         ending = generator.choice([0.0, 0.5, 0.99], _PRICES)
         charming = np.floor(raw) + ending
         step = np.minimum(np.diff(raw, prepend=raw[0] / 2), np.diff(raw, append=raw[-1] * 2))
@@ -117,7 +116,7 @@ def _world() -> _World:
 
 
 def _cells(generator: np.random.Generator, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Cut the normal line into cells of skewed shares in random order: inner edges, and each cell's middle."""
+    """Cut the normal distribution into cells with Zipf shares in random order. Returns inner edges and cell medians."""
     share = generator.permutation(_zipf(number))
     top = np.cumsum(share)
     return ndtri(top[:-1]), ndtri(top - share / 2)
@@ -129,7 +128,7 @@ def _zipf(number: int) -> NDArray[np.float64]:
 
 
 def _skewed(codes: NDArray[np.int64], salt: int, number: int, *, missing: float) -> NDArray[np.int64]:
-    """A fixed item 0 … number−1 for each code, the first ones more likely; missing for the given share of codes."""
+    """A fixed item 0 … number−1 for each code, early items more often; missing for the given share of codes."""
     draw = uniform(codes, salt)
     item = ((number + 1) ** ((draw - missing) / (1 - missing))).astype(np.int64) - 1
     return np.where(draw < missing, MISSING, item)

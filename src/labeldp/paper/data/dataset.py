@@ -1,4 +1,4 @@
-"""What every loader and generator returns: features, labels, and words that say where they come from."""
+"""What every loader and generator returns: features, labels, and a description of where they come from."""
 
 from __future__ import annotations
 
@@ -13,9 +13,32 @@ from numpy.typing import NDArray
 class Dataset:
     """A regression task in memory.
 
-    `features` has one column per name in `numeric` (float64) and in `categorical` (dictionary-encoded strings);
-    `labels` is float64 within the public bounds `lower` and `upper`, whole numbers where `integer` is true.
-    `description` says in words what the data is and whether it is genuine or `generated`.
+    Parameters
+    ----------
+    name : str
+        A short name, such as "criteo-like".
+    features : pyarrow.Table
+        One column for each name in `numeric` (float64), then one for each name in `categorical` (dictionary-encoded strings).
+    labels : array of float
+        One label for each row, within the public bounds.
+    numeric, categorical : tuple of str
+        The names of the columns.
+    lower, upper : float
+        The public bounds of the labels.
+    generated : bool
+        Whether the records are generated, not genuine.
+    description : str
+        What the data is, in words, and whether it is genuine or generated.
+
+    Examples
+    --------
+    >>> from labeldp.paper.data import criteo_like
+    >>> sales = criteo_like(1000)
+    >>> len(sales), sales.lower, sales.upper
+    (1000, 0.0, 400.0)
+    >>> sales
+    Dataset('criteo-like', 1,000 rows, 3 numeric and 17 categorical columns, labels in [0, 400]; generated Criteo-like purchases (seed 0), not the genuine Criteo log)
+
     """
 
     name: str
@@ -25,7 +48,6 @@ class Dataset:
     categorical: tuple[str, ...]
     lower: float
     upper: float
-    integer: bool
     generated: bool
     description: str
 
@@ -43,21 +65,77 @@ class Dataset:
         )
 
     def split(self, seed: int) -> tuple[Dataset, Dataset]:
-        """A random 80/20 partition into training and test rows, the paper's; another seed, another partition."""
+        """Split the rows at random into training rows (80 %) and test rows (20 %), as in the paper.
+
+        Parameters
+        ----------
+        seed : int
+            Decides the split.
+
+        Returns
+        -------
+        train, test : Dataset
+            The two parts.
+
+        Examples
+        --------
+        >>> from labeldp.paper.data import criteo_like
+        >>> train, test = criteo_like(1000).split(seed=0)
+        >>> len(train), len(test)
+        (800, 200)
+
+        """
         order = np.random.default_rng(seed).permutation(len(self))
         cut = len(self) * 4 // 5
         return self.take(np.sort(order[:cut])), self.take(np.sort(order[cut:]))
 
     def take(self, rows: NDArray[np.int64]) -> Dataset:
-        """The given rows, in the given order."""
+        """Select rows, in the given order.
+
+        Parameters
+        ----------
+        rows : array of int
+            Positions of the rows, from 0.
+
+        Returns
+        -------
+        Dataset
+            A data set with those rows. The description stays the same.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from labeldp.paper.data import criteo_like
+        >>> len(criteo_like(1000).take(np.arange(10)))
+        10
+
+        """
         return replace(self, features=self.features.take(pa.array(rows)), labels=self.labels[rows])
 
     def matrix(self, max_items: int = 255) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Numeric columns, then the codes of categorical columns with at most `max_items` items: (X, which are codes).
+        """Return the features as one array of numbers and codes, for scikit-learn.
 
-        The second array is what scikit-learn's histogram gradient boosting takes as `categorical_features` (it
-        allows 255 items); columns with more items are left out. Codes follow the data set's own dictionaries, so
-        that the two parts of a `split` agree on them.
+        Codes follow the data set's own dictionaries, so both parts of a `split` use the same codes.
+
+        Parameters
+        ----------
+        max_items : int
+            Categorical columns with more items are left out. Histogram gradient boosting allows 255.
+
+        Returns
+        -------
+        matrix : array of float
+            The numeric columns, then the codes of the categorical columns.
+        is_code : array of bool
+            Which columns are codes: `categorical_features` of scikit-learn's histogram gradient boosting.
+
+        Examples
+        --------
+        >>> from labeldp.paper.data import criteo_like
+        >>> matrix, is_code = criteo_like(1000).matrix()
+        >>> matrix.shape, int(is_code.sum())
+        ((1000, 20), 17)
+
         """
         columns = [self.features[name].to_numpy() for name in self.numeric]
         for name in self.categorical:

@@ -1,4 +1,4 @@
-"""Fixed-width text into integer columns, block by block."""
+"""Integer columns from fixed-width text, block by block. pyarrow splits the lines, NumPy reads the digits."""
 
 from __future__ import annotations
 
@@ -8,98 +8,87 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
+from labeldp.paper.data.reading import reading
 
 BLANK = -1
-_BLOCK_BYTES = 1 << 24
-_NEWLINE, _RETURN, _SPACE, _ZERO = 10, 13, 32, 48
+"""The value of an empty field."""
+Integers = NDArray[np.int64]
+Block = tuple[Integers, dict[str, Integers]]
+"""Line numbers, and one array of values for each field."""
 
 
 @dataclass(frozen=True)
 class FixedWidth:
-    """The layout of a file: line width, fields as (first, last) columns counted from 1, what the file is called.
+    """The layout of a file: what it is called, its line width, and its fields as (first, last) columns counted from 1.
 
-    With `record` and `others`, column 1 holds a letter: lines that start with `record` are read, those that start with a
-    letter of `others` are skipped and may have another width.
+    With `record` and `other`, column 1 holds a letter: lines with the letter `record` are read, lines with the letter
+    `other` are skipped and may have another width.
     """
 
-    what: str
+    description: str
     width: int
     fields: Mapping[str, tuple[int, int]]
     record: str = ""
-    others: str = ""
+    other: str = ""
 
-    def read(self, path: Path, block_bytes: int = _BLOCK_BYTES) -> Iterator[dict[str, NDArray[np.int64]]]:
-        """The fields of every line, a block at a time; memory is a few blocks. Empty fields are `BLANK`.
+    def read(self, path: Path, block_bytes: int = 1 << 24) -> Iterator[Block]:
+        """Yield the fields of every line, one block at a time. Memory is a few blocks. Empty fields are `BLANK`.
 
         Raises InvalidInput with the line number for a line of another width or a field that is not a whole number.
         """
-        if not path.is_file():
-            raise InvalidInput(f"{path} is not a file; expected {self.what}")
-        line, rest = 1, b""
-        try:
-            with pa.input_stream(str(path), compression="detect") as stream:
-                while block := stream.read(block_bytes):
-                    text = rest + block
-                    cut = text.rfind(b"\n") + 1
-                    rest = text[cut:]
-                    if cut:
-                        columns, lines = self._parse(path, text[:cut], line)
-                        line += lines
-                        yield columns
-        except OSError as error:
-            raise InvalidInput(f"{path.name} cannot be read to its end ({error}); it may be cut off") from error
-        if rest:
-            yield self._parse(path, rest + b"\n", line)[0]
-        elif line == 1:
-            raise InvalidInput(f"{path.name} is empty; expected {self.what}")
+        with reading(path, self.description, lambda message: f"{path.name}: {message}. Expected {self.description}."):
+            reader = pa.csv.open_csv(
+                path,
+                read_options=pa.csv.ReadOptions(column_names=["text"], use_threads=False, block_size=block_bytes),
+                # The delimiter is a control character that such files do not contain: a line is one value.
+                parse_options=pa.csv.ParseOptions(delimiter="\x1f", quote_char=False, ignore_empty_lines=False),
+                convert_options=pa.csv.ConvertOptions(column_types={"text": pa.binary()}, null_values=[]),
+            )
+            first_line = 1
+            for batch in reader:
+                yield self._parse(path, batch["text"], first_line)
+                first_line += batch.num_rows
 
-    def _parse(self, path: Path, text: bytes, first_line: int) -> tuple[dict[str, NDArray[np.int64]], int]:
-        buffer = np.frombuffer(text, dtype=np.uint8)
-        ends = np.flatnonzero(buffer == _NEWLINE)
-        starts = np.concatenate([[0], ends[:-1] + 1])
-        widths = ends - starts
-        widths -= (widths > 0) & (buffer[ends - 1] == _RETURN)
-        lines = np.arange(first_line, first_line + len(ends))
+    def _parse(self, path: Path, text: pa.BinaryArray, first_line: int) -> Block:
+        lines = np.arange(first_line, first_line + len(text))
         if self.record:
-            letter = buffer[starts]
-            known = np.isin(letter, np.frombuffer((self.record + self.others).encode(), dtype=np.uint8))
-            letters = " or ".join(self.record + self.others)
-            self._refuse(path, lines, ~known, f"column 1 should be {letters}")
-            wanted = letter == ord(self.record)
-            starts, widths, lines = starts[wanted], widths[wanted], lines[wanted]
+            wanted, skipped = (
+                pc.starts_with(text, letter).to_numpy(zero_copy_only=False) for letter in (self.record, self.other)
+            )
+            self._refuse(path, lines, ~(wanted | skipped), f"column 1 should be {self.record} or {self.other}")
+            text, lines = text.filter(wanted), lines[wanted]
+        widths = pc.binary_length(text).to_numpy()
         wrong = widths != self.width
-        found = f", not {widths[wrong][0]}" if wrong.any() else ""
-        self._refuse(path, lines, wrong, f"the line should be {self.width} characters wide{found}")
+        found = widths[wrong.argmax()] if wrong.any() else ""
+        self._refuse(path, lines, wrong, f"the line should be {self.width} characters wide, not {found}")
+        text = text.cast(pa.binary(self.width))
+        matrix = np.frombuffer(text.buffers()[1], np.uint8).reshape(-1, self.width)[text.offset :][: len(text)]
         columns = {}
         for name, (first, last) in self.fields.items():
-            columns[name], bad = _numbers(buffer, starts, first, last)
+            columns[name], bad = _numbers(matrix[:, first - 1 : last])
             self._refuse(path, lines, bad, f"columns {first}-{last} ({name}) should hold a whole number")
-        return columns, len(ends)
+        return lines, columns
 
-    def _refuse(self, path: Path, lines: NDArray[np.int64], bad: NDArray[np.bool_], expected: str) -> None:
+    def _refuse(self, path: Path, lines: Integers, bad: NDArray[np.bool_], expected: str) -> None:
         if bad.any():
             raise InvalidInput(
                 f"{path.name}, line {lines[bad.argmax()]}: {expected}. "
-                f"Expected {self.what}; the file may be damaged, cut off, or another one."
+                f"Expected {self.description}; the file may be damaged, cut off, or another one."
             )
 
 
-def _numbers(
-    buffer: NDArray[np.uint8], starts: NDArray[np.int64], first: int, last: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Right-justified whole numbers, padded with zeros or spaces; all spaces is `BLANK`. And which are malformed."""
-    value = np.zeros(len(starts), dtype=np.int64)
-    seen = np.zeros(len(starts), dtype=np.bool_)
-    bad = np.zeros(len(starts), dtype=np.bool_)
-    for column in range(first - 1, last):
-        character = buffer[starts + column]
-        blank = character == _SPACE
-        digit = character - np.uint8(_ZERO)
-        bad |= np.where(blank, seen, digit > 9)
+def _numbers(characters: NDArray[np.uint8]) -> tuple[Integers, NDArray[np.bool_]]:
+    """Whole numbers on the right of their field, after zeros or spaces; `BLANK` for all spaces. And which are malformed."""
+    value = np.zeros(len(characters), np.int64)
+    started, bad = np.zeros((2, len(characters)), np.bool_)
+    for character in characters.T:
+        blank, digit = character == ord(" "), character - np.uint8(ord("0"))
+        bad |= np.where(blank, started, digit > 9)
+        started |= ~blank
         value = value * 10 + np.where(blank, 0, digit)
-        seen |= ~blank
-    value[~seen] = BLANK
-    return value, bad
+    return np.where(started, value, BLANK), bad

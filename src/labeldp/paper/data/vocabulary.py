@@ -1,4 +1,8 @@
-"""Vocabularies of categorical columns: the paper maps every value seen fewer than five times to one item."""
+"""Dictionary encoding as in the paper: every value that is seen fewer than five times becomes one item.
+
+`labeldp.training.vocabulary` is for new rows and orders categories by frequency. Here a whole column is encoded once, with
+sorted items, so that a data set does not depend on the order of its rows.
+"""
 
 from __future__ import annotations
 
@@ -11,37 +15,29 @@ from numpy.typing import NDArray
 
 MIN_COUNT = 5
 RARE = "(rare)"
-"""The single out-of-vocabulary item; it is item 0 of every dictionary made here."""
-
-Render = Callable[[NDArray[np.int64]], pa.Array]
+"""The item of all rare values. It is item 0 of every dictionary made here."""
 
 
 def with_vocabulary(
-    column: pa.Array | pa.ChunkedArray, min_count: int = MIN_COUNT, render: Render | None = None
+    column: pa.Array | pa.ChunkedArray,
+    min_count: int = MIN_COUNT,
+    render: Callable[[NDArray[np.int64]], pa.Array] | None = None,
 ) -> pa.DictionaryArray:
-    """Encode a column against the vocabulary of its values that occur at least `min_count` times.
+    """Encode a column of strings with the sorted vocabulary of its values that occur at least `min_count` times.
 
-    Strings, or integers that `render` turns into strings once per distinct integer rather than once per row. Items
-    are sorted, so that the encoding does not depend on the order of the rows. Linear time plus a sort of the items.
+    Or a column of integers, which `render` turns into strings once for each distinct integer. Linear time, and a sort
+    of the items.
     """
-    codes, items = _encoded(column)
+    codes, items = _encoded(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
     if render is not None:
         merged, items = _encoded(render(items.to_numpy(zero_copy_only=False)))
         codes = merged[codes]
-    counts = np.bincount(codes, minlength=len(items))
-    kept = np.flatnonzero(counts >= min_count)
-    items = items.take(pa.array(kept))
-    order = pc.array_sort_indices(items).to_numpy(zero_copy_only=False)
-    position = np.zeros(len(counts), dtype=np.int32)
-    position[kept[order]] = np.arange(1, len(kept) + 1, dtype=np.int32)
-    dictionary = pa.concat_arrays([pa.array([RARE]), items.take(pa.array(order)).cast(pa.string())])
-    return pa.DictionaryArray.from_arrays(pa.array(position[codes]), dictionary)
+    frequent = items.filter(pa.array(np.bincount(codes, minlength=len(items)) >= min_count))
+    dictionary = pa.concat_arrays([pa.array([RARE]), frequent.sort()])
+    positions = pc.fill_null(pc.index_in(items, value_set=dictionary), 0)
+    return pa.DictionaryArray.from_arrays(positions.take(pa.array(codes)), dictionary)
 
 
-def _encoded(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
+def _encoded(column: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:
     encoded = column.dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # older pyarrow keeps a single chunk wrapped
-        encoded = encoded.chunk(0)
     return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary

@@ -1,8 +1,12 @@
-"""The paper's evaluation, reproduced: `labeldp reproduce` on the command line, `Reproduction` in Python."""
+"""The paper's evaluation: `labeldp reproduce` on the command line, `Reproduction` in Python.
+
+`definitions` has the three experiments, `methods` what they compare, `exact` and `training` the two kinds of figures.
+"""
 
 from __future__ import annotations
 
+from labeldp.paper.experiments.definitions import get_task
 from labeldp.paper.experiments.reproduction import Reproduction
-from labeldp.paper.experiments.tasks import Scale, Task, get_task
+from labeldp.paper.experiments.tasks import Scale, Task
 
 __all__ = ["Reproduction", "Scale", "Task", "get_task"]

@@ -19,30 +19,27 @@ if TYPE_CHECKING:
 JOINT_EPSILON = 3.0
 
 
-def draw(task: Task, source: LabelDistribution, exact: Figures, tested: Figures) -> dict[str, Figure]:
+def draw(task: Task, labels: LabelDistribution, exact: Figures, tested: Figures) -> dict[str, Figure]:
     """Every figure that these results allow, by file name."""
-    drawn: dict[str, Figure] = {}
-    methods = ("rr-on-bins", *task.baselines)
-    drawn["figure-mechanisms"] = panels(exact, tested, methods, task)
+    methods = [get_method(name) for name in task.methods]
+    mechanisms = [method.name for method in methods if method.clip and not method.ours]
+    drawn = {"figure-mechanisms": panels(exact, tested, mechanisms, task)}
     if task.name == "criteo":
-        drawn["figure-joint"] = joint(task, source)
-        clipped = (
-            "rr-on-bins",
-            "laplace",
-            "laplace-unclipped",
-            "staircase",
-            "staircase-unclipped",
-            "continuous-exponential",
-        )
-        drawn["figure-clipping"] = panels(exact, tested, clipped, task)
-    ours = [name for name in task.methods if get_method(name).ours and any(method == name for method, _ in tested)]
+        drawn["figure-joint"] = joint(task, labels)
+        clipping = [
+            method.name
+            for method in methods
+            if method.mechanism_name in ("rr-on-bins", *task.baselines) and not method.ours
+        ]
+        drawn["figure-clipping"] = panels(exact, tested, clipping, task)
+    ours = [method.name for method in methods if method.ours and any(name == method.name for name, _ in tested)]
     if ours:
         drawn["figure-ours"] = panels({}, tested, ("rr-on-bins", *ours), task)
     return drawn
 
 
 def panels(exact: Figures, tested: Figures, methods: Sequence[str], task: Task) -> Figure:
-    """Curves against ε: the error of the labels, and of the networks if any were trained. The paper's as hollow marks."""
+    """Curves against ε: the error of the labels and, if there are any, of the models. Hollow marks are published figures."""
     from matplotlib.figure import Figure
 
     titles = {"mechanism": "Mechanism", "test": "Generalization"}
@@ -54,21 +51,22 @@ def panels(exact: Figures, tested: Figures, methods: Sequence[str], task: Task) 
         axes.set(title=titles[name], ylabel="relative Poisson loss" if relative else "mean squared error")
         if relative:
             axes.axhline(0, color=plots.QUIET, lw=0.8)
-            axes.set_yscale("symlog", linthresh=0.01)  # losses below the base are possible
+            axes.set_yscale("symlog", linthresh=0.01)  # a loss below the one without privacy is negative
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     return drawn
 
 
-def joint(task: Task, source: LabelDistribution) -> Figure:
-    """Densities of true and private labels at ε = 3: RR-on-Bins and the Laplace mechanism."""
+def joint(task: Task, labels: LabelDistribution) -> Figure:
+    """Joint densities of true and private labels at ε = 3: RR-on-Bins and the Laplace mechanism."""
     from matplotlib.figure import Figure
 
     drawn = Figure(figsize=(9.6, 4.8), layout="constrained", dpi=120)
     for axes, name in zip(drawn.subplots(1, 2), ("rr-on-bins", "laplace"), strict=True):
-        mechanism = get_method(name).mechanism(source.prior, task.domain, JOINT_EPSILON, source.records)
-        mechanism.plot(source.prior, view="joint", ax=axes)
-        error = mechanism.expected_loss(source.prior)
-        axes.set_title(f"{get_method(name).title}, ε = {JOINT_EPSILON:g} in all\nMSE {error:,.1f}", fontsize=10)
+        method = get_method(name)
+        mechanism = method.mechanism(labels.prior, task.domain, JOINT_EPSILON, labels.records)
+        mechanism.plot(labels.prior, view="joint", ax=axes)
+        error = mechanism.expected_loss(labels.prior)
+        axes.set_title(f"{method.title}, ε = {JOINT_EPSILON:g} in all\nMSE {error:,.1f}", fontsize=10)
     return drawn
 
 
@@ -81,24 +79,23 @@ def _panel(axes: Axes, figures: Figures, methods: Sequence[str], published: Mapp
         budgets.update(x)
         points = [figures[name, epsilon] for epsilon in x]
         method = get_method(name)
-        colour = method.colour
-        style = "-" if method.clip and not method.ours else ":" if method.ours else "--"
+        style = ":" if method.ours else "-" if method.clip else "--"
         axes.errorbar(
             x,
             [point.mean for point in points],
             yerr=[point.sd or 0.0 for point in points],
-            color=colour,
+            color=method.colour,
             ls=style,
             lw=1.7,
             marker="o",
             ms=3.5,
             capsize=2,
-            label=get_method(name).title,
+            label=method.title,
         )
         printed = [(epsilon, published[name, epsilon]) for epsilon in x if (name, epsilon) in published]
         if printed:
-            label = f"{get_method(name).title}, published"
-            axes.plot(*np.transpose(printed), ls="none", marker="o", ms=8, mfc="none", mec=colour, label=label)
+            label = f"{method.title}, published"
+            axes.plot(*np.transpose(printed), ls="none", marker="o", ms=8, mfc="none", mec=method.colour, label=label)
     base = figures.get((NOT_PRIVATE, INFINITY))
     if base is not None and base.mean > 0:
         axes.axhline(base.mean, color=plots.QUIET, lw=1, ls="--", label="not private")

@@ -1,9 +1,8 @@
-"""The ways to make private training labels that the paper compares, and our own beside them."""
+"""The methods that the experiments compare: ways to make private training values from labels."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput
 from labeldp.mechanisms import MECHANISMS, ContinuousMechanism, FiniteMechanism, Mechanism, Request, design
 from labeldp.mechanisms.catalogue import Entry
 from labeldp.mechanisms.decoding import code_values
@@ -24,7 +22,7 @@ NOT_PRIVATE = "not-private"
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What a model trains on, and the share of a true label that each value is worth (None: trained as in the paper)."""
+    """What a model trains on, and the share of a true label that each value is worth (None: train as in the paper)."""
 
     values: Floats
     share: float | None = None
@@ -32,72 +30,81 @@ class Targets:
 
 @dataclass(frozen=True)
 class Method:
-    """A mechanism of the catalogue, by name, and what its outputs stand for in training.
+    """A mechanism of the catalogue, and which values its codes are decoded to.
 
-    Mechanisms that need a prior buy one with a part of ε; the others know only the domain and get all of it. Models on
-    the values of `ours` are sized by what these are worth; the others are trained as in the paper.
+    A mechanism that needs a prior pays for one with a part of ε. The others know only the domain and get all of ε.
     """
 
     name: str
     title: str
     mechanism_name: str
     decoder: str = "bins"
-    ours: bool = False
     clip: bool = True
-    dark: bool = False
 
     @property
     def entry(self) -> Entry:
-        """Its mechanism in the catalogue."""
+        """The mechanism's entry in the catalogue."""
         return MECHANISMS[self.mechanism_name]
 
     @property
+    def ours(self) -> bool:
+        """Whether it goes beyond the paper. Models are then sized by what the values are worth."""
+        return self.decoder != "bins" or self.entry.for_training
+
+    @property
     def colour(self) -> str:
-        """Of its curves: the mechanism's, or grey for other values of the same message."""
-        return "#444c56" if self.dark else self.entry.colour
+        """The colour of its curves: the mechanism's, or grey for other values of the same message."""
+        return self.entry.colour if self.decoder == "bins" else "#444c56"
 
     def split(self, domain: Domain, epsilon: Epsilon, records: int) -> BudgetSplit | None:
-        """How ε is divided; None where no prior is bought. Refuses a grid too fine for the records."""
+        """How ε is divided; None where no prior is paid for. Raises InvalidInput if the grid is too fine for the records."""
         return self.entry.split_for(Request(domain, epsilon, records=records))
 
     def mechanism(self, prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> Mechanism:
-        """The mechanism for this very prior, after paying for it. For exact figures: no noise is added to the prior."""
+        """The mechanism for exactly this prior, after paying for it. For exact figures: the prior gets no noise."""
         split = self.split(domain, epsilon, records)
         if split is None:
-            return self._plain(domain, epsilon)
+            return self._without_prior(domain, epsilon)
         return design(self.mechanism_name, Request(domain, split.epsilon_labels, prior=prior, records=records))
 
+    def values(self, mechanism: Mechanism) -> Floats:
+        """The values to train on, one for each code; of a continuous mechanism the ends of their range."""
+        if self.decoder == "bins":
+            return mechanism.outputs
+        assert isinstance(mechanism, FiniteMechanism)
+        return code_values(mechanism, self.decoder)
+
     def expected_loss(self, prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> float:
-        """E[(value − y)²] under the prior, computed and not sampled."""
+        """E[(value − label)²] under the prior, computed and not sampled."""
         mechanism = self.mechanism(prior, domain, epsilon, records)
         if isinstance(mechanism, ContinuousMechanism) and not mechanism.clip:
-            # Noise that is added and left alone does not depend on the label.
+            # Additive noise that is not clipped has the same error for every label.
             return float(mechanism.conditional_loss(prior.values[:1])[0])
         if self.decoder == "bins":
             return mechanism.expected_loss(prior)
         assert isinstance(mechanism, FiniteMechanism)
-        held = prior.masses > 0
-        points, masses = prior.values[held], prior.masses[held]
-        means, variances = mechanism.conditional_moments(points, code_values(mechanism, self.decoder))
-        return float(masses @ (variances + (means - points) ** 2))
+        positive = prior.masses > 0
+        labels, masses = prior.values[positive], prior.masses[positive]
+        means, variances = mechanism.conditional_moments(labels, self.values(mechanism))
+        return float(masses @ (variances + (means - labels) ** 2))
 
     def targets(self, labels: Floats, domain: Domain, epsilon: Epsilon, generator: np.random.Generator) -> Targets:
-        """Private values for labels: the paper's two steps where a prior is bought, one draw otherwise.
+        """Private training values for labels: the paper's two steps if a prior is needed, one draw otherwise.
 
-        Exact mechanisms and the histogram draw from the operating system, as in a release; float mechanisms draw from
+        Exact mechanisms and the histogram draw from the operating system, as in a release. Float mechanisms draw from
         `generator`.
         """
         if not self.entry.needs_prior:
-            plain = self._plain(domain, epsilon)
-            return Targets(plain.randomize(labels, randomness=None if plain.exact else generator))  # type: ignore[arg-type]
+            mechanism = self._without_prior(domain, epsilon)
+            return Targets(mechanism.randomize(labels, randomness=None if mechanism.exact else generator))  # type: ignore[arg-type]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BudgetWarning)  # many runs would say the same
+            warnings.simplefilter("ignore", BudgetWarning)  # every run would repeat it
             private = LabelRandomizer(epsilon, domain, mechanism=self.mechanism_name).randomize(labels)
-        values = code_values(private.mechanism, self.decoder)
+        values = self.values(private.mechanism)
         return Targets(values[private.codes], label_share(private.mechanism, values) if self.ours else None)
 
-    def _plain(self, domain: Domain, epsilon: Epsilon) -> Mechanism:
-        """Made for the domain alone; a staircase then has the step that minimises the variance of its noise."""
+    def _without_prior(self, domain: Domain, epsilon: Epsilon) -> Mechanism:
+        """Made for the domain alone. A staircase then has the step that minimises the variance of its noise."""
         if self.clip:
             made: Mechanism = self.entry.make(Request(domain, epsilon))
         else:
@@ -106,26 +113,18 @@ class Method:
         return made
 
 
-VARIANTS = (
-    Method("laplace-unclipped", "Laplace, not clipped", "laplace", clip=False),
-    Method("staircase-unclipped", "staircase, not clipped", "staircase", clip=False),
-    Method("debiased", "RR-on-Bins, debiased", "rr-on-bins", decoder="debiased", ours=True, dark=True),
-    Method("positive", "RR-on-Bins, debiased, positive", "rr-on-bins", decoder="positive", ours=True, dark=True),
-)
-"""Besides the mechanisms as they are: without clipping, and with other values for the codes of one message."""
+VARIANTS = {
+    variant.name: variant
+    for variant in (
+        Method("laplace-unclipped", "Laplace, not clipped", "laplace", clip=False),
+        Method("staircase-unclipped", "staircase, not clipped", "staircase", clip=False),
+        Method("debiased", "RR-on-Bins, debiased", "rr-on-bins", decoder="debiased"),
+        Method("positive", "RR-on-Bins, debiased, positive", "rr-on-bins", decoder="positive"),
+    )
+}
+"""Mechanisms without clipping, and RR-on-Bins with other values for its codes."""
 
 
 def get_method(name: str) -> Method:
-    """The method of that name: a mechanism of the catalogue, or one of the variants. `ours` go past the paper."""
-    for variant in VARIANTS:
-        if variant.name == name:
-            return variant
-    entry = MECHANISMS[name]
-    return Method(name, entry.title, name, ours=entry.for_training)
-
-
-def check_methods(names: Iterable[str], known: tuple[str, ...]) -> None:
-    """Refuse a method that the experiment does not have."""
-    for name in names:
-        if name not in known:
-            raise InvalidInput(f"unknown mechanism {name!r} for this experiment; it has {', '.join(known)}")
+    """The method of that name: one of the variants, or a mechanism of the catalogue with its own outputs."""
+    return VARIANTS.get(name) or Method(name, MECHANISMS[name].title, name)

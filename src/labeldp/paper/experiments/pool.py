@@ -1,4 +1,4 @@
-"""Many trainings on all cores: a process each with one thread, or one process with many where the data is large."""
+"""Many trainings on all cores: processes with one thread each, or one process with many threads for large data."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ import joblib
 from labeldp.errors import LabelDPError
 from labeldp.paper.experiments.methods import NOT_PRIVATE
 from labeldp.paper.experiments.tasks import INFINITY
-from labeldp.paper.experiments.training import Bench
+from labeldp.paper.experiments.training import TrainingSetup
 from labeldp.paper.experiments.training_log import Run, TrainedRun
 
 SHARED_ROWS = 5_000_000
-"""Above this a copy of the data in each process is too much memory."""
+"""With more rows, a copy of the data in each process takes too much memory."""
 IDLE_SECONDS = 10
-"""A process without work ends after this and gives its memory back."""
+"""A process without work ends after this time and frees its memory."""
 
 
-def plan(methods: Sequence[str], epsilons: Iterable[float], runs: int) -> list[Run]:
-    """All trainings, seed by seed, so that an interruption leaves whole tables with fewer seeds. Without ε = ∞ no base."""
+def planned_runs(methods: Sequence[str], epsilons: Iterable[float], seeds: int) -> list[Run]:
+    """All trainings, seed by seed, so that an interruption leaves complete tables with fewer seeds.
+
+    Each seed starts with the training without privacy, whether or not `epsilons` has infinity.
+    """
     budgets = sorted(epsilon for epsilon in set(epsilons) if epsilon != INFINITY)
     return [
         run
-        for seed in range(runs)
+        for seed in range(seeds)
         for run in (
             Run(NOT_PRIVATE, INFINITY, seed),
             *(Run(method, epsilon, seed) for epsilon in budgets for method in methods),
@@ -38,44 +41,44 @@ def plan(methods: Sequence[str], epsilons: Iterable[float], runs: int) -> list[R
 
 
 def default_workers(rows: int) -> int:
-    """A process for each core that this one may use, or one that uses them all."""
+    """The number of processes: one for each core that may be used, or a single one if there are very many rows."""
     return 1 if rows > SHARED_ROWS else int(joblib.cpu_count())
 
 
-def execute_all(bench: Bench, runs: Sequence[Run], workers: int) -> Iterator[TrainedRun]:
-    """Outcomes as they come. Whatever ends the iteration early, also ends the workers."""
+def train_all(setup: TrainingSetup, runs: Sequence[Run], workers: int) -> Iterator[TrainedRun]:
+    """Yield the trained runs as they finish. If the iteration ends early, the workers end too."""
     if workers == 1 or len(runs) == 1:
-        yield from map(bench.execute, runs)
+        yield from map(setup.train_and_test, runs)
         return
     with joblib.parallel_config(
         "loky",
         inner_max_num_threads=1,
         idle_worker_timeout=IDLE_SECONDS,
-        initializer=_start,  # tasks that carried the data would send it again with each run
-        initargs=(replace(bench, threads=1), os.getpid()),
+        initializer=_start_worker,  # sends the data once; an argument of each task would be sent with each run
+        initargs=(replace(setup, threads=1), os.getpid()),
     ):
         parallel = joblib.Parallel(min(workers, len(runs)), return_as="generator_unordered", batch_size=1)
-        outcomes = parallel(joblib.delayed(_execute)(run) for run in runs)
+        results = parallel(joblib.delayed(_train_in_worker)(run) for run in runs)
     try:
-        for outcome in outcomes:  # noqa: UP028 - `yield from` would close it outside of the filter below
-            yield outcome
+        for trained in results:  # noqa: UP028 - `yield from` would close it outside of the filter below
+            yield trained
     except BrokenProcessPool as error:
         raise LabelDPError(
-            "a training process died, most likely for want of memory. What was finished is kept: "
+            "a training process died, most likely because memory ran out. Finished trainings are kept: "
             "run the same command again, with --workers 1 or fewer --rows"
         ) from error
     finally:
-        with warnings.catch_warnings(action="ignore"):  # that some tasks were not waited for
-            outcomes.close()
+        with warnings.catch_warnings(action="ignore"):  # about tasks that nobody waits for any more
+            results.close()
 
 
-_bench: Bench | None = None
+_setup: TrainingSetup | None = None
 
 
-def _start(bench: Bench, parent: int) -> None:
-    """In each worker: keep the data, and end with the parent however it ends."""
-    global _bench  # noqa: PLW0603 - a pool's only way to keep something in its processes
-    _bench = bench
+def _start_worker(setup: TrainingSetup, parent: int) -> None:
+    """Keep the data in this worker, and end the worker when its parent ends for whatever reason."""
+    global _setup  # noqa: PLW0603 - a pool's only way to keep something in its processes
+    _setup = setup
 
     def follow() -> None:
         while os.getppid() == parent:
@@ -85,10 +88,10 @@ def _start(bench: Bench, parent: int) -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def _execute(run: Run) -> TrainedRun:
-    assert _bench is not None
+def _train_in_worker(run: Run) -> TrainedRun:
+    assert _setup is not None
     try:
-        return _bench.execute(run)
+        return _setup.train_and_test(run)
     except Exception as error:
         error.add_note(f"in the training {run}")
         raise

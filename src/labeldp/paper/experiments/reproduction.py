@@ -1,4 +1,4 @@
-"""A reproduction from start to end: exact figures, trainings that can be interrupted, and a folder with the results."""
+"""A reproduction of one experiment: exact figures, and trainings that can be interrupted."""
 
 from __future__ import annotations
 
@@ -8,102 +8,182 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import joblib
-
 from labeldp.domain import Domain
 from labeldp.errors import MissingExtra
 from labeldp.paper.data import Dataset
 from labeldp.paper.experiments import claims, summary
 from labeldp.paper.experiments.claims import Claim
-from labeldp.paper.experiments.exact import exact_losses
+from labeldp.paper.experiments.forecast import forecast
 from labeldp.paper.experiments.methods import get_method
-from labeldp.paper.experiments.pool import default_workers, execute_all, plan
-from labeldp.paper.experiments.summary import Figures, Line
-from labeldp.paper.experiments.tasks import PAPER_EPSILONS, LabelDistribution, Scale, Task, labels_of
-from labeldp.paper.experiments.training import Bench, Model
+from labeldp.paper.experiments.pool import default_workers, planned_runs, train_all
+from labeldp.paper.experiments.summary import ComparedFigure, Figures, Measured
+from labeldp.paper.experiments.tasks import PAPER_EPSILONS, LabelDistribution, Scale, Task, label_distribution
+from labeldp.paper.experiments.training import Model, TrainingSetup
 from labeldp.paper.experiments.training_log import TrainedRun, TrainingLog
 from labeldp.release.locks import exclusive
-
-Tell = Callable[[str], None]
-Progress = Callable[[int, int], None]
-"""Called with the number of finished trainings and of all."""
 
 
 @dataclass
 class Reproduction:
-    """One experiment with its figures as they become known.
+    """One experiment and its figures, filled in by `compute_exact` and `train`.
 
-    `source` is what `exact` is computed from. `beside` is a stand-in whose labels are distributed otherwise, with `exact`
-    figures of its own in `exact_beside`; `left_out` says which package it lacks, if that is why it is not there.
+    Parameters
+    ----------
+    task : Task
+        The experiment.
+    labels : LabelDistribution
+        The labels that the exact figures are computed for.
+    domain : Domain
+        The label range.
+    calibrated : bool
+        Whether `labels` is the calibrated distribution, not that of a data set.
+    dataset : Dataset, optional
+        The data to train on.
+    stand_in_labels : LabelDistribution, optional
+        Labels of a stand-in that are distributed differently. They get exact figures of their own.
+    missing_package : str
+        Says which package a stand-in needs, if it was left out because that is not installed.
+    exact, exact_stand_in : mapping of (str, float) to Measured
+        Exact errors of the labels, by method and ε.
+    tested, sampled : mapping of (str, float) to Measured
+        Errors of the trained models, and of the labels that they were trained on.
+    settings : dict
+        What the trained figures depend on.
+
+    Examples
+    --------
+    >>> from labeldp.paper.experiments import Reproduction, get_task
+    >>> reproduction = Reproduction.load(get_task("criteo"), data=None, rows=None, trained=False)
+    >>> reproduction.compute_exact([2.0])
+    >>> print(reproduction.exact["rr-on-bins", 2.0])  # the paper has 7,260.05
+    7,258.48
+
     """
 
     task: Task
-    source: LabelDistribution
+    labels: LabelDistribution
     domain: Domain
     calibrated: bool
     dataset: Dataset | None = None
-    beside: LabelDistribution | None = None
-    left_out: str = ""
+    stand_in_labels: LabelDistribution | None = None
+    missing_package: str = ""
     exact: Figures = field(default_factory=dict)
-    exact_beside: Figures = field(default_factory=dict)
+    exact_stand_in: Figures = field(default_factory=dict)
     tested: Figures = field(default_factory=dict)
     sampled: Figures = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def load(
         cls, task: Task, *, data: Path | None, rows: int | None, stand_in: str | None = None, trained: bool
     ) -> Reproduction:
-        """Loads what is needed.
+        """Load what an experiment needs.
 
-        Exact figures without the genuine file need the calibrated prior and nothing else, where there is one. A stand-in
-        beside it is left out if its package is missing, unless it was asked for by name.
+        Exact figures without the genuine file need only the calibrated distribution, where there is one. A stand-in whose
+        labels differ from it is loaded as well, unless its package is missing and it was not asked for by name.
+
+        Parameters
+        ----------
+        task : Task
+            The experiment.
+        data : path or None
+            The genuine file. None means calibrated labels and stand-ins.
+        rows : int or None
+            The number of rows to use. None means all.
+        stand_in : str, optional
+            Which stand-in. By default the first.
+        trained : bool
+            Whether models will be trained.
+
+        Returns
+        -------
+        Reproduction
+            Without figures yet.
+
+        Raises
+        ------
+        MissingExtra
+            If a stand-in is needed whose package is not installed.
+
+        Examples
+        --------
+        >>> from labeldp.paper.experiments import Reproduction, get_task
+        >>> reproduction = Reproduction.load(get_task("app-ads"), data=None, rows=2000, trained=True)
+        >>> reproduction.labels.records
+        1600
+
         """
         calibrated = task.calibrated if data is None else None
         required = trained or calibrated is None
-        dataset, left_out = None, ""
-        if required or task.stand_in_beside:
+        dataset, missing_package = None, ""
+        if required or task.stand_in_differs:
             try:
                 dataset = task.load(data, rows, stand_in)
             except MissingExtra as error:
                 if required or stand_in is not None:
                     raise
-                left_out = str(error)
+                missing_package = str(error)
         domain = task.domain if dataset is None else task.domain_of(dataset)
+        labels = None if dataset is None else label_distribution(dataset, domain)
         if calibrated is None:
-            assert dataset is not None
-            return cls(task, labels_of(dataset, domain), domain, calibrated=False, dataset=dataset)
-        beside = labels_of(dataset, domain) if dataset is not None and task.stand_in_beside else None
-        return cls(task, calibrated, domain, calibrated=True, dataset=dataset, beside=beside, left_out=left_out)
+            assert labels is not None
+            return cls(task, labels, domain, calibrated=False, dataset=dataset)
+        stand_in_labels = labels if task.stand_in_differs else None
+        return cls(task, calibrated, domain, True, dataset, stand_in_labels, missing_package)
 
     @property
     def genuine(self) -> bool:
-        """Whether these are the paper's own records."""
+        """Whether the data are the paper's own records."""
         return self.dataset is not None and self.dataset.name == self.task.name
 
     @property
     def data_in_words(self) -> str:
-        """What the figures rest on."""
-        words = f"Labels of the mechanism figures: {self.source.description}."
-        if self.beside is not None:
-            words += f" Labels of the figures called stand-in: {self.beside.description}."
+        """What the figures are computed from, in words."""
+        words = f"Labels of the mechanism figures: {self.labels.description}."
+        if self.stand_in_labels is not None:
+            words += f" Labels of the figures called stand-in: {self.stand_in_labels.description}."
         if self.dataset is not None and self.settings:
             words += f" Data of the trained figures: {self.dataset.description}, {len(self.dataset):,} rows."
         if not self.genuine:
-            words += (" Neither is" if self.beside is not None else " This is a stand-in, not") + " the paper's data."
-        return words + (f" Figures for other records are left out: {self.left_out}." if self.left_out else "")
+            words += " This is a stand-in, not" if self.stand_in_labels is None else " Neither is"
+            words += " the paper's data."
+        if self.missing_package:
+            words += f" Figures for other records are left out: {self.missing_package}."
+        return words
 
-    def compute_exact(self, epsilons: Sequence[float] | None = None) -> None:
-        """The mechanism column, at the paper's ε unless told; the smallest are left out where there are too few labels."""
-        wanted = PAPER_EPSILONS if epsilons is None else epsilons
-        private = [epsilon for epsilon in wanted if math.isfinite(epsilon)]
-        self.exact = self._exact(self.source, private)
-        if self.beside is not None:
-            self.exact_beside = self._exact(self.beside, private)
+    def compute_exact(self, epsilons: Sequence[float] = PAPER_EPSILONS) -> None:
+        """Compute the exact errors of the labels.
 
-    def _exact(self, source: LabelDistribution, epsilons: Sequence[float]) -> Figures:
-        feasible = [e for e in epsilons if len(self.domain.grid) <= source.records * e**2]
-        return summary.exact_figures(exact_losses(source, self.domain, self.task.methods, feasible))
+        Parameters
+        ----------
+        epsilons : sequence of float
+            Privacy budgets, by default the paper's. Those that are too small to pay for a prior are left out, and so is
+            infinity.
+
+        Examples
+        --------
+        >>> from labeldp.paper.experiments import Reproduction, get_task
+        >>> reproduction = Reproduction.load(get_task("app-ads"), data=None, rows=2000, trained=False)
+        >>> reproduction.compute_exact([0.1, 4.0])
+        >>> sorted({epsilon for _, epsilon in reproduction.exact})
+        [4.0]
+
+        """
+        self.exact = self._exact(self.labels, epsilons)
+        if self.stand_in_labels is not None:
+            self.exact_stand_in = self._exact(self.stand_in_labels, epsilons)
+
+    def _exact(self, labels: LabelDistribution, epsilons: Sequence[float]) -> Figures:
+        """Exact figures: the cost of a prior is counted. Its noise is not; it adds about a thousandth at the paper's size."""
+        cells = len(self.domain.grid)
+        feasible = [epsilon for epsilon in epsilons if cells <= labels.records * epsilon**2 < math.inf]
+        return {
+            (method, epsilon): Measured(
+                get_method(method).expected_loss(labels.prior, self.domain, epsilon, labels.records)
+            )
+            for method in self.task.methods
+            for epsilon in feasible
+        }
 
     def train(
         self,
@@ -113,73 +193,128 @@ class Reproduction:
         *,
         model: Model = "network",
         workers: int | None = None,
-        tell: Tell = print,
-        progress: Progress | None = None,
+        on_message: Callable[[str], None] = print,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
     ) -> list[TrainedRun]:
-        """Trains what the folder does not hold yet, and keeps each outcome as soon as it is there."""
+        """Train and test models, and save each result in `folder` as soon as it is there.
+
+        Results that the folder holds already are used again, so an interrupted call can be repeated.
+
+        Parameters
+        ----------
+        folder : path
+            For the log of finished trainings, `runs.jsonl`.
+        scale : Scale
+            How much to train.
+        methods : sequence of str
+            Methods of the task to train with.
+        model : {"network", "boosting"}
+            The paper's network, or gradient boosting.
+        workers : int, optional
+            Processes. By default one for each core.
+        on_message : callable
+            Called with text: what the folder holds already, and how long the rest will take.
+        on_progress : callable
+            Called after each training with the number of finished trainings and of all.
+
+        Returns
+        -------
+        list of TrainedRun
+            One result for each method, ε and seed, and for each seed one without privacy.
+
+        Raises
+        ------
+        InvalidInput
+            If a budget is too small for the number of records. Nothing is trained then.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from labeldp.paper.experiments import Reproduction, Scale, get_task
+        >>> reproduction = Reproduction.load(get_task("criteo"), data=None, rows=1000, trained=True)
+        >>> with TemporaryDirectory() as folder:
+        ...     results = reproduction.train(
+        ...         Path(folder),
+        ...         Scale(rows=1000, epochs=1, runs=1, epsilons=(8.0,)),
+        ...         ["laplace"],
+        ...         model="boosting",
+        ...         workers=1,
+        ...         on_message=lambda text: None,
+        ...     )
+        >>> [result.run.method for result in results]
+        ['not-private', 'laplace']
+
+        """
         assert self.dataset is not None
         records = len(self.dataset) * 4 // 5
-        for epsilon in scale.epsilons:  # what cannot be paid for is said before anything is trained
+        for epsilon in scale.epsilons:  # a budget that is too small is refused before anything is trained
             for method in methods:
                 get_method(method).split(self.domain, epsilon, records)
-        bench = Bench.of(self.task, self.dataset, scale.epochs, model)
+        setup = TrainingSetup.of(self.task, self.dataset, scale.epochs, model)
         processes = default_workers(len(self.dataset)) if workers is None else workers
-        log = TrainingLog(folder / "runs.jsonl", bench.settings())
-        self.settings = {**bench.settings(), "runs": scale.runs, "processes": processes}
-        runs = plan(methods, scale.epsilons, scale.runs)
+        log = TrainingLog(folder / "runs.jsonl", setup.settings())
+        self.settings = {**setup.settings(), "runs": scale.runs, "processes": processes}
+        runs = planned_runs(methods, scale.epsilons, scale.runs)
         with exclusive(folder / "runs.jsonl", str(folder)):
-            known = log.read()
-            missing = [run for run in runs if run not in known]
+            trained = log.read()
+            missing = [run for run in runs if run not in trained]
             if len(missing) < len(runs):
-                tell(f"{len(runs) - len(missing)} of {len(runs)} trainings are in {log.path} already")
+                on_message(f"{len(runs) - len(missing)} of {len(runs)} trainings are in {log.path} already")
             if missing:
-                tell(_forecast(bench, len(missing), records, processes))
-            for done, outcome in enumerate(execute_all(bench, missing, processes), start=1):
-                log.append(outcome)
-                known[outcome.run] = outcome
-                if progress is not None:
-                    progress(done, len(missing))
-        outcomes = [known[run] for run in runs]
-        self.tested, self.sampled = summary.trained_figures(outcomes, self.task.loss)
-        return outcomes
+                on_message(forecast(setup, len(missing), processes))
+            for done, result in enumerate(train_all(setup, missing, processes), start=1):
+                log.append(result)
+                trained[result.run] = result
+                on_progress(done, len(missing))
+        results = [trained[run] for run in runs]
+        self.tested, self.sampled = summary.trained_figures(results, self.task.loss)
+        return results
 
     def claims(self) -> list[Claim]:
-        """What the paper says in words, checked."""
-        found = list(claims.mechanism_claims(self.task, self.exact, calibrated=self.calibrated))
-        found += claims.stand_in_claims(self.task, self.exact_beside)
+        """Check the paper's claims about its figures.
+
+        Returns
+        -------
+        list of Claim
+            Each with whether it holds for the figures that were computed so far.
+
+        Examples
+        --------
+        >>> from labeldp.paper.experiments import Reproduction, get_task
+        >>> reproduction = Reproduction.load(get_task("criteo"), data=None, rows=None, trained=False)
+        >>> reproduction.compute_exact([2.0])
+        >>> [claim.holds for claim in reproduction.claims()]
+        [True, True]
+
+        """
+        found = list(claims.mechanism_claims(self.task, self.exact, self.exact_stand_in, calibrated=self.calibrated))
         if self.tested:
-            near = self.task.name == "criteo"
-            found += claims.trained_claims(self.task, self.tested, stand_in_near=near)
+            found += claims.trained_claims(self.task, self.tested, near_published=self.task.name == "criteo")
         return found
 
-    def lines(self) -> list[Line]:
-        """Every figure beside the published one."""
-        columns = (
-            ("mechanism", self.exact),
-            ("mechanism, stand-in", self.exact_beside),
-            ("mechanism, sampled", self.sampled),
-            ("test", self.tested),
-        )
-        return [line for name, column in columns for line in summary.lines(name, column, self.task.published)]
+    def compared_figures(self) -> list[ComparedFigure]:
+        """List every figure, with the published one where there is one.
 
+        Returns
+        -------
+        list of ComparedFigure
+            The rows of `figures.csv`.
 
-def _forecast(bench: Bench, trainings: int, records: int, processes: int) -> str:
-    """How long it will take, as measured by a short training that has all cores to itself."""
-    idle = 1.0 if processes == 1 else max(1.0, joblib.cpu_count() / processes)  # one process has a thread for each core
-    seconds = trainings * bench.seconds_per_run() * idle
-    passes = f" × {bench.epochs} epochs" if bench.model == "network" else ""
-    return (
-        f"{trainings} trainings of {records:,} rows{passes} in {processes} process{'es' if processes > 1 else ''}: "
-        f"about {duration(seconds)} at the speed measured just now. They can be interrupted and resumed."
-    )
+        Examples
+        --------
+        >>> from labeldp.paper.experiments import Reproduction, get_task
+        >>> reproduction = Reproduction.load(get_task("criteo"), data=None, rows=None, trained=False)
+        >>> reproduction.compute_exact([2.0])
+        >>> figure = reproduction.compared_figures()[0]
+        >>> figure.method, figure.published, round(figure.ratio, 4)
+        ('rr-on-bins', 7260.05, 0.9998)
 
-
-def duration(seconds: float) -> str:
-    """A time in words, to the precision of a guess."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
-    if seconds < 5400:
-        return f"{round(seconds / 60)} minutes"
-    if seconds < 172_800:
-        return f"{seconds / 3600:.1f} hours"
-    return f"{seconds / 86_400:.1f} days"
+        """
+        columns = {
+            "mechanism": self.exact,
+            "mechanism, stand-in": self.exact_stand_in,
+            "mechanism, sampled": self.sampled,
+            "test": self.tested,
+        }
+        return [row for name, column in columns.items() for row in summary.compare(name, column, self.task.published)]

@@ -1,4 +1,4 @@
-"""Published and measured figures side by side, as rows for terminals, CSV files and pages."""
+"""Published and measured figures side by side, as rows for terminals, CSV files and HTML pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from labeldp.paper.experiments.exact import ExactLoss
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
 from labeldp.paper.experiments.tasks import INFINITY, Published
 from labeldp.paper.experiments.training_log import Run, TrainedRun
@@ -18,7 +17,7 @@ from labeldp.paper.network.weights import TrainingLoss
 
 @dataclass(frozen=True)
 class Measured:
-    """A mean over runs with its standard deviation; `sd` None for exact figures and single runs."""
+    """A mean over runs and its standard deviation. `sd` is None for exact figures and single runs."""
 
     mean: float
     sd: float | None = None
@@ -26,7 +25,7 @@ class Measured:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Measured:
-        """From one value a run."""
+        """From one value for each run."""
         return cls(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
 
     def __str__(self) -> str:
@@ -35,18 +34,20 @@ class Measured:
 
     @property
     def short(self) -> str:
-        """Five figures are enough where many stand side by side."""
+        """The mean with five significant digits, for tables with many columns."""
         return f"{self.mean:,.0f}" if abs(self.mean) >= 1e4 else f"{self.mean:#,.5g}"
 
 
 Figures = Mapping[tuple[str, float], Measured]
-"""By method and ε. Where nothing is private the method is `NOT_PRIVATE` and ε infinite."""
+"""By method and ε. Without privacy the method is `NOT_PRIVATE` and ε is infinite."""
 
 
 @dataclass(frozen=True)
-class Line:
-    """One figure: `column` is "mechanism" (exact), "mechanism, stand-in" (exact, for a stand-in's labels beside the
-    calibrated ones), "mechanism, sampled" (of the training labels of the runs) or "test".
+class ComparedFigure:
+    """One measured figure and the published one, if there is one.
+
+    `column` is "mechanism" (exact error of the labels), "mechanism, stand-in" (the same for labels of a stand-in),
+    "mechanism, sampled" (error of the training labels that were drawn) or "test".
     """
 
     column: str
@@ -60,57 +61,54 @@ class Line:
     ratio: float | None
 
 
-def exact_figures(losses: Iterable[ExactLoss]) -> dict[tuple[str, float], Measured]:
-    """The mechanism column."""
-    return {(loss.method, loss.epsilon): Measured(loss.loss) for loss in losses}
-
-
 def trained_figures(
-    outcomes: Iterable[TrainedRun], loss: TrainingLoss
+    trained: Iterable[TrainedRun], loss: TrainingLoss
 ) -> tuple[dict[tuple[str, float], Measured], dict[tuple[str, float], Measured]]:
-    """The test column and the sampled mechanism column, over the seeds of each method and ε.
+    """The test column and the sampled mechanism column: means over the seeds of each method and ε.
 
-    Squared loss: the test column is the mean squared error. Poisson loss: it is (E − E₀)/E₀ with E the mean of
-    ŷ − y log ŷ and E₀ that of the network without privacy on the same partition, as in the paper.
+    With squared loss the test column is the mean squared error. With Poisson loss it is (E − E₀)/E₀ as in the paper: E is
+    the mean of ŷ − y log ŷ, and E₀ that of the model without privacy on the same split.
     """
-    by_run = {outcome.run: outcome for outcome in outcomes}
+    by_run = {result.run: result for result in trained}
     tests: dict[tuple[str, float], list[float]] = {}
     mechanisms: dict[tuple[str, float], list[float]] = {}
-    for run, outcome in by_run.items():
-        value = outcome.test_squared_error
+    for run, result in by_run.items():
+        value = result.test_squared_error
         if loss == "poisson":
             base = by_run.get(Run(NOT_PRIVATE, INFINITY, run.seed))
             if base is None:
                 continue
-            value = (outcome.test_loss - base.test_loss) / abs(base.test_loss)
+            value = (result.test_loss - base.test_loss) / abs(base.test_loss)
         tests.setdefault((run.method, run.epsilon), []).append(value)
-        mechanisms.setdefault((run.method, run.epsilon), []).append(outcome.mechanism_loss)
+        mechanisms.setdefault((run.method, run.epsilon), []).append(result.mechanism_loss)
     return (
         {key: Measured.of(values) for key, values in tests.items()},
         {key: Measured.of(values) for key, values in mechanisms.items()},
     )
 
 
-def lines(column: str, figures: Figures, published: Published) -> list[Line]:
+def compare(column: str, figures: Figures, published: Published) -> list[ComparedFigure]:
     """Every figure of a column, with the published one where the paper printed it."""
-    result = []
+    compared = []
     for (method, epsilon), measured in figures.items():
         mean, sd = _published(published, column.split(",", maxsplit=1)[0], method, epsilon)
         ratio = measured.mean / mean if mean else None
-        result.append(Line(column, method, epsilon, mean, sd, measured.mean, measured.sd, measured.runs, ratio))
-    return result
+        compared.append(
+            ComparedFigure(column, method, epsilon, mean, sd, measured.mean, measured.sd, measured.runs, ratio)
+        )
+    return compared
 
 
 def side_by_side(
-    column: str, figures: Figures, published: Published, beside: Figures | None = None
+    column: str, figures: Figures, published: Published, stand_in: Figures | None = None
 ) -> tuple[list[str], list[list[str]]]:
-    """The paper's table: for each ε and each method that it printed, its figure, ours, and ours over its.
+    """Header and rows of the paper's table: for each ε and method, the paper's figure, ours, and the ratio ours / paper's.
 
-    Figures for a stand-in, `beside`, get a fourth column for each method.
+    Figures for the labels of a stand-in add a fourth column for each method.
     """
     methods = sorted({method for name, method, _ in published if name == column})
     budgets = sorted({epsilon for method, epsilon in figures if method in methods or method == NOT_PRIVATE})
-    parts = ("paper", "ours", "ratio", "stand-in") if beside else ("paper", "ours", "ratio")
+    parts = ("paper", "ours", "ratio", "stand-in") if stand_in else ("paper", "ours", "ratio")
     head = ["ε", *(f"{get_method(method).title}, {part}" for method in methods for part in parts)]
     rows = []
     for epsilon in budgets:
@@ -121,15 +119,15 @@ def side_by_side(
             cells.append("" if mean is None else str(Measured(mean, sd or None)))
             cells.append("" if measured is None else str(measured))
             cells.append("" if measured is None or not mean else f"{measured.mean / mean:.4f}")
-            if beside:
-                cells.append(str(beside.get((method, epsilon), "")))
+            if stand_in:
+                cells.append(str(stand_in.get((method, epsilon), "")))
         if any(cells[1:]):
             rows.append(cells)
     return head, rows
 
 
 def grid(figures: Figures, methods: Sequence[str]) -> tuple[list[str], list[list[str]], list[int]]:
-    """Every method against every ε, and the place of the lowest figure in each row (−1 where nothing is private)."""
+    """Header and rows for every method and ε, and the column of the lowest figure in each row (−1 without privacy)."""
     shown = [method for method in methods if any(name == method for name, _ in figures)]
     rows, best = [], []
     for epsilon in sorted({epsilon for _, epsilon in figures if epsilon != INFINITY}):
@@ -143,16 +141,16 @@ def grid(figures: Figures, methods: Sequence[str]) -> tuple[list[str], list[list
     return ["ε", *(get_method(method).title for method in shown)], rows, best
 
 
-def write_lines(path: Path, rows: Sequence[Line]) -> None:
-    """As CSV, empty where there is nothing."""
+def write_figures(path: Path, figures: Sequence[ComparedFigure]) -> None:
+    """Write figures as CSV. Fields without a value are empty."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(Line.__dataclass_fields__), lineterminator="\n")
+        writer = csv.DictWriter(file, list(ComparedFigure.__dataclass_fields__), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
+        writer.writerows(asdict(figure) for figure in figures)
 
 
 def write_table(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table as it is printed, as CSV."""
+    """Write a table as CSV, with the text that is printed."""
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([head, *rows])
 
@@ -166,5 +164,5 @@ def _measured(figures: Figures, method: str, epsilon: float) -> Measured | None:
 
 
 def _published(published: Published, column: str, method: str, epsilon: float) -> tuple[float | None, float | None]:
-    """The non-private figure is the last row of the paper's RR-on-Bins column."""
+    """The figure without privacy is the last row of the paper's RR-on-Bins column."""
     return published.get((column, "rr-on-bins" if method == NOT_PRIVATE else method, epsilon), (None, None))

@@ -1,9 +1,9 @@
-"""The paper's three experiments: their data, label ranges, networks and settings."""
+"""What an experiment of the paper is: its data, label range, methods and settings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,18 +11,10 @@ import numpy as np
 
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
-from labeldp.paper.data import (
-    Dataset,
-    app_ads_like,
-    criteo_like,
-    fertility,
-    get_calibrated,
-    load_census,
-    load_criteo,
-    published_census,
-    published_criteo,
-    rand_hie,
-)
+from labeldp.losses import get_loss
+from labeldp.mechanisms import MECHANISMS
+from labeldp.paper.data import Dataset
+from labeldp.paper.experiments.methods import VARIANTS, Method, get_method
 from labeldp.paper.network.weights import TrainingLoss
 from labeldp.priors import Prior, histogram
 
@@ -31,12 +23,32 @@ PAPER_EPSILONS = (0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 QUICK_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 Published = dict[tuple[str, str, float], tuple[float, float | None]]
-"""Mean and standard deviation that the paper printed, by column ("mechanism" or "test"), method and ε."""
+"""The mean and standard deviation that the paper printed, by column ("mechanism" or "test"), method and ε."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much to train. `rows` None is all there are."""
+    """How much to train.
+
+    Parameters
+    ----------
+    rows : int or None
+        Rows of the data set to use, split 80/20 into training and test rows. None means all of them.
+    epochs : int
+        Passes of the network over the training rows.
+    runs : int
+        Seeds. Each one splits the data anew.
+    epsilons : tuple of float
+        Privacy budgets to train at.
+
+    Examples
+    --------
+    >>> from labeldp.paper.experiments import Scale, get_task
+    >>> get_task("criteo").quick
+    Scale(rows=200000, epochs=20, runs=3, epsilons=(0.5, 1.0, 2.0, 4.0, 8.0))
+    >>> tiny = Scale(rows=3000, epochs=1, runs=1, epsilons=(2.0,))
+
+    """
 
     rows: int | None
     epochs: int
@@ -46,7 +58,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class LabelDistribution:
-    """What exact figures are computed from: a distribution of labels, how many there are in training, and its origin."""
+    """The labels that exact figures are computed for: their distribution, their number in training, and their origin."""
 
     prior: Prior
     records: int
@@ -55,10 +67,41 @@ class LabelDistribution:
 
 @dataclass(frozen=True)
 class Task:
-    """One experiment of the paper. `stand_ins` make data of at most so many rows; the first is the default.
+    """One experiment of the paper.
 
-    `stand_in_beside`: the stand-ins' labels are not drawn from the calibrated distribution, so exact figures for them are
-    shown beside the calibrated ones.
+    Parameters
+    ----------
+    name, title : str
+        Its name on the command line, and what it predicts.
+    domain : Domain
+        The label range.
+    loss : {"squared", "poisson"}
+        The loss that its network is trained with.
+    methods : tuple of str
+        The methods to compare, by name: mechanisms of the catalogue, and variants of them.
+    baselines : tuple of str
+        The methods that the paper compares RR-on-Bins with.
+    quick, full : Scale
+        How much to train by default, and at the paper's size.
+    stand_ins : mapping of str to callable
+        Functions that load or generate a stand-in for the paper's data with at most so many rows. The first is the default.
+    genuine : callable or None
+        Loads the paper's own file. None if that file is proprietary.
+    calibrated : LabelDistribution or None
+        The calibrated distribution of the labels, if there is one.
+    published : dict
+        The figures that the paper printed.
+    stand_in_differs : bool
+        Whether the labels of the stand-ins follow another distribution than the calibrated one. Exact figures for them are
+        then shown as well.
+
+    Examples
+    --------
+    >>> from labeldp.paper.experiments import get_task
+    >>> task = get_task("census")
+    >>> task.title, task.baselines[0]
+    ('US census: weeks worked in a year', 'discrete-laplace')
+
     """
 
     name: str
@@ -73,18 +116,100 @@ class Task:
     genuine: Callable[[Path], Dataset] | None
     calibrated: LabelDistribution | None
     published: Published
-    stand_in_beside: bool = False
+    stand_in_differs: bool = False
+
+    def with_methods(self, names: Iterable[str]) -> Task:
+        """Return this experiment with more methods to compare.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Methods of the experiment, or other mechanisms of the catalogue.
+
+        Returns
+        -------
+        Task
+            The same experiment with these methods after its own.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such mechanism, or its training values are not valid for the loss.
+
+        Examples
+        --------
+        >>> from labeldp.paper.experiments import get_task
+        >>> get_task("app-ads").with_methods(["randomized-response"]).methods[-1]
+        'randomized-response'
+
+        """
+        added = [name for name in dict.fromkeys(names) if name not in self.methods]
+        others = [name for name in (*MECHANISMS.names, *VARIANTS) if name not in self.methods]
+        for name in added:
+            if name not in others:
+                raise InvalidInput(
+                    f"unknown mechanism {name!r}; {self.name} compares {', '.join(self.methods)}. "
+                    f"It also takes any of {', '.join(others)} whose values are valid for {self.loss} loss."
+                )
+            self._check_values(get_method(name))
+        return replace(self, methods=(*self.methods, *added))
 
     def load(self, data: Path | None, rows: int | None, stand_in: str | None = None) -> Dataset:
-        """The genuine file, or the stand-in; at most `rows` of it, drawn at random but always the same ones."""
+        """Load the genuine file or a stand-in.
+
+        Parameters
+        ----------
+        data : path or None
+            The genuine file. None means a stand-in.
+        rows : int or None
+            At most so many rows, drawn at random but always the same ones.
+        stand_in : str, optional
+            Which stand-in. By default the first.
+
+        Returns
+        -------
+        Dataset
+            The data.
+
+        Raises
+        ------
+        InvalidInput
+            If the experiment has no such file or stand-in.
+
+        Examples
+        --------
+        >>> from labeldp.paper.experiments import get_task
+        >>> len(get_task("app-ads").load(None, 1000))
+        1000
+
+        """
         if data is None:
             return _at_most(self.stand_ins[self._stand_in(stand_in)](rows), rows)
         if self.genuine is None:
-            raise InvalidInput(f"{self.name} takes no --data: the paper's file is proprietary and nobody can have it")
+            raise InvalidInput(f"{self.name} takes no --data: the paper's file is proprietary. Leave --data out.")
         return _at_most(self.genuine(data), rows)
 
     def domain_of(self, dataset: Dataset) -> Domain:
-        """The label range: the experiment's own, except where a stand-in counts further."""
+        """Return the label range for a data set.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            The genuine data or a stand-in.
+
+        Returns
+        -------
+        Domain
+            The experiment's own range, unless the labels of a stand-in have other bounds.
+
+        Examples
+        --------
+        >>> from labeldp.paper.experiments import get_task
+        >>> task = get_task("app-ads")
+        >>> task.domain_of(task.load(None, 1000)) == task.domain
+        True
+
+        """
         if (dataset.lower, dataset.upper) == (self.domain.lower, self.domain.upper):
             return self.domain
         return Domain.integers(int(dataset.lower), int(dataset.upper))
@@ -96,114 +221,22 @@ class Task:
             raise InvalidInput(f"unknown stand-in {name!r} for {self.name}; it has {', '.join(self.stand_ins)}")
         return name
 
+    def _check_values(self, method: Method) -> None:
+        """Make the mechanism once, to see whether it exists for these labels and its values are valid for the loss."""
+        prior = Prior.uniform(self.domain) if self.calibrated is None else self.calibrated.prior
+        lowest = method.values(method.mechanism(prior, self.domain, 1.0, self.full.rows or 1_000_000)).min()
+        valid = get_loss(self.loss).valid_labels
+        if lowest < valid.lower:
+            raise InvalidInput(
+                f"{method.name} cannot be used for {self.name}: its training values go down to {lowest:.3g}, and "
+                f"{self.loss} loss takes values in {valid}"
+            )
 
-def labels_of(dataset: Dataset, domain: Domain) -> LabelDistribution:
+
+def label_distribution(dataset: Dataset, domain: Domain) -> LabelDistribution:
     """The distribution of all labels of a data set on the domain's grid; 80 % of them are for training."""
     prior = Prior(domain.grid, histogram(dataset.labels, domain))
     return LabelDistribution(prior, len(dataset) * 4 // 5, dataset.description)
-
-
-def get_task(name: str) -> Task:
-    """`criteo`, `census` or `app-ads`."""
-    tasks = {"criteo": _criteo, "census": _census, "app-ads": _app_ads}
-    if name not in tasks:
-        raise InvalidInput(f"unknown experiment {name!r}; the paper has {', '.join(tasks)}")
-    return tasks[name]()
-
-
-def _criteo() -> Task:
-    published: Published = {}
-    for row in published_criteo():
-        for method in ("laplace", "rr_on_bins"):
-            for column in ("mechanism", "test"):
-                figures = getattr(row, f"{column}_{method}"), getattr(row, f"{column}_{method}_std")
-                published[column, method.replace("_", "-"), row.epsilon] = figures
-    return Task(
-        name="criteo",
-        title="Criteo Sponsored Search Conversion: the amount of a sale in euros",
-        domain=get_calibrated("criteo").domain,
-        loss="squared",
-        methods=(
-            "rr-on-bins",
-            "laplace",
-            "staircase",
-            "continuous-exponential",
-            "debiased",
-            "unbiased",
-            "auto",
-            "laplace-unclipped",
-            "staircase-unclipped",
-        ),
-        baselines=("laplace", "staircase", "continuous-exponential"),
-        quick=Scale(200_000, 20, 3, QUICK_EPSILONS),
-        full=Scale(1_732_721, 50, 10, PAPER_EPSILONS),
-        stand_ins={"criteo-like": lambda rows: criteo_like(rows or 1_732_721)},
-        genuine=load_criteo,
-        calibrated=_calibrated("criteo", "Criteo"),
-        published=published,
-    )
-
-
-def _census() -> Task:
-    published: Published = {}
-    for row in published_census():
-        for method in ("rr_with_prior", "rr_on_bins"):
-            for column in ("mechanism", "test"):
-                name = method.replace("_", "-")
-                published[column, name, row.epsilon] = (getattr(row, f"{column}_{method}"), None)
-    return Task(
-        name="census",
-        title="US census: weeks worked in a year",
-        domain=get_calibrated("census").domain,
-        loss="squared",
-        methods=(
-            "rr-on-bins",
-            "discrete-laplace",
-            "discrete-staircase",
-            "exponential",
-            "rr-with-prior",
-            "debiased",
-            "unbiased",
-            "auto",
-        ),
-        baselines=("discrete-laplace", "discrete-staircase", "exponential", "rr-with-prior"),
-        quick=Scale(None, 20, 3, QUICK_EPSILONS),
-        full=Scale(None, 200, 10, PAPER_EPSILONS),
-        stand_ins={"fertility": lambda rows: fertility()},  # noqa: ARG005
-        genuine=load_census,
-        calibrated=_calibrated("census", "census"),
-        published=published,
-        stand_in_beside=True,
-    )
-
-
-def _app_ads() -> Task:
-    return Task(
-        name="app-ads",
-        title="App ads: events counted after a click",
-        domain=Domain.integers(0, 50),
-        loss="poisson",
-        methods=("rr-on-bins", "discrete-laplace", "discrete-staircase", "exponential", "positive"),
-        baselines=("discrete-laplace", "discrete-staircase", "exponential"),
-        quick=Scale(200_000, 10, 3, QUICK_EPSILONS),
-        full=Scale(1_000_000, 50, 10, PAPER_EPSILONS),
-        stand_ins={
-            "app-ads-like": lambda rows: app_ads_like(rows or 1_000_000),
-            "rand-hie": lambda rows: rand_hie(),  # noqa: ARG005
-        },
-        genuine=None,
-        calibrated=None,
-        published={},
-    )
-
-
-def _calibrated(name: str, title: str) -> LabelDistribution:
-    known = get_calibrated(name)
-    return LabelDistribution(
-        known.prior(),
-        known.train_rows,
-        f"the calibrated distribution of {title} labels (fitted to the published figures, not read off the file)",
-    )
 
 
 def _at_most(dataset: Dataset, rows: int | None) -> Dataset:

@@ -1,4 +1,4 @@
-"""One training of the paper's evaluation: split, private labels, network, test error."""
+"""One training of the paper's evaluation: split the rows, randomize the labels, train a model, test it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from labeldp.paper.data import Dataset
 from labeldp.paper.experiments.methods import NOT_PRIVATE, Targets, get_method
 from labeldp.paper.experiments.tasks import Task
 from labeldp.paper.experiments.training_log import Run, TrainedRun
-from labeldp.paper.network.regressor import NetworkRegressor
+from labeldp.paper.network import NetworkRegressor
 from labeldp.paper.network.sizing import network_settings
 from labeldp.paper.network.weights import TrainingLoss, mean_loss
 from labeldp.training.boosting import BoostingRegressor
 
 Model = Literal["network", "boosting"]
 PROTOCOL = 2
-"""Raised when the same settings would give other results, so that old records are not mixed with new ones."""
+"""Increase it when a change makes the same settings give other results. Runs of an older protocol are then repeated."""
 PAPER_BATCH = 8192
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
-    """An experiment set up: the data, the label range, the loss, the model. It can be sent to another process."""
+class TrainingSetup:
+    """What all trainings of an experiment share: data, label range, loss and model. It can be sent to another process."""
 
     name: str
     dataset: Dataset
@@ -42,17 +42,17 @@ class Bench:
     threads: int | None = None
 
     @classmethod
-    def of(cls, task: Task, dataset: Dataset, epochs: int, model: Model = "network") -> Bench:
-        """For one of the paper's experiments."""
+    def of(cls, task: Task, dataset: Dataset, epochs: int, model: Model = "network") -> TrainingSetup:
+        """The setup for one of the paper's experiments."""
         return cls(task.name, dataset, task.domain_of(dataset), task.loss, epochs, model)
 
     @property
     def batch_size(self) -> int:
-        """8,192 as in the paper from 163,840 rows on; below, what makes about sixteen steps an epoch."""
+        """8,192 as in the paper. With fewer than 163,840 rows it is smaller, for about 16 steps in an epoch."""
         return int(min(PAPER_BATCH, max(64, len(self.dataset) * 4 // 5 // 16)))
 
     def settings(self) -> dict[str, Any]:
-        """All that a result depends on besides its `Run`."""
+        """Everything that a result depends on besides its `Run`."""
         return {
             "protocol": PROTOCOL,
             "experiment": self.name,
@@ -64,7 +64,7 @@ class Bench:
         }
 
     def regressor(self, seed: int, share: float | None = None) -> Any:
-        """The paper's network and training for this task, or gradient boosting; given `share`, sized by it."""
+        """The paper's network for this task, or gradient boosting. With `share`, its size or epochs follow from that."""
         columns: dict[str, Any] = {
             "categorical": self.dataset.categorical,
             "numeric": self.dataset.numeric,
@@ -82,15 +82,15 @@ class Bench:
         )
 
     def _epochs(self, share: float | None) -> int:
-        """As many as the values deserve where that is known, but never more than everything else gets."""
+        """The epochs for values worth `share` of a true label, at most `epochs`; without `share`, `epochs`."""
         if share is None:
             return self.epochs
         return min(self.epochs, network_settings(len(self.dataset) * 4 // 5, share, self.batch_size)["epochs"])
 
-    def execute(self, run: Run) -> TrainedRun:
-        """Train and test. As in the paper, every seed partitions the data anew."""
+    def train_and_test(self, run: Run) -> TrainedRun:
+        """Train a model and test it. As in the paper, every seed splits the data anew."""
         start, cpu = time.perf_counter(), time.process_time()
-        train, test = _parts(self.dataset, run.seed)
+        train, test = _split(self.dataset, run.seed)
         targets = self.targets(run, train.labels)
         predictions = self.regressor(run.seed, targets.share).fit(train.features, targets.values).predict(test.features)
         return TrainedRun(
@@ -103,14 +103,14 @@ class Bench:
         )
 
     def targets(self, run: Run, labels: Floats) -> Targets:
-        """What a run trains on."""
+        """The values that a run trains on."""
         if run.method == NOT_PRIVATE:
             return Targets(labels)
         generator = np.random.default_rng([run.seed, crc32(f"{run.method} {run.epsilon!r}".encode())])
         return get_method(run.method).targets(labels, self.domain, run.epsilon, generator)
 
     def seconds_per_run(self) -> float:
-        """A guess from a short training on some of the rows, without what the first one costs."""
+        """Estimated from a short training on some of the rows, after one that is not timed."""
         rows = min(len(self.dataset), 40_000)
         sample = self.dataset.take(np.arange(rows))
         short = replace(self, dataset=sample, epochs=2)
@@ -122,13 +122,13 @@ class Bench:
 
 
 @lru_cache(maxsize=1)
-def _parts(dataset: Dataset, seed: int) -> tuple[Dataset, Dataset]:
-    """The partition of a seed; runs come seed by seed."""
+def _split(dataset: Dataset, seed: int) -> tuple[Dataset, Dataset]:
+    """The split of a seed. One is kept, because runs come seed by seed."""
     return dataset.split(seed)
 
 
 def _digest(dataset: Dataset) -> str:
-    """Of every label and the first 100,000 rows of features."""
+    """A digest of every label and of the first 100,000 rows of features."""
     state = hashlib.blake2b(dataset.labels.tobytes(), digest_size=16)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, dataset.features.schema) as writer:

@@ -1,4 +1,4 @@
-"""The record of finished trainings: one JSON line each, so that an interrupted reproduction goes on where it stopped."""
+"""The log of finished trainings, one JSON line each, so that an interrupted reproduction continues where it stopped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Run:
-    """One training: a method at one ε (infinite where nothing is private), with one seed for split, noise and network."""
+    """One training to do: a method at one ε (infinite without privacy), with one seed for split, noise and model."""
 
     method: str
     epsilon: float
@@ -20,7 +20,7 @@ class Run:
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """What one training gave: the error of its private labels, its loss on the test rows, and what it took."""
+    """The result of one training: the error of its private labels, its loss on the test rows, and the time it took."""
 
     run: Run
     mechanism_loss: float
@@ -31,10 +31,10 @@ class TrainedRun:
 
 
 class TrainingLog:
-    """A file of outcomes, each beside the settings it was made under. Lines of other settings are kept and not read.
+    """A file of trained runs, each with the settings it was trained under. Lines of other settings are kept and not read.
 
-    A line is written by a single call and flushed to the disk, so a run that dies loses only what was being trained; a
-    line cut off in the middle is skipped.
+    A line is written by a single call and flushed to the disk, so a crash loses only the runs in progress. An incomplete
+    line is skipped.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ class TrainingLog:
         self.settings: dict[str, Any] = json.loads(json.dumps(settings))
 
     def read(self) -> dict[Run, TrainedRun]:
-        """The finished runs of these settings; of two outcomes of one run the first counts."""
+        """The finished runs of these settings. If a run was logged twice, the first counts."""
         if not self.path.exists():
             return {}
         found: dict[Run, TrainedRun] = {}
@@ -56,14 +56,14 @@ class TrainingLog:
                 found.setdefault(run, TrainedRun(run, **record))
         return found
 
-    def append(self, outcome: TrainedRun) -> None:
-        """Adds a line, after a line break if the last line was cut off."""
-        record = asdict(outcome)
+    def append(self, trained: TrainedRun) -> None:
+        """Add a line, after a line break if the last line is incomplete."""
+        record = asdict(trained)
         record = {**record.pop("run"), **record, "settings": self.settings}
-        record["epsilon"] = repr(outcome.run.epsilon)  # JSON knows no infinity
+        record["epsilon"] = repr(trained.run.epsilon)  # JSON has no infinity
         with self.path.open("ab+", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 1))
-            torn = file.read(1) not in (b"", b"\n")
-            file.write((("\n" if torn else "") + json.dumps(record) + "\n").encode())
+            incomplete = file.read(1) not in (b"", b"\n")
+            file.write((("\n" if incomplete else "") + json.dumps(record) + "\n").encode())
             os.fsync(file.fileno())

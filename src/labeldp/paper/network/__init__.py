@@ -1,4 +1,11 @@
 """The paper's network: embeddings of the categories and dense layers, trained on the CPU with torch.
 
-`regressor` is the scikit-learn estimator, `trainer` the loop, `weights` the trained network as plain arrays.
+`regressor` is the scikit-learn estimator, `trainer` the training loop, `weights` the trained network as plain arrays. torch is
+imported only when a network is trained.
 """
+
+from __future__ import annotations
+
+from labeldp.paper.network.regressor import NetworkRegressor
+
+__all__ = ["NetworkRegressor"]

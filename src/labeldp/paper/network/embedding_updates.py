@@ -1,14 +1,19 @@
-"""Optimiser steps for the rows of an embedding table that a batch touches, and for no others.
+"""Optimiser steps for the rows of an embedding table that occur in a batch, and for no others.
 
-A batch of 8,192 records touches a few thousand rows of a table that may have millions. Columns own disjoint rows of
-the table, so threads that take different columns never meet, and the order of sums within a column is fixed: the
-result does not depend on the number of threads. Cost: O(look-ups × dimension) a step, independent of the table's size.
+A batch of 8,192 records uses a few thousand rows of a table that may have millions. Each column has its own rows, so
+threads that work on different columns never write to the same row. Sums within a column have a fixed order, so the result
+does not depend on the number of threads. A step costs O(look-ups × dimension), whatever the size of the table.
 
-The dimension is compiled in (vector instructions of the right length almost halve the time). An update is called as
-`update(codes, gradient, table, state, stamps, touched, step, rate, first, stride)`: `codes` (batch, columns) are table
-rows; `gradient` (batch, columns × dimension) is the loss's gradient at the looked-up embeddings; `state` has as many
-columns as `state_width` says, zeros at first; `stamps` holds the last step that touched each row (steps count from
-1); `touched` (columns, batch) is scratch space; `first` and `stride` choose the columns.
+Updates are compiled for one dimension, because vector instructions of the right length almost halve the time. The call is
+`update(codes, gradient, table, state, stamps, touched, step, rate, first, stride)`:
+
+- `codes` (batch, columns): rows of the table;
+- `gradient` (batch, columns × dimension): the gradient of the loss at the embeddings that were looked up;
+- `table`, `state`: embeddings, and optimiser state of `state_width` columns, zero at first;
+- `stamps`: the last step in which each row occurred; steps count from 1;
+- `touched` (columns, batch): scratch space;
+- `step`, `rate`: this step and its learning rate;
+- `first`, `stride`: update columns first, first + stride, …
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from numba import njit
 
 RMSPROP_DECAY = 0.9
 ADAM_DECAY = (0.9, 0.999)
-EPSILON = 1e-7  # outside the root, as Keras had it
+EPSILON = 1e-7  # added outside the root, as in Keras
 
 Optimizer = Literal["rmsprop", "adam"]
 
@@ -31,11 +36,11 @@ _BETA2 = np.float32(ADAM_DECAY[1])
 _NEW1 = np.float32(1 - ADAM_DECAY[0])
 _NEW2 = np.float32(1 - ADAM_DECAY[1])
 _EPS = np.float32(EPSILON)
-_FORGOTTEN = 400  # 0.9^400 < 1e-18: nothing is left in single precision beside one new gradient
+_FORGOTTEN = 400  # 0.9^400 < 1e-18: too small to change a new gradient's square in single precision
 
 
 def state_width(optimizer: Optimizer, dimension: int) -> int:
-    """Numbers kept for each row: its moments and, beside them in the cache, the batch's gradient."""
+    """The number of state columns: the moments, and the gradient of the batch next to them in the cache."""
     return dimension * (2 if optimizer == "rmsprop" else 3)
 
 
@@ -46,7 +51,7 @@ def row_update(optimizer: Optimizer, dimension: int) -> Any:
 
 
 def _rmsprop(dimension: int) -> Any:
-    """RMSProp, equal to the dense rule: a row that was away for k steps has its mean square decayed k times first."""
+    """RMSProp. A row that last occurred k steps ago first has its mean square decayed k times, so dense updates give the same."""
 
     @njit(cache=True, nogil=True, error_model="numpy")
     def update(codes, gradient, table, state, stamps, touched, step, rate, first, stride):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
@@ -79,7 +84,7 @@ def _rmsprop(dimension: int) -> Any:
 
 
 def _adam(dimension: int) -> Any:
-    """Lazy Adam, as torch's SparseAdam: a row's moments move only when a batch touches it."""
+    """Lazy Adam, as torch's SparseAdam: a row's moments change only when it occurs in a batch."""
 
     @njit(cache=True, nogil=True, error_model="numpy")
     def update(codes, gradient, table, state, stamps, touched, step, rate, first, stride):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202

@@ -1,4 +1,4 @@
-"""The network's entry in the catalogue of learners: importing this module makes `labeldp train` offer it."""
+"""The network's entry in the catalogue of learners. Importing this module makes `labeldp train` offer it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 class TrainingProgress:
-    """A bar on standard error over all rows of all epochs. Call it after each batch; use it in a `with` statement."""
+    """A progress bar on standard error over all rows of all epochs, for a `with` statement. Call it after each batch."""
 
     def __init__(self, rows: int, epochs: int, console: Console | None = None) -> None:
         self._epochs = epochs

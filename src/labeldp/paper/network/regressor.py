@@ -1,4 +1,4 @@
-"""The paper's networks as a scikit-learn regressor: embeddings of the categories, then dense layers 128-64-1."""
+"""The paper's network as a scikit-learn regressor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from labeldp.arrays import Floats, label_array
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.paper.network.progress import TrainingProgress
 from labeldp.paper.network.weights import Singles, TrainingLoss, Weights, mean_loss
 from labeldp.training.columns import ColumnEncoder, ColumnKey, standardizer
@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 
 
 class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A regressor on categorical and numeric columns, with the paper's network and training as defaults.
+    """A regressor on categorical and numeric columns. Its defaults are the paper's network and training.
 
-    Each category has a trained vector of 8 numbers; all categories with fewer than 5 training rows in a column share
-    one. The vectors and the standardised numbers go through dense layers of 128, 64 and 1 units with ReLU between
-    them. Training takes 50 epochs of batches of 8,192 rows with RMSProp (Adam for Poisson loss), learning rate 0.001
-    falling along a cosine, and L2 weight 1e-4 on the dense kernels. See `labeldp.paper.network.trainer` for what the paper
-    leaves open, and `labeldp.training.columns` for how columns are read.
+    Each category has a trained vector of 8 numbers. All categories of a column with fewer than 5 training rows share one
+    vector. The vectors and the standardised numbers go through dense layers of 128, 64 and 1 units with ReLU between
+    them. Training takes 50 epochs of batches of 8,192 rows with RMSProp (Adam for Poisson loss), a learning rate that
+    falls from 0.001 to 0 along a cosine, and L2 weight 1e-4 on the dense kernels. `labeldp.paper.network.trainer` lists what
+    the paper leaves open, and `labeldp.training.columns` says how columns are read.
 
     `X` may be a pandas, polars or Arrow table (columns are found by name) or an array. Targets are usually decoded
-    private labels. The regressor adds no privacy and needs none: whatever is computed from a private message stays
-    private. With few rows, choose a smaller `batch_size`: 10,000 rows make only two steps an epoch at 8,192.
+    private labels. With few rows, choose a smaller `batch_size`: at 8,192, 10,000 rows make only two steps in an epoch.
+
+    Training needs torch (`pip install 'labeldp[torch]'`). Prediction does not.
 
     Parameters
     ----------
@@ -78,11 +79,16 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     validation_loss_curve_ : list of float or None
         The loss on held-out rows after each epoch.
     n_features_in_, feature_names_in_ : int, array of str
-        As everywhere in scikit-learn. Names exist only if the regressor was fitted on a table.
+        The number of columns, and their names if the regressor was fitted on a table.
+
+    Privacy
+    -------
+    The regressor adds no privacy and needs none: whatever is computed from a private message stays private.
 
     Examples
     --------
     >>> import pyarrow as pa
+    >>> from labeldp.paper.network import NetworkRegressor
     >>> table = pa.table({"shop": ["a", "b"] * 100, "price": range(200)})
     >>> model = NetworkRegressor(batch_size=20, learning_rate=0.01, random_state=0).fit(table, [1.0, 3.0] * 100)
     >>> model.predict(table)[:2].round(1)
@@ -130,14 +136,44 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.progress = progress
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn vocabularies, scales and the network from training rows; rows of weight 0 are left out."""
+        """Learn vocabularies, scales and the network from training rows.
+
+        Parameters
+        ----------
+        X : table or array
+            The features, one row for each target.
+        y : array of float
+            The targets.
+        sample_weight : array of float, optional
+            A weight for each row. Rows of weight 0 do not take part in the network's training.
+
+        Returns
+        -------
+        NetworkRegressor
+            The fitted regressor itself.
+
+        Raises
+        ------
+        InvalidInput
+            If a parameter or the data is not valid, torch is not installed, or training diverges.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from labeldp.paper.network import NetworkRegressor
+        >>> X = np.arange(100.0)[:, None]
+        >>> model = NetworkRegressor(epochs=2, batch_size=20, random_state=0).fit(X, X[:, 0])
+        >>> len(model.loss_curve_)
+        2
+
+        """
         settings = self._settings()
         table, targets = self._read(X, y)
         weights = None if sample_weight is None else _checked_weights(sample_weight, len(targets))
         if self.loss == "poisson" and (targets.min() < 0 or not targets.any()):
             raise InvalidInput(
-                "Poisson loss needs targets of 0 or more, with one above 0 at least: "
-                f"the least is {targets.min():g}. Decode the labels with values that stay in their range."
+                "Poisson loss needs targets of 0 or more, with at least one above 0; "
+                f"the smallest is {targets.min():g}. Decode the labels with values that stay in their range."
             )
         self.encoder_ = ColumnEncoder.fit(
             table, categorical=self.categorical, numeric=self.numeric, min_count=self.min_count
@@ -151,7 +187,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         used = ~held_out if weights is None else ~held_out & (weights > 0)
         self.loss_curve_: list[float] = []
         self.validation_loss_curve_: list[float] | None = [] if self.early_stopping else None
-        watch = _Watch(
+        monitor = _EpochMonitor(
             self.loss_curve_,
             self.validation_loss_curve_,
             self.patience,
@@ -165,7 +201,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         everything = bool(used.all())
         bar = TrainingProgress(int(used.sum()), settings.epochs) if self.progress else None
         with bar or nullcontext():
-            final = _training().train(
+            final = _trainer().train(
                 codes if everything else codes[used],
                 inputs if everything else inputs[used],
                 targets if everything else targets[used],
@@ -173,13 +209,33 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 sizes=self.encoder_.sizes,
                 settings=settings,
                 after_batch=bar,
-                after_epoch=watch,
+                after_epoch=monitor,
             )
-        self.weights_: Weights = watch.best or final
+        self.weights_: Weights = monitor.best or final
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predictions, one per row, with NumPy alone."""
+        """Predict the target of each row. This needs NumPy only.
+
+        Parameters
+        ----------
+        X : table or array
+            Features with the columns of the training rows.
+
+        Returns
+        -------
+        array of float
+            One prediction for each row.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from labeldp.paper.network import NetworkRegressor
+        >>> X = np.arange(100.0)[:, None]
+        >>> NetworkRegressor(epochs=2, batch_size=20, random_state=0).fit(X, X[:, 0]).predict(X).shape
+        (100,)
+
+        """
         check_is_fitted(self)
         if not FeatureTable.is_frame(X):
             X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
@@ -211,12 +267,12 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.early_stopping:
             count = math.ceil(self.validation_fraction * rows)
             if count >= rows:
-                raise InvalidInput(f"{rows} rows are too few to hold some out for early stopping")
+                raise InvalidInput(f"{rows} rows are too few for early stopping: none are left to train on")
             held_out[np.random.default_rng(seed).choice(rows, count, replace=False)] = True
         return held_out
 
     def _settings(self) -> Settings:
-        """The parameters, checked here and not in `__init__` as scikit-learn asks."""
+        """The parameters, checked when fitting, as scikit-learn's conventions ask."""
         whole = {"embedding_size": 1, "epochs": 1, "batch_size": 1, "min_count": 1, "patience": 1}
         for name, least in whole.items():
             value = getattr(self, name)
@@ -233,9 +289,9 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             ("optimizer", self.optimizer in {"auto", "rmsprop", "adam"}),
         ):
             if not good:
-                raise InvalidInput(f"{name} has no such value: {getattr(self, name)!r}")
+                raise InvalidInput(f"{name} cannot be {getattr(self, name)!r}")
         default: Literal["rmsprop", "adam"] = "rmsprop" if self.loss == "squared" else "adam"
-        settings: Settings = _training().Settings(
+        settings: Settings = _trainer().Settings(
             loss=self.loss,
             optimizer=default if self.optimizer == "auto" else self.optimizer,
             embedding_size=int(self.embedding_size),
@@ -257,8 +313,8 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class _Watch:
-    """After each epoch: keep the curves, refuse to go on from NaN, and with held-out rows remember the best network."""
+class _EpochMonitor:
+    """After each epoch: extends the loss curves, stops if training diverged, and with held-out rows keeps the best network."""
 
     def __init__(
         self,
@@ -273,7 +329,7 @@ class _Watch:
     def __call__(self, loss: float, weights: Callable[[], Weights]) -> bool:
         if not math.isfinite(loss):
             raise InvalidInput(
-                f"training diverged in epoch {len(self._curve) + 1}: lower learning_rate, or look for extreme targets"
+                f"training diverged in epoch {len(self._curve) + 1}: lower learning_rate, or check for extreme targets"
             )
         self._curve.append(loss)
         if self._validation is None:
@@ -291,16 +347,16 @@ def _checked_weights(sample_weight: Any, rows: int) -> Floats:
     if len(weights) != rows:
         raise InvalidInput(f"sample_weight has {len(weights):,} entries for {rows:,} rows")
     if weights.min() < 0:
-        raise InvalidInput(f"sample weights must be 0 or more, the least is {weights.min():g}")
+        raise InvalidInput(f"sample weights must be 0 or more, the smallest is {weights.min():g}")
     if not weights.any():
         raise InvalidInput("every sample weight is zero: there is nothing to train on")
     return weights
 
 
-def _training() -> Any:
-    """The part that needs torch, imported when a network is trained."""
+def _trainer() -> Any:
+    """The module that needs torch, imported when a network is trained."""
     try:
-        from labeldp.paper.network import trainer as training
+        from labeldp.paper.network import trainer
     except ImportError as error:
-        raise InvalidInput("training a network needs torch: pip install 'labeldp[torch]'") from error
-    return training
+        raise MissingExtra("training a network needs torch: pip install 'labeldp[torch]'") from error
+    return trainer

@@ -1,19 +1,18 @@
 """Training of the paper's networks on the CPU with torch, without a data loader and without autograd.
 
-All records lie in memory as tensors. An epoch draws one permutation; a batch is cut into slices of 1,024 rows, and each
-slice is looked up, sent forward and backward by one thread with its own buffers, which stay in that core's cache. The
-gradients of the slices are added in slice order, so the result is the same for every number of threads. The threads
-wait for each other by sleeping: torch's own threads spin, which costs tenfold as soon as another program wants a core.
+All records are in memory as tensors. Each epoch draws one permutation of them. A batch is cut into slices of 1,024 rows.
+One thread looks up a slice's embeddings and computes its forward and backward pass, in buffers that stay in the core's
+cache. The gradients of the slices are added in slice order, so the result does not depend on the number of threads. Threads
+that wait do so asleep: torch's own threads spin, which makes training ten times slower when another program needs a core.
 
-What the paper leaves open is settled as Keras would: Glorot-uniform kernels, zero biases, embeddings uniform in ±0.05;
-RMSProp with decay 0.9 (not torch's 0.99) and, as in Adam, 1e-7 outside the root; the L2 term is λ·Σw² over the kernels of the dense
-layers, not their biases and not the embeddings (where an adaptive optimiser would turn it into a pull on rare
-categories at full speed). The learning rate falls from its start to 0 along half a cosine, step by step.
+Where the paper leaves something open, this follows Keras: Glorot-uniform kernels, zero biases, embeddings uniform in ±0.05;
+RMSProp with decay 0.9 (torch has 0.99) and, as in Adam, 1e-7 added outside the root. The L2 term is λ·Σw² over the kernels
+of the dense layers. It leaves out biases, and embeddings too: an adaptive optimiser would pull those of rare categories to 0
+at full speed. The learning rate falls from its start to 0 along half a cosine, step by step.
 
-Under squared loss the last layer counts in standard deviations of the targets from their mean. Labels from 0 to 400
-otherwise cost hundreds of steps until the weights have grown to that size; the end of a long training is the same. The
-loss stays in the labels' own units, so the L2 weight means what it means in the paper. Under Poisson loss the last
-bias starts at the logarithm of the mean.
+With squared loss the network predicts standardised targets. Otherwise, with labels from 0 to 400, it takes hundreds of steps
+until the weights are large enough; the end of a long training is the same. The loss is still measured in the labels' units,
+so the L2 weight means what it means in the paper. With Poisson loss the last bias starts at the logarithm of the mean.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ from labeldp.paper.network.weights import LARGEST_EXPONENT, Singles, TrainingLos
 
 SLICE = 1024
 MOST_THREADS = 8
-"""A batch has no more work than that to share."""
+"""A batch has only 8 slices to share."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train; the defaults are the paper's for Criteo."""
+    """How to train. The defaults are the paper's for Criteo."""
 
     loss: TrainingLoss = "squared"
     optimizer: Optimizer = "rmsprop"
@@ -64,7 +63,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Training records as tensors: table rows of the embeddings, numbers, targets in the network's units, and weights
+    """Training records as tensors: rows of the embedding table, numbers, targets in the network's units, and weights
     of mean 1 if there are any.
     """
 
@@ -85,11 +84,11 @@ def train(
     after_batch: Callable[[int, int, float], None] | None = None,
     after_epoch: Callable[[float, Callable[[], Weights]], bool] | None = None,
 ) -> Weights:
-    """Fit a network to the codes and standardised numbers of the columns; `sizes` are those of the `ColumnEncoder`.
+    """Fit a network to the codes and standardised numbers of the columns. `sizes` are those of the `ColumnEncoder`.
 
-    `after_batch(epoch, rows, loss so far in the epoch)` is for progress bars; `after_epoch(loss, weights)` may return
-    True to stop, and `weights()` copies the network of that moment. Memory: the records once, and 16 floats (RMSProp)
-    or 24 (Adam) beside the 8 of each embedding.
+    `after_batch(epoch, rows, mean loss in the epoch)` is for progress bars. `after_epoch(loss, weights)` may return True to
+    stop; `weights()` copies the current network. Memory: the records once, and for each embedding of 8 floats another
+    16 (RMSProp) or 24 (Adam).
     """
     settings = replace(settings, batch_size=min(settings.batch_size, len(targets)))
     batches = math.ceil(len(targets) / settings.batch_size)
@@ -111,7 +110,7 @@ def train(
 
 
 class Trainer:
-    """The state of one training run: parameters, optimiser moments, buffers and threads. A context manager."""
+    """The state of a training: parameters, optimiser moments, buffers and threads. A context manager."""
 
     def __init__(self, sizes: Sequence[int], numeric_inputs: int, settings: Settings, steps: int) -> None:
         self.settings = settings
@@ -157,7 +156,7 @@ class Trainer:
     def examples(
         self, codes: NDArray[np.int32], numeric: Singles, targets: NDArray[Any], weights: NDArray[Any] | None = None
     ) -> Examples:
-        """Tensors from arrays. The untrained network starts at the mean of these targets."""
+        """Turn arrays into tensors, and make the untrained network predict the mean of these targets."""
         mean = float(np.average(targets, weights=weights))
         if self.settings.loss == "squared":
             self.center = mean
@@ -172,7 +171,7 @@ class Trainer:
         )
 
     def step(self, examples: Examples, rows: Any) -> float:
-        """One optimiser step on the given rows of the examples; returns the sum of their losses before it."""
+        """Take one optimiser step on the given rows, and return the sum of their losses before it."""
         self.step_number += 1
         slices = rows.split(SLICE)
 
@@ -196,17 +195,16 @@ class Trainer:
         self._update_dense(self._gradients[: len(slices)].sum(0), rate)
         return float(self._losses[: len(slices)].sum()) * self.scale**2
 
-    def weights(self, occurrences: NDArray[np.int64] | None = None) -> Weights:
-        """A copy of the network as arrays.
+    def weights(self, occurrences: NDArray[np.int64]) -> Weights:
+        """Copy the network into arrays.
 
-        Given the occurrences of each table row in training, a row that never occurred (often the one for everything
-        out of the vocabulary) gets its column's mean embedding: it was never trained.
+        `occurrences` counts how often each row of the embedding table was used in training. A row that was never used
+        (often the one for categories out of the vocabulary) was not trained. It gets the mean embedding of its column.
         """
         table = self.table.numpy().copy()
-        if occurrences is not None:
-            for start, size in zip(self.offsets, self.sizes, strict=True):
-                counts, rows = occurrences[start : start + size], table[start : start + size]
-                rows[counts == 0] = np.average(rows, axis=0, weights=counts)
+        for start, size in zip(self.offsets, self.sizes, strict=True):
+            counts, rows = occurrences[start : start + size], table[start : start + size]
+            rows[counts == 0] = np.average(rows, axis=0, weights=counts)
         return Weights(
             self.settings.loss,
             table,
@@ -218,7 +216,7 @@ class Trainer:
         )
 
     def _slice(self, examples: Examples, rows: Any, number: int, batch: int, workspace: _Workspace) -> None:
-        """Forward and backward for one slice of a batch; all results go to the slice's own place."""
+        """Forward and backward pass of one slice. Its results go to the slice's own part of the buffers."""
         at = slice(number * SLICE, number * SLICE + len(rows))
         codes = torch.index_select(examples.codes, 0, rows, out=self._codes[at])
         numeric = examples.numeric.index_select(0, rows)
@@ -263,6 +261,7 @@ class Trainer:
         self._flat.addcdiv_(self._means, self._squares.sqrt().add_(EPSILON), value=-corrected)
 
     def _spread(self, task: Callable[[int], None]) -> None:
+        """Run `task(worker)` on every thread, this one included, and wait for all."""
         others = [self._pool.submit(task, worker) for worker in range(1, self.threads)]
         task(0)
         for other in others:
@@ -282,7 +281,7 @@ class Trainer:
 
 
 class _Parameters:
-    """Views of one flat vector as the kernels and biases of the dense layers; the first kernel also in its two parts."""
+    """Kernels and biases of the dense layers as views of one flat vector. The first kernel also in its two parts."""
 
     def __init__(self, flat: Any, widths: Sequence[int], embedded: int) -> None:
         self.kernels, self.biases = [], []
@@ -306,7 +305,7 @@ class _Workspace:
 
 
 def _loss_and_slope(loss: TrainingLoss, values: Any, targets: Any) -> tuple[Any, Any]:
-    """Each row's loss and its derivative by the network's last value."""
+    """Each row's loss, and its derivative by the network's output."""
     if loss == "squared":
         error = values - targets
         return error * error, 2 * error
@@ -316,5 +315,5 @@ def _loss_and_slope(loss: TrainingLoss, values: Any, targets: Any) -> tuple[Any,
 
 
 def embedding_offsets(sizes: Sequence[int]) -> NDArray[np.int32]:
-    """Where each column's rows begin in the one table."""
+    """The first row of each column in the embedding table, which all columns share."""
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)[: len(sizes)]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
 from labeldp.message.reader import Message
+from labeldp.training.tables import is_text, one_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +54,8 @@ def join(message: Message, ids: Any) -> Joined:
     ----------
     message : Message
         The message from the labels party.
-    ids : pyarrow.Array or pyarrow.ChunkedArray
-        The ids of the features table, in its row order.
+    ids : array-like
+        The ids of the features table, in its row order: an Arrow, NumPy or pandas column, or a list.
 
     Returns
     -------
@@ -82,17 +83,17 @@ def join(message: Message, ids: Any) -> Joined:
     ...     pq.write_table(pa.table({"order": [1, 2, 3], "amount": [0.0, 2.0, 4.0]}), folder / "labels.parquet")
     ...     outcome = privatize(LabelSource(folder / "labels.parquet", "amount", "order"), randomizer, folder / "message")
     ...     message = Message.open(folder / "message")
-    ...     joined = join(message, pa.array([3, 7, 1]))
+    ...     joined = join(message, [3, 7, 1])
     >>> joined.rows, joined.without_label, joined.without_features
     (array([0, 2]), 1, 1)
     >>> targets = code_values(message.mechanism, "auto")[joined.codes]
 
     """
-    wanted = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
-    if isinstance(wanted, pa.ChunkedArray):  # more text than one array holds
-        wanted = pa.concat_arrays([chunk.cast(pa.large_string()) for chunk in wanted.chunks])
-    released, codes = _released(message)
-    wanted = _alike(wanted, released.type, message)
+    batches = list(message.batches())
+    released = one_array(pa.chunked_array([ids for ids, _ in batches]))
+    codes = np.concatenate([codes for _, codes in batches])
+    given = one_array(ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids))
+    wanted = _of_type(released.type, given, message)
     if wanted.null_count:
         raise InvalidInput(f"{wanted.null_count} rows of the features have no id: drop or repair them")
     found = pc.index_in(wanted, value_set=released, skip_nulls=True)
@@ -115,18 +116,11 @@ def join(message: Message, ids: Any) -> Joined:
     return Joined(rows, codes[places], len(wanted) - rows.size, len(released) - rows.size)
 
 
-def _released(message: Message) -> tuple[pa.Array, NDArray[np.uint32]]:
-    batches = list(message.batches())
-    chunks = [ids.cast(pa.large_string()) if pa.types.is_string(ids.type) else ids for ids, _ in batches]
-    ids = pa.concat_arrays(chunks)
-    return ids, np.concatenate([codes for _, codes in batches])
-
-
-def _alike(ids: pa.Array, kind: pa.DataType, message: Message) -> pa.Array:
+def _of_type(kind: pa.DataType, ids: pa.Array, message: Message) -> pa.Array:
     if pa.types.is_dictionary(ids.type):
         ids = ids.dictionary_decode()
     whole = pa.types.is_integer(ids.type)
-    if whole != pa.types.is_integer(kind) or not (whole or _is_text(ids.type)):
+    if whole != pa.types.is_integer(kind) or not (whole or is_text(ids.type)):
         raise InvalidInput(
             f"the features' ids are {ids.type} and those of {message.path} are {kind}: convert them to the same type"
         )
@@ -134,7 +128,3 @@ def _alike(ids: pa.Array, kind: pa.DataType, message: Message) -> pa.Array:
         return ids.cast(kind)
     except pa.ArrowInvalid as error:
         raise InvalidInput(f"the features' ids do not fit the message's type {kind}: {error}") from error
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

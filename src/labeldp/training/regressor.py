@@ -256,9 +256,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         return dict(routed.estimator.fit)
 
     def _estimator(self) -> Any:
-        if self.estimator is not None:
-            return self.estimator
-        return HistGradientBoostingRegressor()
+        return HistGradientBoostingRegressor() if self.estimator is None else self.estimator
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Metadata routing of scikit-learn: everything passed to `fit` goes to the inner estimator.

@@ -62,7 +62,7 @@ def test_show_prints_every_budget(run, path):
     assert code == 0
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if line.startswith("│")]
     assert cells == [["sales", "3", "0.5", "2.5", "1", "1"], ["[red]visits", "1/3", "0", "1/3", "0", "0"]]
-    assert "resumes it" in output
+    assert "To resume it at no further cost" in output
 
 
 def test_show_as_json_is_exact(run, path):

@@ -59,9 +59,10 @@ def test_unpaired_records_are_counted_on_both_sides(message, wanted):
     assert joined.without_features == 3000 - known.sum()
 
 
-def test_chunked_and_dictionary_ids_work(message):
+def test_every_kind_of_column_works(message):
     ids = as_ids(message, IDS[:100])
-    for shape in (pa.chunked_array([ids[:40], ids[40:]]), ids.dictionary_encode()):
+    arrow = (pa.chunked_array([ids[:40], ids[40:]]), ids.dictionary_encode())
+    for shape in (*arrow, ids.to_pylist(), ids.to_pandas(), np.asarray(ids)):
         joined = join(message, shape)
         assert message.mechanism.outputs[joined.codes].tolist() == (IDS[:100] // 3).tolist()
 

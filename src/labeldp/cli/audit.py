@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from labeldp.budget import decimal_text
 from labeldp.cli.console import out, print_json
 from labeldp.cli.options import Json
 from labeldp.errors import InvalidInput, PrivacyRefused
@@ -43,7 +42,7 @@ def audit(
     record: dict[str, Any] = {
         "mechanism": mechanism.kind,
         "digest": mechanism.digest,
-        "epsilon_claimed": decimal_text(proof.epsilon_claimed),
+        "epsilon_claimed": proof.epsilon_claimed,
         "worst_ratio": str(proof.ratio),
         "epsilon_proven": proof.epsilon_proven,
         "holds": proof.holds,

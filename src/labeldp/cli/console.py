@@ -6,11 +6,16 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
+from fractions import Fraction
+from functools import partial
 from typing import Any, TextIO
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+
+from labeldp.budget import decimal_text
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -58,12 +63,16 @@ def stoppable(advice: str) -> Iterator[None]:
 
 
 def print_json(data: Any) -> None:
-    """Print a result as JSON, which must be all of standard output. Infinity and NaN, unknown to JSON, become null."""
+    """Print a result as JSON, which must be all of standard output.
+
+    Fractions become exact text and times ISO text. Infinity and NaN, which JSON does not know, become null.
+    """
+    write = partial(json.dumps, indent=2, ensure_ascii=False, allow_nan=False, default=_exact_text)
     try:
-        text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+        text = write(data)
     except ValueError:
         note("figures that are infinite or undefined are null in the JSON")
-        text = json.dumps(_finite(data), indent=2, ensure_ascii=False)
+        text = write(_finite(data))
     print(text)
 
 
@@ -134,6 +143,10 @@ def column_parts(head: Sequence[str], rows: Sequence[Sequence[str]], width: int,
 def _width(head: Sequence[str], rows: Sequence[Sequence[str]], column: int) -> int:
     """The width of a column: its longest cell, or the longest word of its heading."""
     return max(len(text) for text in [*head[column].split(), *(row[column] for row in rows)])
+
+
+def _exact_text(value: Fraction | datetime) -> str:
+    return decimal_text(value) if isinstance(value, Fraction) else value.isoformat()
 
 
 def _finite(data: Any) -> Any:

@@ -7,8 +7,6 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from labeldp.cli.console import out
-
 LOSSES = "{losses}"
 """In the help of an option: stands for the names of the losses."""
 
@@ -61,6 +59,7 @@ def _losses() -> str:
 
 
 def _print_panel(title: str, entries: dict[str, str]) -> None:
+    from rich.console import Console
     from rich.panel import Panel
     from rich.table import Table
     from rich.text import Text
@@ -68,4 +67,4 @@ def _print_panel(title: str, entries: dict[str, str]) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     for name, explanation in entries.items():
         table.add_row(Text(name, style="bold cyan"), Text(explanation))
-    out.print(Panel(table, title=title, title_align="left", border_style="dim"))
+    Console().print(Panel(table, title=title, title_align="left", border_style="dim"))

@@ -1,4 +1,4 @@
-"""`labeldp ledger`: make a budget ledger, see what is left, see every release."""
+"""`labeldp ledger`: create a budget ledger, show what is left, list every release."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from labeldp.release.ledger import Dataset, Ledger, Release, dataset_name, exact
 app = typer.Typer(
     name="ledger",
     no_args_is_help=True,
-    help="Keep privacy budgets: how much ε each dataset may spend, and what was spent.",
+    help="Keep privacy budgets: what each dataset may spend, and what it has spent.",
 )
+
+DATASET_FIELDS = "name budget spent remaining releases uncommitted created_at"
+RELEASE_FIELDS = "id dataset epsilon state reserved_at committed_at mechanism_digest"
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="DB", help="The ledger's file, for instance ledger.db.")]
 
@@ -52,7 +55,7 @@ def show(path: LedgerPath, as_json: Json = False) -> None:
     """Show the budget of every dataset, what is spent and what is left."""
     datasets = Ledger(path).datasets()
     if as_json:
-        print_json({"datasets": [_dataset_fields(dataset) for dataset in datasets]})
+        print_json({"datasets": [_fields(dataset, DATASET_FIELDS) for dataset in datasets]})
         return
     table = Table(title=Text(f"Budgets in {path}"), title_justify="left")
     table.add_column("dataset", overflow="fold")
@@ -70,8 +73,8 @@ def show(path: LedgerPath, as_json: Json = False) -> None:
     out.print(table)
     if any(dataset.uncommitted for dataset in datasets):
         out.print(
-            "Not committed: charged, but its run did not end, or not yet. The same command with the same key file "
-            "and the same input resumes it and costs nothing more.",
+            "Not committed: charged, but its run has not ended or was stopped. To resume it at no further cost, run the same "
+            "command again with the same key file and input.",
             soft_wrap=True,
         )
 
@@ -92,7 +95,7 @@ def history(
     """
     releases = Ledger(path).history(dataset)
     if as_json:
-        print_json({"releases": [_release_fields(release) for release in releases]})
+        print_json({"releases": [_fields(release, RELEASE_FIELDS) for release in releases]})
         return
     if not releases:
         out.print("No release was charged yet.")
@@ -116,25 +119,5 @@ def _hint(path: Path, dataset: str) -> str:
     return f"--ledger {shlex.quote(str(path))} --dataset {shlex.quote(dataset)}"
 
 
-def _dataset_fields(dataset: Dataset) -> dict[str, Any]:
-    return {
-        "name": dataset.name,
-        "budget": decimal_text(dataset.budget),
-        "spent": decimal_text(dataset.spent),
-        "remaining": decimal_text(dataset.remaining),
-        "releases": dataset.releases,
-        "uncommitted": dataset.uncommitted,
-        "created_at": dataset.created_at.isoformat(),
-    }
-
-
-def _release_fields(release: Release) -> dict[str, Any]:
-    return {
-        "id": release.id,
-        "dataset": release.dataset,
-        "epsilon": decimal_text(release.epsilon),
-        "state": release.state,
-        "reserved_at": release.reserved_at.isoformat(),
-        "committed_at": release.committed_at and release.committed_at.isoformat(),
-        "mechanism_digest": release.mechanism_digest,
-    }
+def _fields(record: Dataset | Release, names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names.split()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labeldp.budget import decimal_text
 from labeldp.cli.console import note
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:
         "records": outcome.records,
         "already_held": outcome.already_held,
         "resumed": outcome.resumed,
-        "epsilon": decimal_text(mechanism.epsilon_exact + spent),
+        "epsilon": mechanism.epsilon_exact + spent,
         "epsilon_prior": float(spent),
         "epsilon_labels": float(mechanism.epsilon_exact),
         "outputs": int(mechanism.outputs.size),

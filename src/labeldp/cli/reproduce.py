@@ -17,7 +17,7 @@ from labeldp.cli.console import err, line, note, out, print_json, print_table, s
 from labeldp.cli.options import OUTPUT, Json, comma_list
 
 if TYPE_CHECKING:
-    from labeldp.paper.experiments import Reproduction, Scale, Task
+    from labeldp.paper.experiments import Reproduction, Scale
 
 LOG_SECONDS = 30.0
 
@@ -85,7 +85,11 @@ def reproduce(
 
     task = get_task(experiment)
     budgets = _epsilons(comma_list(epsilon)) or None
-    scale = _scale(task, full=full, rows=rows, epochs=epochs, runs=runs, epsilons=budgets)
+    private = budgets and tuple(epsilon for epsilon in budgets if math.isfinite(epsilon))
+    given: dict[str, Any] = {"rows": rows, "epochs": epochs, "runs": runs, "epsilons": private}
+    scale = replace(
+        task.full if full else task.quick, **{name: value for name, value in given.items() if value is not None}
+    )
     chosen = comma_list(mechanisms) or list(task.methods)
     task = task.with_methods(chosen)
     place = Path(f"labeldp-{task.name}") if folder is None else folder
@@ -108,26 +112,6 @@ def reproduce(
     _show(work)
     line("report", str(written[-1]))
     line("figures", f"{place}: " + ", ".join(path.name for path in written if path.suffix in (".csv", ".png")))
-
-
-def _scale(
-    task: Task,
-    *,
-    full: bool,
-    rows: int | None,
-    epochs: int | None,
-    runs: int | None,
-    epsilons: Sequence[float] | None,
-) -> Scale:
-    base = task.full if full else task.quick
-    private = base.epsilons if epsilons is None else tuple(e for e in epsilons if math.isfinite(e))
-    return replace(
-        base,
-        rows=base.rows if rows is None else rows,
-        epochs=base.epochs if epochs is None else epochs,
-        runs=base.runs if runs is None else runs,
-        epsilons=private,
-    )
 
 
 def _epsilons(texts: Sequence[str]) -> tuple[float, ...]:

@@ -15,7 +15,9 @@ from labeldp.training.columns import ColumnEncoder, ColumnKey
 from labeldp.training.learners import LEARNERS, Learner
 from labeldp.training.sizing import boosting_settings
 
-RARE = 1e-4  # scikit-learn bins 200,000 rows at most: 20 values among them, so that none at all has chance 2e-9
+RARE = 1e-4
+"""Columns with values in fewer rows than this share are treated as empty. scikit-learn bins a sample of 200,000 rows; at this
+share the sample has 20 values on average, and none at all with a chance of 2e-9."""
 
 
 class Trees(HistGradientBoostingRegressor):  # type: ignore[misc]
@@ -26,7 +28,7 @@ class Trees(HistGradientBoostingRegressor):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Self:
-        """Fit as scikit-learn does, with 0 in the columns that are nearly empty."""
+        """Fit as scikit-learn does, after setting columns that are nearly empty to 0."""
         return super().fit(self._filled(X, sample_weight), y, sample_weight, **options)  # type: ignore[no-any-return]
 
     def _filled(self, X: Any, sample_weight: Any) -> Any:
@@ -52,17 +54,19 @@ class Trees(HistGradientBoostingRegressor):  # type: ignore[misc]
 class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """scikit-learn's gradient boosting for tables with text, categories, dates and missing values.
 
-    Noisy labels need fewer and smaller trees with larger leaves. Categories are split by code, the most frequent first:
-    sorting them by the mean of their noisy labels would fit the noise.
+    Noisy labels need fewer and smaller trees with larger leaves, see `boosting_settings`. Categories are split by code, with
+    the most frequent first: sorting them by the mean of their noisy labels would fit the noise.
 
     Parameters
     ----------
-    categorical, numeric : sequence of str or int, optional
-        Columns, by name or position, to read as categories or as numbers whatever their type.
+    categorical : sequence of str or int, optional
+        Columns, by name or position, to read as categories whatever their type.
+    numeric : sequence of str or int, optional
+        Columns, by name or position, to read as numbers whatever their type.
     loss : {"squared_error", "poisson"}
         The loss to train with.
     share : float
-        How much of a true label each private one is worth (`labeldp.training.sizing.label_share`). It sizes the trees.
+        The share of a true label that each private one is worth, see `label_share`. It sizes the trees.
     random_state : int, RandomState or None
         The seed of the trees.
 
@@ -78,6 +82,7 @@ class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> import pyarrow as pa
+    >>> from labeldp import BoostingRegressor
     >>> table = pa.table({"shop": ["a", "b"] * 100, "price": range(200)})
     >>> BoostingRegressor(random_state=0).fit(table, [1.0, 3.0] * 100).predict(table)[:2].round(1)
     array([1., 3.])
@@ -100,7 +105,23 @@ class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn how to encode the columns of `X`, then the trees."""
+        """Learn how to encode the columns of `X`, then the trees.
+
+        Parameters
+        ----------
+        X : table or array
+            A pandas, polars or Arrow table, or a two-dimensional array.
+        y : array-like
+            The values to train on.
+        sample_weight : array-like, optional
+            A weight for each row.
+
+        Returns
+        -------
+        BoostingRegressor
+            The fitted regressor itself.
+
+        """
         self.encoder_ = ColumnEncoder.for_trees(X, categorical=self.categorical, numeric=self.numeric)
         matrix = self.encoder_.ordinal(X)
         self.n_features_in_ = matrix.shape[1]
@@ -108,11 +129,35 @@ class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def trees(self, rows: int) -> Trees:
-        """Unfitted trees sized for this many rows, for callers who encode the columns once and train often."""
+        """Unfitted trees of the right size, for callers who encode the columns once and train often.
+
+        Parameters
+        ----------
+        rows : int
+            The number of rows to train on.
+
+        Returns
+        -------
+        HistGradientBoostingRegressor
+            The trees, which take the matrix of `ColumnEncoder.ordinal`.
+
+        """
         return Trees(loss=self.loss, random_state=self.random_state, **boosting_settings(rows, self.share))
 
     def predict(self, X: Any) -> Floats:
-        """Predictions for a table with the columns that the model was trained on."""
+        """Predict for a table with the columns that the model was trained on.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        array of float
+            A prediction for each row.
+
+        """
         check_is_fitted(self)
         predictions: Floats = self.trees_.predict(self.encoder_.ordinal(X))
         return predictions

@@ -1,4 +1,4 @@
-"""Labels from a message to the rows of a features table, by id."""
+"""Find the private label of each row of a features table by its id."""
 
 from __future__ import annotations
 
@@ -12,11 +12,32 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
 from labeldp.message.reader import Message
+from labeldp.training.tables import is_text, one_array
 
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """`rows` of the features table have a private label, `codes` are theirs. The rest is counted, on both sides."""
+    """The rows of a features table that have a private label in a message; made by `join`.
+
+    Attributes
+    ----------
+    rows : array of int
+        The positions of these rows in the table, in increasing order.
+    codes : array of int
+        The private code of each of them.
+    without_label : int
+        The number of rows without a private label.
+    without_features : int
+        The number of private labels without features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Joined
+    >>> Joined(np.array([0, 2]), np.array([1, 1]), without_label=1, without_features=0).rows
+    array([0, 2])
+
+    """
 
     rows: NDArray[np.int64]
     codes: NDArray[np.uint32]
@@ -25,17 +46,56 @@ class Joined:
 
 
 def join(message: Message, ids: Any) -> Joined:
-    """Looks up every id of a features table in the message: one hash table over the message, O(rows) time.
+    """Look up every id of a features table in a message. O(rows) time and memory.
 
-    Each record must occur once on either side: a second row with one id would train on the same draw twice.
+    Each record must occur once on either side: a second row with the same id would train on the same draw twice.
+
+    Parameters
+    ----------
+    message : Message
+        The message from the labels party.
+    ids : array-like
+        The ids of the features table, in its row order: an Arrow, NumPy or pandas column, or a list.
+
+    Returns
+    -------
+    Joined
+        The rows that have a private label, and their codes.
+
+    Raises
+    ------
+    InvalidInput
+        If an id is missing or occurs twice, if the ids have another type than those of the message, or if none is found.
+
+    Privacy
+    -------
+    Costs nothing: it reads the message, which is private already.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelRandomizer, LabelSource, Message, Prior, code_values, join, privatize
+    >>> randomizer = LabelRandomizer(1, (0, 4), prior=Prior([0, 1, 2, 3, 4], [1, 1, 1, 1, 1]))
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = Path(name)
+    ...     pq.write_table(pa.table({"order": [1, 2, 3], "amount": [0.0, 2.0, 4.0]}), folder / "labels.parquet")
+    ...     outcome = privatize(LabelSource(folder / "labels.parquet", "amount", "order"), randomizer, folder / "message")
+    ...     message = Message.open(folder / "message")
+    ...     joined = join(message, [3, 7, 1])
+    >>> joined.rows, joined.without_label, joined.without_features
+    (array([0, 2]), 1, 1)
+    >>> targets = code_values(message.mechanism, "auto")[joined.codes]
+
     """
-    wanted = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
-    if isinstance(wanted, pa.ChunkedArray):  # more text than one array holds
-        wanted = pa.concat_arrays([chunk.cast(pa.large_string()) for chunk in wanted.chunks])
-    released, codes = _released(message)
-    wanted = _alike(wanted, released.type, message)
+    batches = list(message.batches())
+    released = one_array(pa.chunked_array([ids for ids, _ in batches]))
+    codes = np.concatenate([codes for _, codes in batches])
+    given = one_array(ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids))
+    wanted = _of_type(released.type, given, message)
     if wanted.null_count:
-        raise InvalidInput(f"{wanted.null_count} rows of the features have no id: drop or repair them first")
+        raise InvalidInput(f"{wanted.null_count} rows of the features have no id: drop or repair them")
     found = pc.index_in(wanted, value_set=released, skip_nulls=True)
     rows = np.flatnonzero(np.asarray(found.is_valid()))
     places = np.asarray(found.drop_null()).astype(np.int64)
@@ -43,8 +103,8 @@ def join(message: Message, ids: Any) -> Joined:
     if times.size and times.max() > 1:
         twice = released[int(np.argmax(times))].as_py()
         raise InvalidInput(
-            f"the features hold the id {twice!r} {int(times.max())} times: one row for each record is needed. "
-            "Aggregate or drop the others first"
+            f"the features hold the id {twice!r} {int(times.max())} times, but there is one label for it: combine these rows "
+            "or drop all but one"
         )
     if not rows.size:
         raise InvalidInput(
@@ -56,18 +116,11 @@ def join(message: Message, ids: Any) -> Joined:
     return Joined(rows, codes[places], len(wanted) - rows.size, len(released) - rows.size)
 
 
-def _released(message: Message) -> tuple[pa.Array, NDArray[np.uint32]]:
-    batches = list(message.batches())
-    chunks = [ids.cast(pa.large_string()) if pa.types.is_string(ids.type) else ids for ids, _ in batches]
-    ids = pa.concat_arrays(chunks)
-    return ids, np.concatenate([codes for _, codes in batches])
-
-
-def _alike(ids: pa.Array, kind: pa.DataType, message: Message) -> pa.Array:
+def _of_type(kind: pa.DataType, ids: pa.Array, message: Message) -> pa.Array:
     if pa.types.is_dictionary(ids.type):
         ids = ids.dictionary_decode()
     whole = pa.types.is_integer(ids.type)
-    if whole != pa.types.is_integer(kind) or not (whole or _is_text(ids.type)):
+    if whole != pa.types.is_integer(kind) or not (whole or is_text(ids.type)):
         raise InvalidInput(
             f"the features' ids are {ids.type} and those of {message.path} are {kind}: convert them to the same type"
         )
@@ -75,7 +128,3 @@ def _alike(ids: pa.Array, kind: pa.DataType, message: Message) -> pa.Array:
         return ids.cast(kind)
     except pa.ArrowInvalid as error:
         raise InvalidInput(f"the features' ids do not fit the message's type {kind}: {error}") from error
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

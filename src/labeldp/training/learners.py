@@ -1,4 +1,7 @@
-"""The catalogue of learners that `labeldp train` offers."""
+"""The catalogue of learners that `labeldp train` offers.
+
+To add a learner, write a module in this folder that ends with `LEARNERS.add(Learner(...))`. The catalogue finds it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,25 @@ from labeldp.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class LearnerRequest:
-    """What a learner is made for: so many private values, each worth `share` of a true label, and how to read columns."""
+    """What a learner is to be made for.
+
+    Attributes
+    ----------
+    records : int
+        The number of private values to train on.
+    share : float
+        The share of a true label that each is worth, see `label_share`.
+    loss : str
+        The loss to train with.
+    categorical, numeric : sequence of str or int, optional
+        Columns to read as categories or as numbers whatever their type.
+    seed : int, optional
+        The seed of the learner.
+    epochs : int, optional
+        The number of passes over the data, for learners that count them.
+    progress : bool
+        Whether to show progress while training.
+    """
 
     records: int
     share: float = 1.0
@@ -30,15 +51,15 @@ class Learner:
     Parameters
     ----------
     name : str
-        On the command line.
+        Its name on the command line.
     help : str
         One line for `--help`.
     make : callable
-        A scikit-learn regressor for a `LearnerRequest`.
+        Makes an unfitted scikit-learn regressor from a `LearnerRequest`.
     losses : tuple of str
-        Those that it can train with.
+        The losses that it can train with.
     rank : int
-        Its place in lists.
+        Its place in lists: a lower rank comes first.
     """
 
     name: str

@@ -35,37 +35,32 @@ if TYPE_CHECKING:
 
 
 class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Randomizes `y` inside `fit`, trains a clone of any regressor on the private labels, and predicts.
-
-    Privacy: one `fit` is ε-label-DP with respect to `y`, for replacing one label; the fitted object and its pickle hold no
-    label and no key. **Every `fit` is a release of its own.** A grid search of ten candidates on five folds releases
-    each label 41 times, and its scores against raw labels are not private at all. To try several models, randomize
-    once and use ordinary scikit-learn on the result:
-
-        private = LabelRandomizer(epsilon=1, domain=(0, 400)).randomize(y)
-        GridSearchCV(model, grid).fit(X, private.values("debiased"))
+    """A regressor whose `fit` is label-private: it randomizes `y` and trains a clone of `estimator` on the private labels.
 
     Parameters
     ----------
     estimator : regressor, optional
-        By default histogram gradient boosting, sized by what the private labels are worth
-        (`labeldp.training.sizing.boosting_settings`). In a pandas, polars or Arrow table it also reads text, categories and dates.
-        Size your own estimator for noisy labels too: large leaves, few steps.
-    epsilon : float
+        By default histogram gradient boosting, sized for noisy labels by `boosting_settings`. In a pandas, polars or Arrow
+        table it also reads text, categories and dates. Size your own estimator for noisy labels too: large leaves, few
+        steps.
+    epsilon : float, str, Decimal or Fraction
         The privacy budget of one fit.
     domain : Domain or (lower, upper)
         The public bounds of the labels. They must be given and are never read off `y`.
-    loss : str or loss
+    loss : str, Loss or callable
         The loss that the mechanism's bins are optimal for.
     mechanism : str
-        "auto" (see `labeldp.mechanisms.auto`) or the name of an exact mechanism. "rr-on-bins" is the paper's.
+        The name of an exact mechanism. "auto" is designed for training, "rr-on-bins" is the paper's.
     target_values : {"auto", "bins", "debiased", "positive"}
-        What stands for a private label in training. "bins" is the paper's choice, "positive" is for Poisson and gamma losses.
+        The values that stand for private labels in training, see `code_values`. "bins" is the paper's choice, "positive" is
+        for Poisson and gamma losses.
     prior : Prior, optional
-        A public prior. Without it a private one is drawn, which takes a part of ε.
-    ledger, dataset : Ledger and str, optional
-        Charge every fit to this dataset of a ledger, before anything is drawn. Before that the estimator is fitted once to
-        made-up targets (your own estimator on 500 rows), so that features it cannot take cost nothing.
+        A public prior. By default a private one is drawn, which takes a part of ε.
+    ledger : Ledger, optional
+        Charge every fit to `dataset` in this ledger, before anything is drawn. Even before that, the estimator is fitted
+        once to made-up targets (your own estimator on 500 rows), so that features it cannot take cost nothing.
+    dataset : str, optional
+        The dataset in `ledger` to charge.
     clip_predictions : bool
         Clip predictions into the public bounds.
     out_of_range : {"clip", "error"}
@@ -80,19 +75,39 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     epsilon_spent_ : float
         What this fit cost, rounded up.
     private_labels_ : PrivateLabels
-        Only after a training that failed: the labels released for it, to train on again.
+        Set only if training failed: the labels that were released for it, to train on again.
+
+    Privacy
+    -------
+    One `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle hold no label and
+    no key. **Every `fit` is a release of its own.** A grid search of ten candidates on five folds releases each label 41
+    times, and its scores against raw labels are not private at all. To try several models, randomize once with
+    `LabelRandomizer` and use ordinary scikit-learn on `private.values("auto")`.
 
     Notes
     -----
-    There is no `random_state`: secure randomness has none, so two fits differ. Sample weights reach the inner estimator and
-    must not depend on the labels.
+    There is no `random_state`: secure randomness has no seed, so two fits differ. Sample weights reach the inner estimator
+    and must not depend on the labels.
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(1000, 2))
+    >>> import numpy as np
+    >>> from labeldp import LabelDPRegressor
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> model = LabelDPRegressor(epsilon=2, domain=(0, 400)).fit(X, 200 + 50 * X[:, 0])
     >>> model.predict(X).shape
+    (1000,)
+    >>> model.epsilon_spent_
+    2.0
+
+    Several models from one release:
+
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from labeldp import LabelRandomizer
+    >>> private = LabelRandomizer(2, (0, 400), mechanism="auto").randomize(200 + 50 * X[:, 0])
+    >>> search = GridSearchCV(Ridge(), {"alpha": [0.1, 10]}).fit(X, private.values("auto"))
+    >>> search.predict(X).shape
     (1000,)
 
     """
@@ -125,7 +140,36 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         self.out_of_range = out_of_range
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
-        """Randomize `y` once and train on the private labels. Costs ε."""
+        """Randomize `y` once and train on the private labels.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+        y : array-like
+            The true labels.
+        sample_weight : array-like, optional
+            Weights for the inner estimator. They must not depend on the labels.
+        **fit_params : dict
+            More parameters for the inner estimator's `fit`.
+
+        Returns
+        -------
+        LabelDPRegressor
+            The fitted regressor itself.
+
+        Raises
+        ------
+        InvalidInput
+            If a setting cannot work or a label is refused. Nothing is charged then.
+        InsufficientBudget
+            If the ledger has less than ε left for the dataset.
+
+        Privacy
+        -------
+        Costs ε, every time.
+
+        """
         randomizer = LabelRandomizer(
             self.epsilon,
             self.domain,  # type: ignore[arg-type] # None is refused there, with the reason
@@ -149,14 +193,26 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         except Exception as error:
             self.private_labels_ = private
             error.add_note(
-                "The labels are released and ε is spent, but not lost: train on private_labels_.values('auto') of this "
-                "regressor, at no further cost."
+                "ε is spent, but the released labels are kept: train on private_labels_.values('auto') of this regressor, at no "
+                "further cost."
             )
             raise
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predictions of the inner estimator, clipped into the public bounds unless told otherwise."""
+        """Predict with the inner estimator and clip into the public bounds, unless `clip_predictions` is off.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        array of float
+            A prediction for each row.
+
+        """
         check_is_fitted(self)
         X = in_memory(X)
         if getattr(X, "ndim", 2) == 2:  # anything else the inner estimator refuses in its own words
@@ -168,7 +224,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         return np.asarray(np.clip(predictions, domain.lower, domain.upper))
 
     def _release(self, randomizer: LabelRandomizer, labels: Floats, X: Any, inner: dict[str, Any]) -> PrivateLabels:
-        """Rehearse, charge, draw, and note the mechanism; without a ledger only draw."""
+        """With a ledger: rehearse, charge, draw, and note the mechanism. Without: only draw."""
         if self.ledger is None:
             return randomizer.randomize(labels)
         if self.dataset is None:
@@ -200,12 +256,17 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         return dict(routed.estimator.fit)
 
     def _estimator(self) -> Any:
-        if self.estimator is not None:
-            return self.estimator
-        return HistGradientBoostingRegressor()
+        return HistGradientBoostingRegressor() if self.estimator is None else self.estimator
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Everything passed to `fit` goes to the inner estimator."""
+        """Metadata routing of scikit-learn: everything passed to `fit` goes to the inner estimator.
+
+        Returns
+        -------
+        MetadataRouter
+            The router.
+
+        """
         mapping = MethodMapping().add(caller="fit", callee="fit")
         return MetadataRouter(owner=self).add(estimator=self._estimator(), method_mapping=mapping)
 
@@ -220,7 +281,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         return tags
 
     def _noisy(self) -> bool:
-        """From ε = 30 on a label changes with a chance below 1e-12 for each output: fits are deterministic in practice."""
+        """Whether two fits differ in practice. From ε = 30 on, a label changes with a chance below 1e-12 for each output."""
         try:
             return exact_epsilon(self.epsilon) < 30
         except InvalidInput:
@@ -228,6 +289,6 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
 
 
 def _sized_trees(private: PrivateLabels, values: Floats, features: Any) -> Any:
-    """Gradient boosting for labels as noisy as these; of a table also the text, categories and dates."""
+    """Gradient boosting sized for labels as noisy as these. Given a table, it also reads text, categories and dates."""
     boosting = BoostingRegressor(share=label_share(private.mechanism, values))
     return default_trees(boosting, features, len(private))

@@ -1,4 +1,4 @@
-"""Training on made-up targets before a release is charged: what cannot work is refused while it costs nothing."""
+"""A trial fit on made-up targets before a release is charged, so that a model that cannot work costs nothing."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ REHEARSAL_ROWS = 500
 
 
 def rehearse(estimator: Any, X: Any, records: int, domain: Domain, inner: dict[str, Any]) -> None:
-    """Fit `estimator` (None: the default trees) to targets from the public bounds, with the parameters `inner` of `fit`.
+    """Fit `estimator` (None: the default trees) to made-up targets, passing `inner` to its `fit`. Errors are its own.
 
-    An estimator of the user's sees a few rows; only what it refuses there does it get whole, for its true answer.
+    A user's estimator is tried on 500 rows first. Only if that fails is the whole table used, so that the real error is
+    shown.
     """
     for name, weights in inner.items():
         if name.endswith("sample_weight") and weights is not None:
@@ -36,16 +37,16 @@ def rehearse(estimator: Any, X: Any, records: int, domain: Domain, inner: dict[s
             default_trees(_OneTree(), X, records).fit(X, targets, **inner)
             return
         if records > REHEARSAL_ROWS:
-            with suppress(Exception):  # the few rows may be to blame, so all are asked below
-                rows = _telling_rows(X, records)
+            with suppress(Exception):  # perhaps only because the rows are few: all of them are tried below
+                rows = _rows_to_try(X, records)
                 some = _check_method_params(X, inner, rows)
                 clone(estimator).fit(_safe_indexing(X, rows), targets[rows], **some)
                 return
-        clone(estimator).fit(deepcopy(X), targets, **inner)  # with copy_X=False it would spoil the features
+        clone(estimator).fit(deepcopy(X), targets, **inner)  # a copy, since copy_X=False overwrites the features
 
 
 def default_trees(boosting: BoostingRegressor, features: Any, rows: int) -> Any:
-    """The boosting itself for a table, its bare trees for an array."""
+    """The boosting itself for a table. For an array only its trees, since there is nothing to encode."""
     return boosting if FeatureTable.is_frame(features) else boosting.trees(rows)
 
 
@@ -57,13 +58,13 @@ class _OneTree(BoostingRegressor):
 
 
 def _made_up_targets(domain: Domain, records: int) -> Floats:
-    """Two values in turn, inside the public bounds and positive where these allow it."""
+    """Two alternating values inside the public bounds, positive if the bounds allow that."""
     lowest = max(domain.lower, 0.0) if domain.upper > 0 else domain.lower
     return lowest + (domain.upper - lowest) * np.resize([1 / 3, 2 / 3], records)
 
 
-def _telling_rows(features: Any, records: int) -> Any:
-    """The first rows, the last of them given up for the first NaN and the first infinity if these come later."""
+def _rows_to_try(features: Any, records: int) -> Any:
+    """The first rows. If the first NaN or infinity comes later, its row replaces one of the last of them."""
     rows = np.arange(min(records, REHEARSAL_ROWS))
     try:
         values = np.asarray(features, np.float64).reshape(records, -1)
@@ -78,7 +79,7 @@ def _telling_rows(features: Any, records: int) -> Any:
 
 @contextmanager
 def _without_traces() -> Iterator[None]:
-    """Warnings are kept quiet and the global random generators are put back."""
+    """Hide warnings, and restore the state of the global random generators at the end."""
     drawn, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""How large a learner noisy labels deserve: what a private value is worth, and the settings that follow from it."""
+"""How large a learner should be for noisy labels: what a private value is worth, and the settings that follow."""
 
 from __future__ import annotations
 
@@ -10,9 +10,34 @@ from labeldp.priors import Prior
 
 
 def label_share(mechanism: FiniteMechanism, values: Floats, prior: Prior | None = None) -> float:
-    """The share of a true label that a private value tells about a mean: corr(value, label)² under the prior.
+    """The share of a true label that one private value is worth: corr(value, label)² under the prior.
 
-    n private values are worth n·share true labels. The prior is the mechanism's own unless given; without any, 1.
+    An average of n private values is as accurate as one of n·share true labels.
+
+    Parameters
+    ----------
+    mechanism : FiniteMechanism
+        The mechanism that randomizes the labels.
+    values : array of float
+        The value that stands for each code in training, see `code_values`.
+    prior : Prior, optional
+        The distribution of the labels. By default the mechanism's own.
+
+    Returns
+    -------
+    float
+        The share, from 0 to 1. It is 1 if there is no prior.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, RROnBins, code_values, label_share
+    >>> prior = Prior([0, 1, 2], [1, 1, 1])
+    >>> weak, strong = RROnBins.optimal(prior, 0.5), RROnBins.optimal(prior, 4)
+    >>> round(label_share(weak, code_values(weak, "debiased")), 3)
+    0.04
+    >>> round(label_share(strong, code_values(strong, "debiased")), 3)
+    0.897
+
     """
     prior = prior or mechanism.prior
     if prior is None:
@@ -26,11 +51,31 @@ def label_share(mechanism: FiniteMechanism, values: Floats, prior: Prior | None 
 
 
 def boosting_settings(records: int, share: float = 1.0) -> dict[str, Any]:
-    """Parameters of scikit-learn's `HistGradientBoostingRegressor` for `records` values, each worth `share` of a true label.
+    """Settings of scikit-learn's `HistGradientBoostingRegressor` for training on private labels.
 
-    A leaf should hold about twenty true labels' worth of records, and the trees stay small and few while there are few
-    of those; with many the defaults come back. Give categories as ordinary codes, not as `categorical_features`: sorting
-    categories by their noisy means fits the noise (docs/beyond-the-paper.md has the figures).
+    A leaf holds records worth about twenty true labels. Trees are small and few while there is little to learn from; with
+    many records the settings are scikit-learn's defaults. Give categories as ordinary codes, not as
+    `categorical_features`: sorting categories by their noisy means fits the noise (docs/beyond-the-paper.md has the
+    figures).
+
+    Parameters
+    ----------
+    records : int
+        The number of private labels.
+    share : float
+        The share of a true label that each is worth, see `label_share`.
+
+    Returns
+    -------
+    dict
+        Keyword arguments for `HistGradientBoostingRegressor`.
+
+    Examples
+    --------
+    >>> from labeldp import boosting_settings
+    >>> boosting_settings(10_000, share=0.1)
+    {'max_leaf_nodes': 3, 'max_iter': 62, 'min_samples_leaf': 200, 'early_stopping': False}
+
     """
     effective = records * share
     return {

@@ -89,11 +89,11 @@ class FeatureTable:
         """A column as one Arrow array; text has the type large_string."""
         series = self._native[:, self.names.index(name)]
         if self.unnamed:
-            return _one_array(_arrow(series))
+            return one_array(_arrow(series))
         try:
-            return _one_array(_text_categories(series.to_arrow(), series.to_native(), name))
+            return one_array(_text_categories(series.to_arrow(), series.to_native(), name))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            return _one_array(_arrow(np.asarray(series.to_list(), object)))
+            return one_array(_arrow(np.asarray(series.to_list(), object)))
 
     def resolve(self, keys: Iterable[str | int], what: str) -> frozenset[str]:
         """The names of columns that the user gave by name or position; `what` is the option, for error messages."""
@@ -132,7 +132,7 @@ def numbers(column: Any, name: str) -> Floats:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return numbers(column.cast(kind.value_type), name)
-    if _is_text(kind):
+    if is_text(kind):
         column = _parsed(column.cast(pa.large_string()), name)
     elif pa.types.is_temporal(kind):
         column = _seconds(column)
@@ -211,11 +211,13 @@ def _text_categories(column: Any, native: Any, name: str) -> Any:
     return pa.array(native.cat.rename_categories([str(value) for value in native.cat.categories]))
 
 
-def _one_array(column: Any) -> Any:
-    if _is_text(column.type):
+def one_array(column: Any) -> Any:
+    """A column as one Arrow array, text as large_string."""
+    if is_text(column.type):
         column = column.cast(pa.large_string())  # joined chunks may exceed 2 GB
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

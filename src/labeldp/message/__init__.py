@@ -6,7 +6,7 @@ May import `mechanisms` and below. Known to `engines`, `release` and everything 
 |---|---|
 | `layout` | names the files in the folder |
 | `manifest` | writes and reads `mechanism.json` |
-| `labels_file` | writes and reads the labels; one class per file format |
+| `labels_file` | writes and reads the labels; a file format is added here |
 | `card` | writes `PRIVACY.md` |
 | `writer` | writes a whole folder |
 | `reader` | opens a folder as a `Message` |

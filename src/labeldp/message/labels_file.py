@@ -1,12 +1,12 @@
-"""The labels of a message: id, code and private label of each record. One class per file format.
+"""The labels of a message: id, code and private label of each record.
 
-To add a format, subclass `LabelsFile` and enter it in `FORMATS`. `layout.SUFFIX` chooses the format of new messages.
+To add a file format, subclass `LabelsFile`, override `suffix`, `create`, `schema`, `count` and `record_batches`, and enter
+the class in `FORMATS`. `layout.SUFFIX` chooses the format of new messages.
 """
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,30 +27,34 @@ _EDITED = "the message was edited or mixed up"
 
 
 @dataclass(frozen=True)
-class LabelsFile(ABC):
-    """One batch of a message on disk. Reading checks every row against the mechanism and the header."""
+class LabelsFile:
+    """One batch of a message on disk, as Parquet. Reading checks every row against the mechanism and the header.
 
-    suffix: ClassVar[str]
+    The schema takes nothing from the input but the name and the type of the id column.
+    """
+
+    suffix: ClassVar[str] = ".parquet"
     path: Path
     header: Header
     mechanism: FiniteMechanism
 
     @staticmethod
-    @abstractmethod
     def create(path: Path, schema: pa.Schema) -> Any:
         """A writer for a new file, with the methods `write_batch` and `close`."""
+        dictionaries = ["code", "private_label"]
+        return pq.ParquetWriter(path, schema, use_dictionary=dictionaries, compression="snappy", store_schema=False)
 
-    @abstractmethod
     def schema(self) -> pa.Schema:
         """The columns and their types."""
+        return pq.read_schema(self.path)
 
-    @abstractmethod
     def count(self) -> int:
         """The number of records."""
+        return int(pq.read_metadata(self.path).num_rows)
 
-    @abstractmethod
-    def _record_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, unchecked, about `READ_ROWS` at a time."""
+    def record_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, unchecked, in pieces of bounded size."""
+        yield from pq.ParquetFile(self.path).iter_batches(READ_ROWS)
 
     def check(self) -> None:
         """Refuses a file whose columns are not those of the message. Rows are checked when they are read."""
@@ -67,7 +71,7 @@ class LabelsFile(ABC):
         """(ids, codes) of the records, every code checked against the mechanism."""
         outputs = self.mechanism.outputs
         with self._readable():
-            for batch in self._record_batches():
+            for batch in self.record_batches():
                 if any(column.null_count for column in batch.columns):
                     raise InvalidInput(f"{self.path} has empty fields; {_EDITED}")
                 codes = np.asarray(batch.column("code")).astype(np.uint32)
@@ -86,28 +90,8 @@ class LabelsFile(ABC):
             ) from error
 
 
-class ParquetLabels(LabelsFile):
-    """Labels as Parquet. The schema takes nothing from the input but the name and type of the id column."""
-
-    suffix = ".parquet"
-
-    @staticmethod
-    def create(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-        dictionaries = ["code", "private_label"]
-        return pq.ParquetWriter(path, schema, use_dictionary=dictionaries, compression="snappy", store_schema=False)
-
-    def schema(self) -> pa.Schema:
-        return pq.read_schema(self.path)
-
-    def count(self) -> int:
-        return int(pq.read_metadata(self.path).num_rows)
-
-    def _record_batches(self) -> Iterator[pa.RecordBatch]:
-        return pq.ParquetFile(self.path).iter_batches(READ_ROWS)  # type: ignore[no-any-return]
-
-
-FORMATS: dict[str, type[LabelsFile]] = {kind.suffix: kind for kind in (ParquetLabels,)}
-"""The formats by the suffix of their files."""
+FORMATS = {kind.suffix: kind for kind in (LabelsFile,)}
+"""The formats that are read, by the suffix of their files."""
 
 
 class LabelsWriter:

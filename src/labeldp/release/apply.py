@@ -18,7 +18,7 @@ from labeldp.engines.arrow.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.message.labels_file import file_digest
 from labeldp.message.reader import Message
-from labeldp.release.input_checks import CheckedSource, check_paths, quick_row_count, unchanged, without_duplicates
+from labeldp.release.input_checks import check_paths, quick_row_count, unchanged, with_integer_type, without_duplicates
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.privatize import Phase, ReleaseOutcome
 from labeldp.release.release_record import stored_mechanism
@@ -83,7 +83,7 @@ def apply(
     ...     out = privatize(LabelSource(monday, "amount", "order"), randomizer, f"{folder}/message", key_file=key).message
     ...     outcome = apply(out, LabelSource(tuesday, "amount", "order"), key_file=key)
     >>> outcome  # doctest: +ELLIPSIS
-    ReleaseOutcome(message='.../message', records=20, already_held=10, epsilon=1, resumed=False)
+    ReleaseOutcome(message=...Path('.../message'), records=20, resumed=False, already_held=10)
     """
     path, key_path = Path(message), Path(key_file)
     place = path.resolve()
@@ -94,7 +94,7 @@ def apply(
         kept = _kept_release(opened, keys, key_path)
         opened = replace(opened, mechanism=stored_mechanism(kept.mechanism))  # with the bounds as the owner fixed them
         domain = _check_source(opened, source)
-        typed = CheckedSource.of(source, integer_type=opened.id_type if pa.types.is_integer(opened.id_type) else None)
+        typed = with_integer_type(source, opened.id_type) if pa.types.is_integer(opened.id_type) else source
         rows = quick_row_count(source)
         scanned = arrow.scan(without_duplicates(typed, rows), domain, key=keys.key, progress=phase("checking", rows))
         assert scanned.input_hmac is not None

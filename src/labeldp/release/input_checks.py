@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -24,153 +23,127 @@ EARLY_ROWS = 1 << 23
 """Up to so many rows, repeated ids are found before anything is charged. It takes 8 bytes of memory per row."""
 
 
-class InputCheck(Protocol):
-    """A check that sees every batch of an input."""
-
-    def add(self, batch: LabelBatch) -> None:
-        """Looks at the next batch."""
-
-    def finish(self) -> None:
-        """Called when the whole input was read; raises if the input must not be used."""
+Step = Callable[[Iterator[LabelBatch]], Iterator[LabelBatch]]
+"""Something that is done with the batches as they are read. A check passes them on and raises if it finds a fault."""
 
 
 @dataclass(frozen=True)
-class CheckedSource(LabelSource):
-    """A source whose batches pass a new check each time it is read. Integer ids are cast to `integer_type`, if given."""
+class SourceWithSteps(LabelSource):
+    """A source whose batches go through some steps, anew each time it is read."""
 
-    new_check: Callable[[], InputCheck] | None = None
-    integer_type: pa.DataType | None = None
-
-    @classmethod
-    def of(
-        cls,
-        source: LabelSource,
-        new_check: Callable[[], InputCheck] | None = None,
-        *,
-        integer_type: pa.DataType | None = None,
-    ) -> Self:
-        """`source` with another check, and with another integer type if one is given."""
-        known = {field.name: getattr(source, field.name) for field in fields(source)}
-        return cls(**known | {"new_check": new_check, "integer_type": integer_type or known.get("integer_type")})
+    steps: tuple[Step, ...] = ()
 
     def batches(self) -> Iterator[LabelBatch]:
-        check = None if self.new_check is None else self.new_check()
-        for batch in super().batches():
-            typed = self._typed(batch)
-            if check is not None:
-                check.add(typed)
-            yield typed
-        if check is not None:
-            check.finish()
+        batches = super().batches()
+        for step in self.steps:
+            batches = step(batches)
+        return batches
 
-    def _typed(self, batch: LabelBatch) -> LabelBatch:
-        if self.integer_type is None or not pa.types.is_integer(batch.ids.type):
-            return batch
-        try:
-            return LabelBatch(batch.ids.cast(self.integer_type), batch.labels, batch.first_row)
-        except pa.ArrowInvalid as error:
-            raise InvalidInput(
-                f"{self.path}: some ids from row {batch.first_row} on do not fit into {self.integer_type}, the type of the "
-                "message's ids. Only a new release can hold them"
-            ) from error
+
+def with_step(source: LabelSource, step: Step) -> LabelSource:
+    """`source` with one more step."""
+    known = {field.name: getattr(source, field.name) for field in fields(source)}
+    return SourceWithSteps(**known | {"steps": (*known.get("steps", ()), step)})
+
+
+def with_integer_type(source: LabelSource, kind: pa.DataType) -> LabelSource:
+    """The source with integer ids cast to `kind`, the type that they have in the message."""
+
+    def cast(batches: Iterator[LabelBatch]) -> Iterator[LabelBatch]:
+        for batch in batches:
+            try:
+                ids = batch.ids.cast(kind) if pa.types.is_integer(batch.ids.type) else batch.ids
+            except pa.ArrowInvalid as error:
+                raise InvalidInput(
+                    f"{source.path}: some ids from row {batch.first_row} on do not fit into {kind}, the type of the "
+                    "message's ids. Only a new release can hold them"
+                ) from error
+            yield replace(batch, ids=ids)
+
+    return with_step(source, cast)
 
 
 def without_duplicates(source: LabelSource, rows: int | None) -> LabelSource:
-    """The source, which refuses repeated ids early. `rows` is its number of rows, if known."""
-    return CheckedSource.of(source, lambda: DuplicateCheck(source, rows or 0))
+    """The source, which refuses repeated ids before anything is charged, if it has at most `EARLY_ROWS` rows.
+
+    The engine finds repeated ids in inputs of any size, but only while it randomizes. By then the release is charged.
+    `rows` is the number of rows, if known.
+    """
+
+    def check(batches: Iterator[LabelBatch]) -> Iterator[LabelBatch]:
+        key, seen = os.urandom(32), 0
+        words: list[NDArray[np.uint64]] = []
+        for batch in batches:
+            seen += len(batch.ids)
+            if max(seen, rows or 0) > EARLY_ROWS:
+                words.clear()
+            else:
+                words.append(digest_ids(batch.ids, key).low)
+            yield batch
+        ordered = np.sort(np.concatenate(words or [np.empty(0, np.uint64)]))
+        words.clear()
+        repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+        if repeated.size:
+            _refuse_duplicates(source, key, np.unique(repeated))
+
+    return source if source.id_column is None else with_step(source, check)
+
+
+def _refuse_duplicates(source: LabelSource, key: bytes, suspects: NDArray[np.uint64]) -> None:
+    """Reads the ids again and compares them, since 64 bits of two text ids may agree by chance."""
+    rows: dict[object, int] = {}
+    for batch in source.batches():
+        for index in np.flatnonzero(np.isin(digest_ids(batch.ids, key).low, suspects)).tolist():
+            value, row = batch.ids[index].as_py(), batch.first_row + index
+            if value in rows:
+                raise InvalidInput(
+                    f"ids must be unique, but {value!r} stands in rows {rows[value]} and {row} (rows count from 0). Two "
+                    "records with one id would share their randomness and reveal whether their labels differ: remove "
+                    "or combine them. Nothing was released or charged"
+                )
+            rows[value] = row
 
 
 def unchanged(source: LabelSource, scanned: Scan, key: bytes) -> LabelSource:
-    """The source that was scanned, which refuses if its records are no longer the same."""
-    return CheckedSource.of(source, lambda: UnchangedCheck(source.path, scanned, key))
-
-
-class DuplicateCheck:
-    """Refuses an input with a repeated id before anything is charged, if it has at most `EARLY_ROWS` rows.
-
-    The engine finds repeated ids in inputs of any size, but only while it randomizes. By then the release is charged.
-    """
-
-    def __init__(self, source: LabelSource, expected_rows: int) -> None:
-        self._source, self._key = source, os.urandom(32)
-        self._words: list[NDArray[np.uint64]] = []
-        self._rows, self._expected_rows = 0, expected_rows
-
-    def add(self, batch: LabelBatch) -> None:
-        """Keeps 64 bits of each id's digest, unless there are too many rows."""
-        self._rows += len(batch.ids)
-        if max(self._rows, self._expected_rows) > EARLY_ROWS:
-            self._words.clear()
-        elif self._source.id_column is not None:
-            self._words.append(digest_ids(batch.ids, self._key).low)
-
-    def finish(self) -> None:
-        """Looks for equal digests."""
-        if not self._words:
-            return
-        words = np.sort(np.concatenate(self._words))
-        self._words.clear()
-        repeated = words[1:][words[1:] == words[:-1]]
-        if repeated.size:
-            self._compare_ids(np.unique(repeated))
-
-    def _compare_ids(self, suspects: NDArray[np.uint64]) -> None:
-        """Reads the ids again and compares them, since 64 bits of two text ids may agree by chance."""
-        rows: dict[object, int] = {}
-        for batch in self._source.batches():
-            for index in np.flatnonzero(np.isin(digest_ids(batch.ids, self._key).low, suspects)).tolist():
-                value, row = batch.ids[index].as_py(), batch.first_row + index
-                if value in rows:
-                    raise InvalidInput(
-                        f"ids must be unique, but {value!r} stands in rows {rows[value]} and {row} (rows count from 0). Two "
-                        "records with one id would share their randomness and reveal whether their labels differ: remove "
-                        "or combine them. Nothing was released or charged"
-                    )
-                rows[value] = row
-
-
-class UnchangedCheck:
-    """Refuses an input that differs from the one that was scanned, before anything drawn from it can be published.
+    """The source, which refuses if it differs from what was scanned, before anything drawn from it can be published.
 
     Under one release, an id must never be drawn with two labels. A release is resumed by the fingerprint from its scan, so
     the labels that are randomized must be those that were scanned, even if somebody writes to the file in between.
     """
 
-    def __init__(self, path: Path, scanned: Scan, key: bytes) -> None:
-        self._path, self._expected = path, (scanned.records, scanned.input_hmac)
-        self._fingerprint = None if scanned.input_hmac is None else InputFingerprint(key)
-        self._records = 0
-
-    def add(self, batch: LabelBatch) -> None:
-        """Counts the records and adds them to the fingerprint."""
-        self._records += len(batch.ids)
-        if self._fingerprint is not None:
-            self._fingerprint.add(batch.ids, batch.labels)
-
-    def finish(self) -> None:
-        """Compares with the scan."""
-        read = None if self._fingerprint is None else self._fingerprint.hexdigest()
-        if (self._records, read) != self._expected:
+    def check(batches: Iterator[LabelBatch]) -> Iterator[LabelBatch]:
+        fingerprint = None if scanned.input_hmac is None else InputFingerprint(key)
+        records = 0
+        for batch in batches:
+            records += len(batch.ids)
+            if fingerprint is not None:
+                fingerprint.add(batch.ids, batch.labels)
+            yield batch
+        read = None if fingerprint is None else fingerprint.hexdigest()
+        if (records, read) != (scanned.records, scanned.input_hmac):
             raise InvalidInput(
-                f"{self._path} changed while it was read. Nothing was released. Run again when nobody writes to the file. A "
+                f"{source.path} changed while it was read. Nothing was released. Run again when nobody writes to the file. A "
                 "release that was charged is resumed only if the file is again as it was at the beginning"
             )
+
+    return with_step(source, check)
 
 
 def check_paths(source: LabelSource, message: Path, key_file: Path | None) -> None:
     """Refuses paths that would mix up input, message and key, before anything is read."""
-    if source.path.exists() and not source.path.is_file() and not source.path.is_dir():
+    given = Path(source.path)
+    if given.exists() and not given.is_file() and not given.is_dir():
         raise InvalidInput(
-            f"{source.path} is not a file or a folder, and the input is read more than once: save it to a file first"
+            f"{given} is not a file or a folder, and the input is read more than once: save it to a file first"
         )
     check_id_name(source.id_name)
     folder = message.absolute().parent
     if not folder.is_dir():
         raise InvalidInput(f"the folder {folder} for the message does not exist: make it first")
     place = folder.resolve() / message.name
-    if source.path.is_dir() and place.is_relative_to(source.path.resolve()):
+    if given.is_dir() and place.is_relative_to(given.resolve()):
         raise InvalidInput(
-            f"the message {message} would lie inside the input folder {source.path} and be read as labels next time: "
+            f"the message {message} would lie inside the input folder {given} and be read as labels next time: "
             "choose a place outside"
         )
     if key_file is not None and key_file.resolve().is_relative_to(place):

@@ -39,13 +39,11 @@ from labeldp.release.ledger_entries import (
     read_release,
     read_releases,
 )
-from labeldp.release.ledger_file import LedgerLocked, create_file, transaction
+from labeldp.release.ledger_file import create_file, transaction
 from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["LOCK_TIMEOUT", "MAX_BUDGET", "Dataset", "Ledger", "LedgerLocked", "Release", "key_fingerprint"]
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for other processes. A transaction takes milliseconds, so a process that takes this long is stuck."""

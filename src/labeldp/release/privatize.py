@@ -14,12 +14,12 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from labeldp.budget import decimal_text, exact_epsilon, float_up
+from labeldp.budget import decimal_text, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.engine import Progress, Scan
@@ -28,7 +28,7 @@ from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.labels_file import file_digest
 from labeldp.message.layout import labels_path
-from labeldp.message.manifest import Header, total_epsilon
+from labeldp.message.manifest import Header
 from labeldp.message.reader import Message
 from labeldp.message.writer import new_message
 from labeldp.randomizer import LabelRandomizer
@@ -38,7 +38,6 @@ from labeldp.release.ledger import Ledger
 from labeldp.release.release_record import OpenRelease, ReleaseRecord
 from labeldp.release.staging import os_reason, publish, staging
 from labeldp.sampling import KeyedRandomness
-from labeldp.shown import Shown
 
 Phase = Callable[[str, int | None], Progress | None]
 """Called when a phase begins, with its name and its number of rows if known. Returns the callback for its progress."""
@@ -47,8 +46,8 @@ LEAST_ROW_BYTES = 9
 """The least disk space that a row takes while it is sorted: a key of 8 bytes and a code."""
 
 
-@dataclass(frozen=True, repr=False)
-class ReleaseOutcome(Shown):
+@dataclass(frozen=True)
+class ReleaseOutcome:
     """What a run of `privatize` or `apply` did. It is for the labels party, which must not pass `clipped` on.
 
     Attributes
@@ -68,29 +67,23 @@ class ReleaseOutcome(Shown):
 
     Examples
     --------
-    See `privatize`.
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelRandomizer, LabelSource, privatize
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"amount": [20.0, 80.0, 500.0, 50.0] * 100}), f"{folder}/sales.parquet")
+    ...     source = LabelSource(f"{folder}/sales.parquet", "amount")
+    ...     outcome = privatize(source, LabelRandomizer(epsilon=1, domain=(0, 100)), f"{folder}/message")
+    >>> outcome.records, outcome.clipped, outcome.resumed
+    (400, 100, False)
     """
 
     message: Path
-    mechanism: FiniteMechanism
+    mechanism: FiniteMechanism = field(repr=False)
     records: int
-    clipped: int
+    clipped: int = field(repr=False)
     resumed: bool
     already_held: int = 0
-
-    @property
-    def epsilon(self) -> float:
-        """What the message costs for each label, rounded up."""
-        return float_up(total_epsilon(self.mechanism))
-
-    def _facts(self) -> dict[str, str]:
-        return {
-            "message": repr(str(self.message)),
-            "records": f"{self.records:,}",
-            "already_held": f"{self.already_held:,}",
-            "epsilon": f"{self.epsilon:g}",
-            "resumed": str(self.resumed),
-        }
 
 
 def privatize(
@@ -113,7 +106,7 @@ def privatize(
     source : LabelSource
         The labels and their ids. The file is read more than once and must not change in between.
     randomizer : LabelRandomizer
-        ε, the bounds of the labels, the loss and the mechanism.
+        The budget ε, the bounds of the labels, the loss and the mechanism.
     out : str or Path
         The folder to write. It must not exist yet.
     ledger : Ledger, optional
@@ -175,7 +168,7 @@ def privatize(
     ...     print(ledger.remaining("sales"))
     2
     >>> outcome  # doctest: +ELLIPSIS
-    ReleaseOutcome(message='.../message', records=400, already_held=0, epsilon=1, resumed=False)
+    ReleaseOutcome(message=...Path('.../message'), records=400, resumed=False, already_held=0)
     """
     out, key_path = Path(out), None if key_file is None else Path(key_file)
     check_paths(source, out, key_path)

@@ -11,7 +11,8 @@ from labeldp.engines.arrow.engine import Scan
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms import FiniteMechanism, Mechanism
 from labeldp.release.key_file import KeptRelease, KeyFile
-from labeldp.release.ledger import Ledger, Release, key_fingerprint
+from labeldp.release.ledger import Ledger, key_fingerprint
+from labeldp.release.ledger_entries import Release
 
 
 @dataclass(frozen=True)

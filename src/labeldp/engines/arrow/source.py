@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +24,7 @@ BATCH_ROWS = files.BATCH_ROWS
 TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
 IPC_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
-_DAMAGED = (
-    pa.ArrowInvalid,
-    pa.ArrowNotImplementedError,
-    pa.ArrowTypeError,
-    pa.ArrowKeyError,
-    pa.ArrowCapacityError,
-    OSError,
-    EOFError,
-    zlib.error,
-)
+_DAMAGED = (pa.ArrowException, OSError, EOFError, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -74,20 +64,10 @@ class LabelSource:
     ([17, 18], [20.5, 80.0])
     """
 
-    path: Path
+    path: str | os.PathLike[str]
     label_column: str
     id_column: str | None = None
     id_type: str | None = None
-
-    if TYPE_CHECKING:  # the generated one, with the types that `path` may have
-
-        def __init__(
-            self,
-            path: str | os.PathLike[str],
-            label_column: str,
-            id_column: str | None = None,
-            id_type: str | None = None,
-        ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
@@ -139,20 +119,21 @@ class LabelSource:
         InvalidInput
             If there is no such file, or the folder holds no data files.
         """
-        if self.path.is_dir():
+        path = Path(self.path)
+        if path.is_dir():
             parts = sorted(
                 part
-                for part in self.path.rglob("*")
-                if part.is_file() and not any(name[0] in "._" for name in part.relative_to(self.path).parts)
+                for part in path.rglob("*")
+                if part.is_file() and not any(name[0] in "._" for name in part.relative_to(path).parts)
             )
             if not parts:
-                raise InvalidInput(f"the folder {self.path} holds no data files")
+                raise InvalidInput(f"the folder {path} holds no data files")
             return parts
-        if not self.path.exists():
-            raise InvalidInput(f"there is no file {self.path}")
-        if not stat.S_ISREG(self.path.stat().st_mode):
-            raise InvalidInput(f"{self.path} is not a file on disk: the input is read twice, so save it to one first")
-        return [self.path]
+        if not path.exists():
+            raise InvalidInput(f"there is no file {path}")
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InvalidInput(f"{path} is not a file on disk: the input is read twice, so save it to one first")
+        return [path]
 
     @property
     def id_name(self) -> str:

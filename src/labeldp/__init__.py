@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from labeldp.priors import BudgetWarning, Prior, private_prior
     from labeldp.randomizer import LabelRandomizer
     from labeldp.release.apply import apply
-    from labeldp.release.ledger import Ledger
-    from labeldp.release.privatize import privatize
+    from labeldp.release.ledger import Ledger, key_fingerprint
+    from labeldp.release.privatize import ReleaseOutcome, privatize
     from labeldp.sampling import KeyedRandomness, OsEntropy
     from labeldp.training.boosting import BoostingRegressor
     from labeldp.training.joining import Joined, join
@@ -81,8 +81,8 @@ _NAMES_IN = {
     "labeldp.priors": "BudgetWarning Prior private_prior",
     "labeldp.randomizer": "LabelRandomizer",
     "labeldp.release.apply": "apply",
-    "labeldp.release.ledger": "Ledger",
-    "labeldp.release.privatize": "privatize",
+    "labeldp.release.ledger": "Ledger key_fingerprint",
+    "labeldp.release.privatize": "ReleaseOutcome privatize",
     "labeldp.sampling": "KeyedRandomness OsEntropy",
     "labeldp.training.boosting": "BoostingRegressor",
     "labeldp.training.joining": "Joined join",
@@ -129,6 +129,7 @@ __all__ = [
     "RROnBins",
     "RRWithPrior",
     "RandomizedResponse",
+    "ReleaseOutcome",
     "SavedModel",
     "Staircase",
     "Unbiased",
@@ -144,6 +145,7 @@ __all__ = [
     "estimate_mean",
     "get_loss",
     "join",
+    "key_fingerprint",
     "label_share",
     "measure",
     "noise_corrected_scorer",

@@ -124,7 +124,7 @@ def test_many_batches_follow_each_other(run, message):
     for day in range(1, 4):
         write("day.parquet", np.arange(day * ROWS, day * ROWS + 50), np.full(50, 10.0 * day))
         assert apply(run, "day.parquet")[0] == 0
-    assert [file.name for file in Message.open(message).files()][1:] == [f"part-0000{n}.parquet" for n in (1, 2, 3)]
+    assert [file.path.name for file in Message.open(message).files][1:] == [f"part-0000{n}.parquet" for n in (1, 2, 3)]
     assert len(held(message)) == ROWS + 150
 
 
@@ -203,7 +203,7 @@ def test_narrower_integers_are_the_same_ids(run, message):
     write("later.parquet", [5, ROWS + 1], [1.0, 2.0], pa.int16())
     code, output, _ = apply(run, "later.parquet")
     assert (code, "1 new records" in output, "kept     1 " in output) == (0, True, True)
-    assert len({pq.read_schema(file).types[0] for file in Message.open(message).files()}) == 1
+    assert len({file.schema().types[0] for file in Message.open(message).files}) == 1
 
 
 def test_another_id_column_is_refused(run, message):
@@ -275,7 +275,7 @@ def test_a_batch_that_is_changed_after_the_check_is_not_taken_for_known(run, mes
 
 
 def test_each_batch_is_hashed_once(run, message, monkeypatch):
-    hashed, undisturbed = [], later_batch.stamp
-    monkeypatch.setattr(later_batch, "stamp", lambda file: hashed.append(file.name) or undisturbed(file))
+    hashed, undisturbed = [], later_batch.file_digest
+    monkeypatch.setattr(later_batch, "file_digest", lambda file: hashed.append(file.name) or undisturbed(file))
     assert apply(run)[0] == 0
     assert hashed == ["labels.parquet", "part-00001.parquet"]

@@ -79,7 +79,7 @@ def test_a_message_is_written_charged_and_explained(run, folder):
     code, output, errors = privatize(run, "sales.parquet", *LEDGER, "--key-file", "sales.key")
     assert code == 0, errors
     assert sorted(p.name for p in Path("message").iterdir()) == ["PRIVACY.md", "labels.parquet", "mechanism.json"]
-    assert Message.open("message").rows == ROWS
+    assert len(Message.open("message")) == ROWS
     assert spent() == 1
     assert "sales has ε = 2 left" in output
     assert "labeldp train message --features FILE --id order" in output

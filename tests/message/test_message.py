@@ -14,7 +14,7 @@ from labeldp.domain import Domain
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import Laplace
-from labeldp.message.labels_file import stamp
+from labeldp.message.labels_file import file_digest
 from labeldp.message.reader import Message
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.privatize import privatize
@@ -56,7 +56,7 @@ def read(message):
 
 def test_a_whole_message_is_read_back(message):
     opened = Message.open(str(message))
-    assert opened.rows == ROWS
+    assert len(opened) == ROWS
     assert opened.epsilon_exact == 1
     ((ids, codes),) = opened.batches()
     assert sorted(ids.to_pylist()) == list(range(ROWS))
@@ -146,7 +146,7 @@ def test_a_mechanism_for_comparison_is_no_release(message):
         Message.open(message)
 
 
-def test_a_stamp_tells_copies_from_files_with_other_rows(message, original):
-    assert stamp(message / "labels.parquet") == stamp(original / "labels.parquet")
+def test_a_digest_tells_copies_from_files_with_other_rows(message, original):
+    assert file_digest(message / "labels.parquet") == file_digest(original / "labels.parquet")
     rewrite(message, id=lambda ids: pa.array(np.asarray(ids) + 1))
-    assert stamp(message / "labels.parquet") != stamp(original / "labels.parquet")
+    assert file_digest(message / "labels.parquet") != file_digest(original / "labels.parquet")

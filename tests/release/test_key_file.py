@@ -45,9 +45,9 @@ def test_releases_are_kept_replaced_and_found(path):
     with KeyFile.use(path, create=True) as keys:
         keys.put(RELEASE)
         keys.put(later)
-        keys.put(replace(RELEASE, parts=("stamp",), pending="batch"))
+        keys.put(replace(RELEASE, parts=("digest",), pending="batch"))
     with KeyFile.use(path) as keys:
-        assert keys.releases == (replace(RELEASE, parts=("stamp",), pending="batch"), later)
+        assert keys.releases == (replace(RELEASE, parts=("digest",), pending="batch"), later)
         assert keys.find("1" * 32) == later
         assert keys.find("2" * 32) is None
         assert keys.resumable("other", "request") == later

@@ -13,7 +13,8 @@ from rich.text import Text
 from labeldp.budget import decimal_text
 from labeldp.cli.console import out, print_json
 from labeldp.cli.options import Json
-from labeldp.release.ledger import Dataset, Ledger, Release, dataset_name, exact_budget
+from labeldp.release.ledger import Ledger, dataset_name, exact_budget
+from labeldp.release.ledger_entries import Dataset, Release
 
 app = typer.Typer(
     name="ledger",

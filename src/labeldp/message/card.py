@@ -1,21 +1,21 @@
-"""PRIVACY.md: what a message promises, in plain words. It depends on the mechanism and the settings only."""
+"""`PRIVACY.md`: what a message promises, in plain words. The text depends on the mechanism and the settings only."""
 
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from importlib.metadata import version
+from pathlib import Path
 
 from labeldp.budget import exp_upper
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.manifest import Header
+from labeldp.message.layout import labels_path
+from labeldp.message.manifest import Header, prior_epsilon, total_epsilon
 
 
 def privacy_card_text(mechanism: FiniteMechanism, header: Header) -> str:
-    """The card's text."""
-    prior = mechanism.prior
-    spent = prior.epsilon_exact if prior is not None else Fraction(0)
-    total = spent + mechanism.epsilon_exact
+    """The text of `PRIVACY.md`."""
+    spent, total = prior_epsilon(mechanism), total_epsilon(mechanism)
     proof = mechanism.proof()
     if spent:
         split = (
@@ -31,9 +31,9 @@ def privacy_card_text(mechanism: FiniteMechanism, header: Header) -> str:
     )
     return f"""# What this message reveals about a label
 
-The labels in `labels.parquet` were randomized before they left their owner. The whole message is **ε-label differentially
+The labels in `{labels_path(Path(), 0)}` were randomized before they left their owner. The whole message is **ε-label differentially
 private with ε = {_number(total)}**: whatever anybody computes from it, replacing one record's label by any other valid label
-changes the probability of any outcome by a factor of at most e^ε = {_factor(total)}.
+changes the probability of any outcome by a factor of at most e^ε = {_number(exp_upper(total), 4)}.
 
 ## What is protected
 
@@ -90,11 +90,6 @@ def _batches(header: Header) -> str:
 
 
 def _number(value: Fraction, digits: int = 6) -> str:
-    """Rounded up: a bound that is printed must still be one."""
-    return (
-        f"{Context(prec=digits, rounding=ROUND_CEILING).divide(Decimal(value.numerator), Decimal(value.denominator)):g}"
-    )
-
-
-def _factor(epsilon: Fraction) -> str:
-    return _number(exp_upper(epsilon), 4)
+    """The value rounded up, since a bound that is printed must still be a bound."""
+    upwards = Context(prec=digits, rounding=ROUND_CEILING)
+    return f"{upwards.divide(Decimal(value.numerator), Decimal(value.denominator)):g}"

@@ -1,37 +1,113 @@
-"""`labels.parquet`: id, code and private label of each record."""
+"""The labels of a message: id, code and private label of each record.
+
+To add a file format, subclass `LabelsFile`, override `suffix`, `create`, `schema`, `count` and `record_batches`, and enter
+the class in `FORMATS`. `layout.SUFFIX` chooses the format of new messages.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.manifest import Header
+
+READ_ROWS = 1 << 19
+_EDITED = "the message was edited or mixed up"
+
+
+@dataclass(frozen=True)
+class LabelsFile:
+    """One batch of a message on disk, as Parquet. Reading checks every row against the mechanism and the header.
+
+    The schema takes nothing from the input but the name and the type of the id column.
+    """
+
+    suffix: ClassVar[str] = ".parquet"
+    path: Path
+    header: Header
+    mechanism: FiniteMechanism
+
+    @staticmethod
+    def create(path: Path, schema: pa.Schema) -> Any:
+        """A writer for a new file, with the methods `write_batch` and `close`."""
+        dictionaries = ["code", "private_label"]
+        return pq.ParquetWriter(path, schema, use_dictionary=dictionaries, compression="snappy", store_schema=False)
+
+    def schema(self) -> pa.Schema:
+        """The columns and their types."""
+        return pq.read_schema(self.path)
+
+    def count(self) -> int:
+        """The number of records."""
+        return int(pq.read_metadata(self.path).num_rows)
+
+    def record_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, unchecked, in pieces of bounded size."""
+        yield from pq.ParquetFile(self.path).iter_batches(READ_ROWS)
+
+    def check(self) -> None:
+        """Refuses a file whose columns are not those of the message. Rows are checked when they are read."""
+        with self._readable():
+            schema = self.schema()
+        wanted = [self.header.id_column, "code", "private_label"]
+        if schema.names != wanted:
+            raise InvalidInput(f"{self.path} has the columns {schema.names}, but mechanism.json asks for {wanted}")
+        ids, code, value = schema.types
+        if id_kind(ids) != self.header.id_type or not pa.types.is_unsigned_integer(code) or value != pa.float64():
+            raise InvalidInput(f"{self.path} has other column types than mechanism.json says; {_EDITED}")
+
+    def batches(self) -> Iterator[tuple[pa.Array, NDArray[np.uint32]]]:
+        """(ids, codes) of the records, every code checked against the mechanism."""
+        outputs = self.mechanism.outputs
+        with self._readable():
+            for batch in self.record_batches():
+                if any(column.null_count for column in batch.columns):
+                    raise InvalidInput(f"{self.path} has empty fields; {_EDITED}")
+                codes = np.asarray(batch.column("code")).astype(np.uint32)
+                values = np.asarray(batch.column("private_label"))
+                if not (codes < outputs.size).all() or (outputs[codes] != values).any():
+                    raise InvalidInput(f"{self.path} has a code that does not fit mechanism.json; {_EDITED}")
+                yield batch.column(self.header.id_column), codes
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InvalidInput(
+                f"{self.path} is damaged: {str(error).splitlines()[0]}. Ask for the message again."
+            ) from error
+
+
+FORMATS = {kind.suffix: kind for kind in (LabelsFile,)}
+"""The formats that are read, by the suffix of their files."""
 
 
 class LabelsWriter:
-    """The Parquet file of a message: id, code, private label. Its schema carries nothing of the input's but the id's name and type."""
+    """Writes a new labels file; the path's suffix chooses the format."""
 
     def __init__(self, path: Path, id_name: str, id_type: pa.DataType, mechanism: FiniteMechanism) -> None:
-        import pyarrow.parquet as pq
-
-        if id_name in ("code", "private_label"):
-            raise InvalidInput(f"the id column cannot be called {id_name!r}, the message uses that name; rename it")
+        check_id_name(id_name)
         self._outputs = mechanism.outputs
         code_type = pa.from_numpy_dtype(code_dtype(mechanism.outputs.size))
         self.schema = pa.schema([(id_name, id_type), ("code", code_type), ("private_label", pa.float64())])
-        self._writer = pq.ParquetWriter(
-            path, self.schema, use_dictionary=["code", "private_label"], compression="snappy", store_schema=False
-        )
+        self._writer = FORMATS[path.suffix].create(path, self.schema)
 
     def write(self, ids: pa.Array, codes: NDArray[Any]) -> None:
+        """Appends records."""
         columns = [ids, pa.array(codes), pa.array(self._outputs[codes])]
-        self._writer.write_batch(pa.record_batch(columns, schema=self.schema), row_group_size=1 << 20)
+        self._writer.write_batch(pa.record_batch(columns, schema=self.schema))
 
     def __enter__(self) -> Self:
         return self
@@ -40,12 +116,25 @@ class LabelsWriter:
         self._writer.close()
 
 
+def check_id_name(name: str) -> None:
+    """Refuses an id column whose name is that of another column of the message."""
+    if name in ("code", "private_label"):
+        raise InvalidInput(f"the id column cannot be called {name!r}, which the message uses itself: rename it")
+
+
 def code_dtype(outputs: int) -> Any:
-    """The smallest unsigned type that holds every code: it depends on the mechanism only."""
+    """The smallest unsigned type that holds every code. It depends on the mechanism only."""
     return np.uint8 if outputs <= 1 << 8 else np.uint16 if outputs <= 1 << 16 else np.uint32
 
 
-def stamp(file: Path) -> str:
-    """SHA-256 of a whole batch: a copy in which any byte differs is another file, and nothing may be added to it."""
+def id_kind(kind: pa.DataType) -> str:
+    """What ids of an Arrow type are in a message: "int" or "str"; other types, which it cannot hold, by name."""
+    if pa.types.is_integer(kind):
+        return "int"
+    return "str" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
+
+
+def file_digest(file: Path) -> str:
+    """The SHA-256 of a file, by which the labels party recognises the batches that it released."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()

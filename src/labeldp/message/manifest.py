@@ -1,4 +1,4 @@
-"""`mechanism.json`: the mechanism's public description and what is said about the release."""
+"""`mechanism.json`: the public description of a message's mechanism and release."""
 
 from __future__ import annotations
 
@@ -7,18 +7,33 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms import FiniteMechanism
+from labeldp.mechanisms import FiniteMechanism, Mechanism
 
 MESSAGE_VERSION = 1
 
 
 @dataclass(frozen=True)
 class Header:
-    """What `mechanism.json` says about the release, besides the mechanism."""
+    """What `mechanism.json` says about the release, besides the mechanism.
+
+    Attributes
+    ----------
+    release : str
+        The release's id: 32 hexadecimal digits.
+    id_column : str
+        The name of the id column.
+    id_type : str
+        What the ids are: "int" or "str".
+    keep_order : bool
+        Whether the rows are in the order of the input.
+    keyed : bool
+        Whether the labels party kept the key, so that later batches are possible.
+    """
 
     release: str
     id_column: str
@@ -28,32 +43,59 @@ class Header:
 
     @staticmethod
     def of(record: Any) -> Header:
+        """The header from its JSON record; refuses one that is missing, damaged or of another version."""
         if not isinstance(record, dict):
             raise InvalidInput("it describes a mechanism but no release")
         if record.get("message_version") != MESSAGE_VERSION:
             raise InvalidInput(
-                f"the message has version {record.get('message_version')!r}, this labeldp reads {MESSAGE_VERSION}: "
-                "install the version that wrote it, or a newer one"
+                f"the message has version {record.get('message_version')!r}, but this labeldp reads version "
+                f"{MESSAGE_VERSION}. Install the labeldp that wrote it, or a newer one"
             )
         kinds = {"release": str, "id_column": str, "id_type": str, "keep_order": bool, "keyed": bool}
         wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
         if not wrong and not re.fullmatch("[0-9a-f]{32}", record["release"]):
             wrong = ["release"]
         if wrong:
-            raise InvalidInput(f"its {', '.join(wrong)} is missing or damaged. Ask for the message again")
+            raise InvalidInput(f"{', '.join(wrong)} is missing or damaged. Ask for the message again")
         return Header(**{name: record[name] for name in kinds})
 
 
 def describe(mechanism: FiniteMechanism, header: Header) -> str:
-    """The text of `mechanism.json`: the mechanism's own description and the release's."""
-    prior = mechanism.prior
-    spent = prior.epsilon_exact if prior is not None else Fraction(0)
+    """The text of `mechanism.json`."""
     record = mechanism.to_record() | {
         "message": {"message_version": MESSAGE_VERSION, **{n: getattr(header, n) for n in Header.__dataclass_fields__}},
         "adjacency": "replace one label",
-        "epsilon_prior": decimal_text(spent, places=400),
+        "epsilon_prior": decimal_text(prior_epsilon(mechanism), places=400),
         "epsilon_labels": decimal_text(mechanism.epsilon_exact, places=400),
-        "epsilon_total": decimal_text(spent + mechanism.epsilon_exact, places=400),
+        "epsilon_total": decimal_text(total_epsilon(mechanism), places=400),
         "labeldp_version": version("labeldp"),
     }
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+
+def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
+    """What `describe` wrote. The mechanism is proven again, and the parts of ε must add up."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        mechanism = Mechanism.from_json(text)
+        record = json.loads(text)
+        header = Header.of(record.get("message"))
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"cannot read {file}: {error}. Ask for the message again") from error
+    if not isinstance(mechanism, FiniteMechanism):
+        raise InvalidInput(f"{file} names a mechanism that is for comparison only and cannot release labels")
+    if record.get("epsilon_total") != decimal_text(total_epsilon(mechanism), places=400):
+        raise InvalidInput(f"{file}: the parts of epsilon do not add up to epsilon_total; the message was edited")
+    return mechanism, header
+
+
+def prior_epsilon(mechanism: FiniteMechanism) -> Fraction:
+    """What the mechanism's prior cost; a public prior costs nothing."""
+    return Fraction(0) if mechanism.prior is None else mechanism.prior.epsilon_exact
+
+
+def total_epsilon(mechanism: FiniteMechanism) -> Fraction:
+    """What a message costs for each label: the private prior and the randomized label."""
+    return prior_epsilon(mechanism) + mechanism.epsilon_exact

@@ -1,12 +1,8 @@
-"""The one message from the labels party to the features party: a folder that is there whole or not at all.
-
-`mechanism.json` says all that is public, `labels.parquet` (and `labels/part-*.parquet` for later batches) holds id, code and
-private label, `PRIVACY.md` states the guarantee in plain words.
-"""
+"""Opens a message's folder and reads it."""
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,111 +12,163 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.budget import decimal_text
+from labeldp.budget import float_up
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms import FiniteMechanism, Mechanism
-from labeldp.message.manifest import Header
+from labeldp.mechanisms import FiniteMechanism, PrivateLabels
+from labeldp.message.labels_file import FORMATS, LabelsFile
+from labeldp.message.layout import DESCRIPTION, labels_path, labels_paths
+from labeldp.message.manifest import Header, read_description, total_epsilon
+from labeldp.shown import Tabular
 
-READ_ROWS = 1 << 19
 
+@dataclass(frozen=True, repr=False)
+class Message(Tabular):
+    """A message from the labels party, opened and checked: private labels by record id. Holds no true label.
 
-@dataclass(frozen=True)
-class Message:
-    """A message that was read and checked: the mechanism is proven again, its digest and the columns compared."""
+    Get one from `Message.open`. Its length is the number of records, and `to_arrow`, `to_pandas` and `to_polars` give
+    the table of ids, codes and private labels.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    mechanism : FiniteMechanism
+        What randomized the labels.
+    header : Header
+        The release's id, the name and type of the id column, whether rows keep the input's order and whether the
+        labels party kept the key.
+    files : tuple of LabelsFile
+        The batches that were in the folder when it was opened, the first one and those that `apply` added.
+    records : int
+        The number of records in all batches.
+
+    See Also
+    --------
+    join : Matches the ids of a feature table to those of a message.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelRandomizer, LabelSource, Message, privatize
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     labels, out = f"{folder}/labels.parquet", f"{folder}/message"
+    ...     pq.write_table(pa.table({"order": range(400), "amount": [20.0, 80.0] * 200}), labels)
+    ...     _ = privatize(LabelSource(labels, "amount", "order"), LabelRandomizer(1, (0, 100)), out)
+    ...     message = Message.open(out)
+    ...     table = message.to_arrow()
+    >>> len(message), message.epsilon
+    (400, 1.0)
+    >>> table.column_names
+    ['order', 'code', 'private_label']
+    """
 
     path: Path
     mechanism: FiniteMechanism
     header: Header
+    files: tuple[LabelsFile, ...]
+    records: int
 
     @classmethod
-    def open(cls, path: str | Path) -> Message:
-        """Reads and checks everything but the rows themselves; those are checked as they are read."""
+    def open(cls, path: str | os.PathLike[str]) -> Message:
+        """Open a message and check it.
+
+        The mechanism's privacy is proven again, and its digest and all columns are compared. The rows are checked
+        later, when they are read.
+
+        Parameters
+        ----------
+        path : str or Path
+            The message's folder.
+
+        Returns
+        -------
+        Message
+
+        Raises
+        ------
+        InvalidInput
+            If the folder is not a message, is damaged, or was edited.
+        """
         folder = Path(path)
-        described = folder / "mechanism.json"
+        described = folder / DESCRIPTION
         if not folder.is_dir() or not described.is_file():
-            raise InvalidInput(f"{folder} is not a message: a folder with mechanism.json and labels.parquet is needed")
-        try:
-            text = described.read_text(encoding="utf-8")
-            mechanism = Mechanism.from_json(text)
-            record = json.loads(text)
-            header = Header.of(record.get("message"))
-        except InvalidInput as error:
-            raise InvalidInput(f"{described}: {error}") from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput(f"cannot read {described}: {error}. Ask for the message again") from error
-        if not isinstance(mechanism, FiniteMechanism):
-            raise InvalidInput(f"{folder} names a mechanism for comparison only: it cannot be a release")
-        message = cls(folder, mechanism, header)
-        if record.get("epsilon_total") != decimal_text(message.epsilon_exact, places=400):
             raise InvalidInput(
-                f"{described}: the parts of epsilon do not add up to epsilon_total; the message was edited"
+                f"{folder} is not a message: a message is a folder with {DESCRIPTION} and {labels_path(Path(), 0)}"
             )
-        for file in message.files():
-            _check_file(file, message)
-        return message
+        mechanism, header = read_description(described)
+        suffix = next((suffix for suffix in FORMATS if labels_path(folder, 0, suffix).is_file()), None)
+        if suffix is None:
+            raise InvalidInput(f"{folder} is not a whole message: {labels_path(Path(), 0)} is missing")
+        files = tuple(FORMATS[suffix](file, header, mechanism) for file in labels_paths(folder, suffix))
+        for file in files:
+            file.check()
+        return cls(folder, mechanism, header, files, sum(file.count() for file in files))
 
     @property
     def epsilon_exact(self) -> Fraction:
-        """What the message cost for each label: the private prior and the mechanism."""
-        prior = self.mechanism.prior
-        return self.mechanism.epsilon_exact + (prior.epsilon_exact if prior is not None else 0)
-
-    def files(self) -> list[Path]:
-        """The first batch and the later ones, in order."""
-        first = self.path / "labels.parquet"
-        later = sorted((self.path / "labels").glob("part-*.parquet"))
-        if not first.is_file():
-            raise InvalidInput(f"{self.path} is not a whole message: labels.parquet is missing")
-        return [first, *later]
+        """What the message costs for each label: the private prior and the randomized label."""
+        return total_epsilon(self.mechanism)
 
     @property
-    def rows(self) -> int:
-        import pyarrow.parquet as pq
+    def epsilon(self) -> float:
+        """`epsilon_exact` as a float, rounded up."""
+        return float_up(self.epsilon_exact)
 
-        return sum(pq.ParquetFile(file).metadata.num_rows for file in self.files())
+    @property
+    def labels(self) -> PrivateLabels:
+        """The private labels of all records, in the order of the message."""
+        return PrivateLabels(np.concatenate([codes for _, codes in self.batches()]), self.mechanism)
+
+    @property
+    def id_type(self) -> pa.DataType:
+        """The Arrow type of the ids."""
+        return self.files[0].schema().types[0]
+
+    @property
+    def next_file(self) -> Path:
+        """Where the labels file of the next batch belongs."""
+        return labels_path(self.path, len(self.files), self.files[0].suffix)
 
     def batches(self) -> Iterator[tuple[pa.Array, NDArray[np.uint32]]]:
-        """(ids, codes) of all batches, every code checked against the mechanism."""
-        import pyarrow.parquet as pq
+        """Read the records piece by piece, so that the message need not fit into memory.
 
-        for file in self.files():
-            try:
-                for batch in pq.ParquetFile(file).iter_batches(READ_ROWS):
-                    if any(column.null_count for column in batch.columns):
-                        raise InvalidInput(f"{file} has empty fields; the message was edited or mixed up")
-                    codes = np.asarray(batch.column("code")).astype(np.uint32)
-                    values = np.asarray(batch.column("private_label"))
-                    known = codes < self.mechanism.outputs.size
-                    if not known.all() or (self.mechanism.outputs[codes] != values).any():
-                        raise InvalidInput(
-                            f"{file}: a code does not fit mechanism.json; the message was edited or mixed up"
-                        )
-                    yield batch.column(self.header.id_column), codes
-            except (pa.ArrowInvalid, OSError) as error:
-                raise InvalidInput(
-                    f"{file} is damaged: {str(error).splitlines()[0]}. Ask for the message again."
-                ) from error
+        Yields
+        ------
+        ids : pyarrow.Array
+            The ids of some records.
+        codes : array of uint32
+            Their codes, each checked against the mechanism.
 
+        Raises
+        ------
+        InvalidInput
+            If a file is damaged or a row does not fit the mechanism.
+        """
+        for file in self.files:
+            yield from file.batches()
 
-def _check_file(file: Path, message: Message) -> None:
-    import pyarrow.parquet as pq
+    def to_arrow(self) -> pa.Table:
+        """The columns of the message as a table: the ids, `code` and `private_label`, in the order of the message.
 
-    try:
-        schema = pq.read_schema(file)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InvalidInput(f"{file} is damaged: {str(error).splitlines()[0]}. Ask for the message again.") from error
-    wanted = [message.header.id_column, "code", "private_label"]
-    if schema.names != wanted:
-        raise InvalidInput(f"{file} has the columns {schema.names}, a message of {message.path} has {wanted}")
-    ids, code, value = schema.types
-    kind = (
-        "int"
-        if pa.types.is_integer(ids)
-        else "str"
-        if pa.types.is_string(ids) or pa.types.is_large_string(ids)
-        else str(ids)
-    )
-    if kind != message.header.id_type or not pa.types.is_unsigned_integer(code) or value != pa.float64():
-        raise InvalidInput(
-            f"{file} has columns of other types than mechanism.json says; the message was edited or mixed up"
+        Returns
+        -------
+        pyarrow.Table
+        """
+        names = [self.header.id_column, "code", "private_label"]
+        return pa.Table.from_batches(
+            pa.record_batch([ids, pa.array(codes), pa.array(self.mechanism.outputs[codes])], names)
+            for ids, codes in self.batches()
         )
+
+    def __len__(self) -> int:
+        return self.records
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "path": repr(str(self.path)),
+            "records": f"{self.records:,}",
+            "epsilon": f"{self.epsilon:g}",
+            "ids": f"{self.header.id_column!r} ({self.header.id_type})",
+            "mechanism": repr(self.mechanism),
+        }

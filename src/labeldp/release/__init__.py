@@ -1,4 +1,4 @@
-"""The labels party's job on files: input checks, ledger, key file, the state of an open release, `privatize`, `apply`.
+"""The labels party's job on files: `privatize` makes a message, `apply` adds to it, the ledger charges for it.
 
 May import `engines`, `message`, `randomizer` and below. Known to `training` (for the ledger) and the command line.
 """

@@ -1,14 +1,14 @@
-"""Later batches: new records join a message under its mechanism and its release."""
+"""`apply`: adds a later batch of records to a message, under its mechanism and its release."""
 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from labeldp.domain import Domain
 from labeldp.engines.arrow import engine as arrow
@@ -16,9 +16,9 @@ from labeldp.engines.arrow.engine import Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.arrow.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError
-from labeldp.message.labels_file import stamp
+from labeldp.message.labels_file import file_digest
 from labeldp.message.reader import Message
-from labeldp.release.input_checks import EarlyDuplicates, ObservedSource, SameInput, check_places, quick_row_count
+from labeldp.release.input_checks import check_paths, quick_row_count, unchanged, with_integer_type, without_duplicates
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.privatize import Phase, ReleaseOutcome
 from labeldp.release.release_record import stored_mechanism
@@ -27,84 +27,124 @@ from labeldp.sampling import KeyedRandomness
 
 
 def apply(
-    message_path: Path,
+    message: str | os.PathLike[str],
     source: LabelSource,
     *,
-    key_file: Path,
+    key_file: str | os.PathLike[str],
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> ReleaseOutcome:
-    """Adds the records of `source` to a message, under its mechanism and its release. Costs nothing more.
+    """Randomize new records and add them to an existing message, with the same mechanism and at no further cost.
 
-    Privacy: new records get one draw each. An id that the message holds already keeps its private label, whatever its
-    label is now: a second draw under one release would show that the label changed. The key file remembers which
-    batches the message has, so that an outdated copy of it is refused, and the input of a batch that was begun, so that
-    no other one can take its place.
+    Parameters
+    ----------
+    message : str or Path
+        The message's folder.
+    source : LabelSource
+        The new records. The id column must have the name that it has in the message.
+    key_file : str or Path
+        The key file that `privatize` was given for this message.
+    phase : callable, optional
+        For progress bars, as in `privatize`.
+
+    Returns
+    -------
+    ReleaseOutcome
+        `records` counts the new records, `already_held` those that the message held before.
+
+    Raises
+    ------
+    InvalidInput
+        If the batch does not fit the message, the key file is not that of the message, one of the two is an outdated
+        copy, or another batch was begun and not finished.
+    LabelDPError
+        If the batch cannot be written. The message is then as it was.
+
+    See Also
+    --------
+    privatize : Writes the message in the first place.
+
+    Privacy
+    -------
+    Costs nothing more: every record still has one draw. A record whose id is in the message keeps its private
+    label, even if its label has changed, because a second draw under one release would show that it changed. The key file
+    records which batches the message has, so an outdated copy of either is refused. It also records the input of a batch
+    that was begun, so no other batch can take its place.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelRandomizer, LabelSource, apply, privatize
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     monday, tuesday, key = f"{folder}/monday.parquet", f"{folder}/tuesday.parquet", f"{folder}/key"
+    ...     pq.write_table(pa.table({"order": range(400), "amount": [20.0, 80.0] * 200}), monday)
+    ...     pq.write_table(pa.table({"order": range(390, 420), "amount": [50.0] * 30}), tuesday)
+    ...     randomizer = LabelRandomizer(epsilon=1, domain=(0, 100))
+    ...     out = privatize(LabelSource(monday, "amount", "order"), randomizer, f"{folder}/message", key_file=key).message
+    ...     outcome = apply(out, LabelSource(tuesday, "amount", "order"), key_file=key)
+    >>> outcome  # doctest: +ELLIPSIS
+    ReleaseOutcome(message=...Path('.../message'), records=20, resumed=False, already_held=10)
     """
-    place = message_path.resolve()
-    Message.open(place)  # what is no message is refused before anything is locked
-    check_places(source, place, key_file)
-    with KeyFile.use(key_file) as keys, staging(place) as hidden:
-        message = Message.open(place)
-        kept = _kept_release(message, keys, key_file)
-        message = replace(message, mechanism=stored_mechanism(kept.mechanism))  # bounds and all as the owner fixed them
-        domain = _check_source(message, source)
-        typed = ObservedSource.of(source, integers=_integer_type(message))
+    path, key_path = Path(message), Path(key_file)
+    place = path.resolve()
+    Message.open(place)  # refuses what is not a message before anything is locked
+    check_paths(source, place, key_path)
+    with KeyFile.use(key_path) as keys, staging(place) as hidden:
+        opened = Message.open(place)
+        kept = _kept_release(opened, keys, key_path)
+        opened = replace(opened, mechanism=stored_mechanism(kept.mechanism))  # with the bounds as the owner fixed them
+        domain = _check_source(opened, source)
+        typed = with_integer_type(source, opened.id_type) if pa.types.is_integer(opened.id_type) else source
         rows = quick_row_count(source)
-        scanned = arrow.scan(
-            ObservedSource.of(typed, EarlyDuplicates(typed, rows)),
-            domain,
-            key=keys.key,
-            progress=phase("checking", rows),
-        )
+        scanned = arrow.scan(without_duplicates(typed, rows), domain, key=keys.key, progress=phase("checking", rows))
         assert scanned.input_hmac is not None
-        if scanned.id_kind != message.header.id_type:
+        if scanned.id_kind != opened.header.id_type:
             raise InvalidInput(
-                f"the message's ids are {message.header.id_type}, these are {scanned.id_kind}: they would never be the same "
-                f"records. Give --id-type {message.header.id_type}"
+                f"the message's ids are {opened.header.id_type}, these are {scanned.id_kind}: they would never be the same "
+                f"records. Give --id-type {opened.header.id_type}"
             )
         resumed = kept.pending is not None
         if resumed and kept.pending != scanned.input_hmac:
             raise InvalidInput(
-                "an earlier batch was begun and not finished, and it may be in a copy of the message: run apply with that "
-                "file, unchanged, first. Where it is lost, only a new release (privatize) can go on"
+                "an earlier batch was begun and not finished, and a copy of the message may contain it: run apply with that "
+                "batch's file first, unchanged. If the file is lost, make a new release with privatize"
             )
-        stamps = tuple(stamp(file) for file in message.files())
-        known = kept.parts or stamps[:1]  # none: privatize was killed before it could note the first one
-        if resumed and len(stamps) == len(known) + 1 and stamps[:-1] == known:
-            keys.put(replace(kept, done=True, parts=stamps, pending=None))  # published, only the note was missing
-            added = pq.read_metadata(message.files()[-1]).num_rows
-            return _outcome(message_path, message, scanned, added, resumed=True)
-        if stamps != known:
-            raise InvalidInput(_other_copy(message_path, key_file, len(stamps), len(known)))
+        digests = tuple(file_digest(file.path) for file in opened.files)
+        known = kept.parts or digests[:1]  # no parts: privatize was killed before it could record the first one
+        if resumed and len(digests) == len(known) + 1 and digests[:-1] == known:
+            keys.put(replace(kept, done=True, parts=digests, pending=None))  # published, but not recorded
+            return _outcome(path, opened, scanned, opened.files[-1].count(), resumed=True)
+        if digests != known:
+            raise InvalidInput(_other_copy(path, key_path, len(digests), len(known)))
         if hidden.stat().st_dev != place.stat().st_dev:
-            raise InvalidInput(
-                f"{message_path} is a disk of its own: move the message into a folder of that disk first"
-            )
-        part = place / "labels" / f"part-{len(stamps):05d}.parquet"
+            raise InvalidInput(f"{path} is the top folder of a disk: move the message into a folder on that disk first")
+        target = opened.next_file
+        staged = hidden / target.name
         kept = keys.put(replace(kept, done=True, parts=known, pending=scanned.input_hmac))
         try:
-            added = _add(message, typed, domain, keys, scanned, hidden / part.name, phase)
-            parts = (*known, stamp(hidden / part.name)) if added else known  # older batches as they were checked
+            added = _randomize(opened, typed, domain, keys.key, scanned, staged, phase)
+            parts = (*known, file_digest(staged)) if added else known  # the older digests as they were checked
             if added:
-                part.parent.mkdir(exist_ok=True)
-                publish(hidden / part.name, part)
+                target.parent.mkdir(exist_ok=True)
+                publish(staged, target)
                 flush(place)
         except BaseException as error:
-            if not part.exists():  # certain that nothing was released: any other input may come next
+            if not target.exists():  # nothing was released for certain, so any other batch may come next
                 keys.put(replace(kept, pending=None))
             if not isinstance(error, OSError):
                 raise
             raise LabelDPError(
-                f"cannot add to {message_path}: {os_reason(error)}. The message is as it was. Mend that and run the same command again"
+                f"cannot add to {path}: {os_reason(error)}. The message is as it was. Fix the cause and run the same command "
+                "again"
             ) from error
         keys.put(replace(kept, parts=parts, pending=None))
-    return _outcome(message_path, message, scanned, added, resumed=resumed)
+    return _outcome(path, opened, scanned, added, resumed=resumed)
 
 
 def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptRelease:
     if not message.header.keyed:
         raise InvalidInput(
-            f"{message.path} was made without --key-file, and its key is gone: nothing can be added. Make a new release"
+            f"{message.path} was made without --key-file, so its key is gone and nothing can be added. Make a new release"
         )
     kept = keys.find(message.header.release)
     if kept is None or stored_mechanism(kept.mechanism) != message.mechanism:
@@ -114,73 +154,68 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
         )
     if json.loads(kept.request)["id"] is None:
         raise InvalidInput(
-            f"the ids in {message.path} are row numbers, and those of a later batch would meet them: nothing can be added. "
-            "Make a new release with --id"
+            f"the ids in {message.path} are row numbers, and a later batch would use the same numbers again: nothing can be "
+            "added. Make a new release with --id"
         )
     return kept
 
 
 def _check_source(message: Message, source: LabelSource) -> Domain:
     if message.mechanism.domain is None:
-        raise InvalidInput(f"{message.path} does not say which bounds its labels had")
+        raise InvalidInput(f"{message.path} does not say which bounds its labels had, so nothing can be added")
     if source.id_column != message.header.id_column:
         raise InvalidInput(
             f"the message's id column is {message.header.id_column!r}, not {source.id_column!r}: give --id "
-            f"{message.header.id_column}, and rename the column in the new file if need be"
+            f"{message.header.id_column}, and rename the column in the new file if it has another name"
         )
     return message.mechanism.domain
 
 
-def _integer_type(message: Message) -> pa.DataType | None:
-    """The type of the message's ids if they are integers: 2^63 and above need an unsigned one, and a batch may have another."""
-    kind = pq.read_schema(message.files()[0]).types[0]
-    return kind if pa.types.is_integer(kind) else None
-
-
-def _add(
-    message: Message, source: LabelSource, domain: Domain, keys: KeyFile, scanned: Scan, part: Path, phase: Phase
+def _randomize(
+    message: Message, source: LabelSource, domain: Domain, key: bytes, scanned: Scan, labels_file: Path, phase: Phase
 ) -> int:
-    """Randomizes the new records into the file `part`; returns how many there were."""
-    work = part.parent / "work"
+    """Randomizes the new records into `labels_file`; returns how many there are."""
+    work = labels_file.parent / "work"
     work.mkdir()
-    written, _ = arrow.randomize(
-        ObservedSource.of(source, SameInput(source.path, scanned.records, keys.key, scanned.input_hmac)),
+    randomness = KeyedRandomness(key, bytes.fromhex(message.header.release))
+
+    def released(folder: Path, size: int) -> Spill:
+        """The ids that the message holds, in partitions like those of the new batch."""
+        spill = open_spill(folder, scanned.id_type, size, np.uint8)
+        for ids, _ in message.batches():
+            same = ids.cast(scanned.id_type)
+            digests = randomness.id_digests(same, digest=message.mechanism.digest_bytes)
+            spill.add(same, digests, np.zeros(len(same), np.uint8))
+        return spill
+
+    return arrow.randomize(
+        unchanged(source, scanned, key),
         message.mechanism,
         domain,
-        KeyedRandomness(keys.key, bytes.fromhex(message.header.release)),
+        randomness,
         scanned,
-        labels_file=part,
+        labels_file=labels_file,
         work=work,
-        held=lambda place, rows: _spill_of(message, keys.key, scanned, place, rows),
-        held_rows=message.rows,
+        released=released,
+        released_rows=message.records,
         progress=phase("randomizing", 2 * scanned.records),
     )
-    return written
-
-
-def _spill_of(message: Message, key: bytes, scanned: Scan, place: Path, rows: int) -> Spill:
-    """The ids that the message holds, in partitions like those of the new batch."""
-    spill = open_spill(place, scanned.id_type, rows, np.uint8)
-    randomness = KeyedRandomness(key, bytes.fromhex(message.header.release))
-    for ids, _ in message.batches():
-        same = ids.cast(scanned.id_type)
-        records = randomness.id_digests(same, digest=message.mechanism.digest_bytes)
-        spill.add(same, records, np.zeros(len(same), np.uint8))
-    return spill
 
 
 def _other_copy(message: Path, key_file: Path, held: int, known: int) -> str:
     if held < known:
         return (
             f"{message} is an outdated copy: it has {held} of the {known} batches that were released. Adding to it could "
-            "release a record twice; use the newest copy"
+            "release a record twice: use the newest copy"
         )
     if held > known:
         return (
-            f"{message} has {held} batches and {key_file} knows of {known}: the key file is an outdated copy. Adding could "
-            "release a record twice; use the newest key file"
+            f"{message} has {held} batches, but {key_file} knows of {known}: the key file is an outdated copy. Adding could "
+            "release a record twice: use the newest key file"
         )
-    return f"the batches in {message} are not those that {key_file} remembers: they were changed. Use the message as it was"
+    return (
+        f"the batches in {message} are not those that {key_file} recorded: they were changed. Use the message as it was"
+    )
 
 
 def _outcome(path: Path, message: Message, scanned: Scan, added: int, *, resumed: bool) -> ReleaseOutcome:

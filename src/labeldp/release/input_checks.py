@@ -1,161 +1,160 @@
-"""The input of a release is read several times: this sees to it that it is fit for one, and the same every time."""
+"""Checks of a release's input: ids are unique, the input is the same each time it is read, and the paths make sense."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Protocol, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.engines.arrow.fingerprint import InputFingerprint
-from labeldp.engines.arrow.source import PARQUET_SUFFIXES, LabelBatch, LabelSource, count_rows
+from labeldp.engines.arrow.engine import Scan
+from labeldp.engines.arrow.source import PARQUET_SUFFIXES, LabelSource, count_rows
+from labeldp.engines.batches import LabelBatch
+from labeldp.engines.fingerprint import InputFingerprint
 from labeldp.errors import InvalidInput
+from labeldp.message.labels_file import check_id_name
 from labeldp.sampling.ids import digest_ids
 
 EARLY_ROWS = 1 << 23
-"""Up to so many rows, duplicates are found before anything is charged: 8 bytes of memory each."""
+"""Up to so many rows, repeated ids are found before anything is charged. It takes 8 bytes of memory per row."""
 
 
-class Observer(Protocol):
-    def see(self, batch: LabelBatch) -> None: ...
-
-    def end(self) -> None:
-        """The whole input was read; raises if it may not be used."""
+Step = Callable[[Iterator[LabelBatch]], Iterator[LabelBatch]]
+"""Something that is done with the batches as they are read. A check passes them on and raises if it finds a fault."""
 
 
 @dataclass(frozen=True)
-class ObservedSource(LabelSource):
-    """A source that shows every batch to an observer. With `integers`, integer ids come out as that very type."""
+class SourceWithSteps(LabelSource):
+    """A source whose batches go through some steps, anew each time it is read."""
 
-    observer: Observer | None = None
-    integers: pa.DataType | None = None
-
-    @classmethod
-    def of(cls, source: LabelSource, observer: Observer | None = None, integers: pa.DataType | None = None) -> Self:
-        known = {field.name: getattr(source, field.name) for field in fields(source)}
-        return cls(**known | {"observer": observer, "integers": integers or known.get("integers")})
+    steps: tuple[Step, ...] = ()
 
     def batches(self) -> Iterator[LabelBatch]:
-        for batch in super().batches():
-            seen = self._typed(batch)
-            if self.observer is not None:
-                self.observer.see(seen)
-            yield seen
-        if self.observer is not None:
-            self.observer.end()
-
-    def _typed(self, batch: LabelBatch) -> LabelBatch:
-        if self.integers is None or not pa.types.is_integer(batch.ids.type):
-            return batch
-        try:
-            return LabelBatch(batch.ids.cast(self.integers), batch.labels, batch.first_row)
-        except pa.ArrowInvalid as error:
-            raise InvalidInput(
-                f"{self.path}: some ids from row {batch.first_row} on do not fit into {self.integers}, the type of the "
-                "message's ids. Only a new release can hold them"
-            ) from error
+        batches = super().batches()
+        for step in self.steps:
+            batches = step(batches)
+        return batches
 
 
-class EarlyDuplicates:
-    """Refuses an input with a repeated id while nothing is charged yet, up to `EARLY_ROWS` rows.
+def with_step(source: LabelSource, step: Step) -> LabelSource:
+    """`source` with one more step."""
+    known = {field.name: getattr(source, field.name) for field in fields(source)}
+    return SourceWithSteps(**known | {"steps": (*known.get("steps", ()), step)})
 
-    The engine finds duplicates in inputs of any size, but only while it randomizes, which has been paid for by then.
+
+def with_integer_type(source: LabelSource, kind: pa.DataType) -> LabelSource:
+    """The source with integer ids cast to `kind`, the type that they have in the message."""
+
+    def cast(batches: Iterator[LabelBatch]) -> Iterator[LabelBatch]:
+        for batch in batches:
+            try:
+                ids = batch.ids.cast(kind) if pa.types.is_integer(batch.ids.type) else batch.ids
+            except pa.ArrowInvalid as error:
+                raise InvalidInput(
+                    f"{source.path}: some ids from row {batch.first_row} on do not fit into {kind}, the type of the "
+                    "message's ids. Only a new release can hold them"
+                ) from error
+            yield replace(batch, ids=ids)
+
+    return with_step(source, cast)
+
+
+def without_duplicates(source: LabelSource, rows: int | None) -> LabelSource:
+    """The source, which refuses repeated ids before anything is charged, if it has at most `EARLY_ROWS` rows.
+
+    The engine finds repeated ids in inputs of any size, but only while it randomizes. By then the release is charged.
+    `rows` is the number of rows, if known.
     """
 
-    def __init__(self, source: LabelSource, rows: int | None = None) -> None:
-        """`rows` is how many there will be, if known."""
-        self._source, self._key = source, os.urandom(32)
-        self._words: list[NDArray[np.uint64]] = []
-        self._rows, self._known = 0, rows or 0
-
-    def see(self, batch: LabelBatch) -> None:
-        self._rows += len(batch.ids)
-        if max(self._rows, self._known) > EARLY_ROWS:
-            self._words.clear()
-        elif self._source.id_column is not None:
-            self._words.append(digest_ids(batch.ids, self._key).low)
-
-    def end(self) -> None:
-        if not self._words:
-            return
-        words = np.sort(np.concatenate(self._words))
-        self._words.clear()
-        repeated = words[1:][words[1:] == words[:-1]]
+    def check(batches: Iterator[LabelBatch]) -> Iterator[LabelBatch]:
+        key, seen = os.urandom(32), 0
+        words: list[NDArray[np.uint64]] = []
+        for batch in batches:
+            seen += len(batch.ids)
+            if max(seen, rows or 0) > EARLY_ROWS:
+                words.clear()
+            else:
+                words.append(digest_ids(batch.ids, key).low)
+            yield batch
+        ordered = np.sort(np.concatenate(words or [np.empty(0, np.uint64)]))
+        words.clear()
+        repeated = ordered[1:][ordered[1:] == ordered[:-1]]
         if repeated.size:
-            self._refuse(np.unique(repeated))
+            _refuse_duplicates(source, key, np.unique(repeated))
 
-    def _refuse(self, suspects: NDArray[np.uint64]) -> None:
-        """64 bits of two text ids may agree by chance: the ids themselves decide, read once more."""
-        rows: dict[object, int] = {}
-        for batch in self._source.batches():
-            for index in np.flatnonzero(np.isin(digest_ids(batch.ids, self._key).low, suspects)).tolist():
-                value, row = batch.ids[index].as_py(), batch.first_row + index
-                if value in rows:
-                    raise InvalidInput(
-                        f"ids must be unique, but {value!r} stands in rows {rows[value]} and {row} (rows count from 0). Two "
-                        "records with one id would share their randomness and reveal whether their labels differ; remove "
-                        "or combine them. Nothing was released or charged"
-                    )
-                rows[value] = row
+    return source if source.id_column is None else with_step(source, check)
 
 
-class SameInput:
-    """Refuses an input that is no longer the one that was scanned, before anything drawn from it can be published.
+def _refuse_duplicates(source: LabelSource, key: bytes, suspects: NDArray[np.uint64]) -> None:
+    """Reads the ids again and compares them, since 64 bits of two text ids may agree by chance."""
+    rows: dict[object, int] = {}
+    for batch in source.batches():
+        for index in np.flatnonzero(np.isin(digest_ids(batch.ids, key).low, suspects)).tolist():
+            value, row = batch.ids[index].as_py(), batch.first_row + index
+            if value in rows:
+                raise InvalidInput(
+                    f"ids must be unique, but {value!r} stands in rows {rows[value]} and {row} (rows count from 0). Two "
+                    "records with one id would share their randomness and reveal whether their labels differ: remove "
+                    "or combine them. Nothing was released or charged"
+                )
+            rows[value] = row
 
-    Under one release an id must never be drawn with two labels. The scan's HMAC is what a release is resumed by, so the
-    labels that are randomized must be the labels that were scanned, even if somebody writes to the file in between.
+
+def unchanged(source: LabelSource, scanned: Scan, key: bytes) -> LabelSource:
+    """The source, which refuses if it differs from what was scanned, before anything drawn from it can be published.
+
+    Under one release, an id must never be drawn with two labels. A release is resumed by the fingerprint from its scan, so
+    the labels that are randomized must be those that were scanned, even if somebody writes to the file in between.
     """
 
-    def __init__(self, path: Path, records: int, key: bytes | None, input_hmac: str | None) -> None:
-        self._path, self._expected = path, (records, input_hmac)
-        self._fingerprint = None if key is None or input_hmac is None else InputFingerprint(key)
-        self._records = 0
-
-    def see(self, batch: LabelBatch) -> None:
-        self._records += len(batch.ids)
-        if self._fingerprint is not None:
-            self._fingerprint.add(batch.ids, batch.labels)
-
-    def end(self) -> None:
-        read = None if self._fingerprint is None else self._fingerprint.hexdigest()
-        if (self._records, read) != self._expected:
+    def check(batches: Iterator[LabelBatch]) -> Iterator[LabelBatch]:
+        fingerprint = None if scanned.input_hmac is None else InputFingerprint(key)
+        records = 0
+        for batch in batches:
+            records += len(batch.ids)
+            if fingerprint is not None:
+                fingerprint.add(batch.ids, batch.labels)
+            yield batch
+        read = None if fingerprint is None else fingerprint.hexdigest()
+        if (records, read) != (scanned.records, scanned.input_hmac):
             raise InvalidInput(
-                f"{self._path} changed while it was read. Nothing was released. Run again when nobody writes to it: what "
-                "was charged is resumed only if the file is again as it was at the beginning"
+                f"{source.path} changed while it was read. Nothing was released. Run again when nobody writes to the file. A "
+                "release that was charged is resumed only if the file is again as it was at the beginning"
             )
 
+    return with_step(source, check)
 
-def check_places(source: LabelSource, message: Path, key_file: Path | None) -> None:
-    """Refuses what would mix up input, message and key, before anything is read."""
-    if source.path.exists() and not source.path.is_file() and not source.path.is_dir():
+
+def check_paths(source: LabelSource, message: Path, key_file: Path | None) -> None:
+    """Refuses paths that would mix up input, message and key, before anything is read."""
+    given = Path(source.path)
+    if given.exists() and not given.is_file() and not given.is_dir():
         raise InvalidInput(
-            f"{source.path} is not a file or a folder, and the input is read more than once: save it to a file first"
+            f"{given} is not a file or a folder, and the input is read more than once: save it to a file first"
         )
-    if source.id_name in ("code", "private_label"):
-        raise InvalidInput(f"the id column cannot be called {source.id_name!r}, the message uses that name: rename it")
+    check_id_name(source.id_name)
     folder = message.absolute().parent
     if not folder.is_dir():
         raise InvalidInput(f"the folder {folder} for the message does not exist: make it first")
     place = folder.resolve() / message.name
-    if source.path.is_dir() and place.is_relative_to(source.path.resolve()):
+    if given.is_dir() and place.is_relative_to(given.resolve()):
         raise InvalidInput(
-            f"the message {message} would lie inside the input folder {source.path} and be read as labels next time: "
+            f"the message {message} would lie inside the input folder {given} and be read as labels next time: "
             "choose a place outside"
         )
     if key_file is not None and key_file.resolve().is_relative_to(place):
         raise InvalidInput(
-            f"the key file {key_file} is inside the message {message} and would be sent along with it; whoever has both can "
-            "undo the noise. Move it out first"
+            f"the key file {key_file} is inside the message {message} and would be sent along with it. Whoever has both can "
+            "undo the noise: move the key file out first"
         )
 
 
 def quick_row_count(source: LabelSource) -> int | None:
-    """How many records there are, where Parquet's metadata say so; text and streams would have to be read for it."""
+    """The number of records if Parquet's metadata tell it, else None. Other formats would have to be read for it."""
     if all(file.suffix.lower() in PARQUET_SUFFIXES for file in source.files()):
         return count_rows(source)
     return None

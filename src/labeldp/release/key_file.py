@@ -1,6 +1,6 @@
-"""The labels party's key, and what must stay with it: which releases it randomized, and what each has released.
+"""The key file: the labels party's secret key, the releases made with it, and the batches that each has released.
 
-A JSON file that only its owner can read. It is as sensitive as the labels.
+It is a JSON file that only its owner can read. It is as sensitive as the labels.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class KeptRelease:
-    """One release under this key, its mechanism fixed. `parts` are the stamps of the batches that the message holds.
+    """One release made with this key, recorded once its mechanism is fixed.
 
-    `pending` is the input of a batch whose file may or may not be in the message: only that input may follow.
+    `parts` are the digests of the batches in the message. `pending` is the fingerprint of a batch that was begun and not
+    recorded as finished. Its file may or may not be in the message, so only the same batch may come next.
     """
 
     id: str
@@ -44,15 +45,15 @@ class KeptRelease:
     def __post_init__(self) -> None:
         texts = (self.id, self.id_type, self.input_hmac, self.request, self.mechanism, *self.parts, self.pending or "")
         if not all(isinstance(text, str) for text in texts) or not re.fullmatch("[0-9a-f]{32}", self.id):
-            raise ValueError("a release in it is not whole")
+            raise ValueError("a release in it is incomplete")
         object.__setattr__(self, "parts", tuple(self.parts))
 
 
 class KeyFile:
-    """A key and its releases, held by one run at a time. Changes are on disk, whole, before a call returns.
+    """A key and its releases, used by one run at a time. Changes are on disk, whole, before a call returns.
 
-    Get one from `KeyFile.use`. Two runs that changed one file from what each had read would forget each other's
-    releases, and a forgotten batch could be drawn twice; hence the lock for the whole run.
+    Get one from `KeyFile.use`, which locks the file for the whole run. Without the lock, two runs could overwrite each
+    other's releases, and a forgotten batch could be drawn twice.
     """
 
     def __init__(self, path: Path, key: bytes, releases: dict[str, KeptRelease], *, stored: bool) -> None:
@@ -64,14 +65,14 @@ class KeyFile:
     def use(cls, path: Path, *, create: bool = False) -> Iterator[KeyFile]:
         """The key file at `path`, locked until the block ends. With `create`, a new key if there is no file.
 
-        A new key is only in memory until `save` or `put`, so that a run that is refused leaves no file. A link is
-        followed first: replacing the link itself would leave an outdated key file at the place that it names.
+        A new key stays in memory until `save` or `put`, so a run that is refused leaves no file. A symbolic link is
+        resolved first, because replacing the link itself would leave an outdated key file where it points.
         """
         place = path.resolve()
         if not create and not place.exists():
             raise InvalidInput(f"there is no key file {path}. Give the one that privatize wrote for this message")
         with exclusive(place, f"the key file {path}"):
-            _new_copy(place).unlink(missing_ok=True)  # what a killed run left of the next version
+            _new_copy(place).unlink(missing_ok=True)  # a killed run may have left it
             yield (
                 cls._read(place, path)
                 if os.path.lexists(place)
@@ -81,9 +82,9 @@ class KeyFile:
     @classmethod
     def _read(cls, place: Path, shown: Path) -> KeyFile:
         if not place.is_file():
-            raise InvalidInput(f"{shown} is not a file: give the path of a key file, or a new path and one is made")
+            raise InvalidInput(f"{shown} is not a file: give the path of a key file, or a new path to make one")
         mode = stat.S_IMODE(place.stat().st_mode)
-        if os.name == "posix" and mode & 0o077:  # Windows has access lists, of which these bits say nothing
+        if os.name == "posix" and mode & 0o077:  # on Windows these bits say nothing
             raise InvalidInput(
                 f"the key file {shown} can be read by others (mode {mode:o}), and it is as sensitive as the labels. "
                 f"Run: chmod 600 {shown}"
@@ -95,11 +96,11 @@ class KeyFile:
         except ValueError:
             record = None
         if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise InvalidInput(f"{shown} is not a labeldp key file. Check the path; give a new path and a key is made")
+            raise InvalidInput(f"{shown} is not a labeldp key file. Check the path, or give a new path to make one")
         if record.get("format_version") != FORMAT_VERSION:
             raise InvalidInput(
-                f"the key file {shown} is of version {record.get('format_version')!r}, this labeldp reads {FORMAT_VERSION}: "
-                "install the version that wrote it, or a newer one"
+                f"the key file {shown} has version {record.get('format_version')!r}, but this labeldp reads version "
+                f"{FORMAT_VERSION}. Install the labeldp that wrote it, or a newer one"
             )
         try:
             key = bytes.fromhex(record["key"])
@@ -114,19 +115,21 @@ class KeyFile:
 
     @property
     def releases(self) -> tuple[KeptRelease, ...]:
+        """All releases made with this key, oldest first."""
         return tuple(self._releases.values())
 
     def find(self, release: str) -> KeptRelease | None:
+        """The release with this id."""
         return self._releases.get(release)
 
     def resumable(self, input_hmac: str, request: str) -> KeptRelease | None:
-        """A release that was begun for this very input and request and not finished."""
+        """An unfinished release of the same input and request."""
         wanted = (input_hmac, request)
         begun = (kept for kept in self.releases if not kept.done and (kept.input_hmac, kept.request) == wanted)
         return next(begun, None)
 
     def save(self) -> None:
-        """Makes sure that the key is on disk: before anything is charged or drawn under it."""
+        """Writes a new key to disk. This must happen before anything is charged or drawn with it."""
         if not self.stored:
             self._write(self._releases)
 
@@ -154,10 +157,11 @@ class KeyFile:
         except OSError as error:
             copy.unlink(missing_ok=True)
             raise LabelDPError(
-                f"cannot write the key file {self.path}: {error.strerror}. Mend that, then run the same command again"
+                f"cannot write the key file {self.path}: {error.strerror}. Fix the cause and run the same command again"
             ) from error
         self._releases, self.stored = releases, True
 
 
 def _new_copy(path: Path) -> Path:
+    """Where the next version is written before it replaces the file."""
     return path.with_name(f".{path.name}.labeldp-new")

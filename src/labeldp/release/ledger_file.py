@@ -1,8 +1,8 @@
 """The ledger's SQLite file: its schema, its durable transactions, and SQLite's errors in plain words.
 
-Rollback journal rather than WAL: the ledger is then one file that can be copied or moved whole, and no charge sits in a
-`-wal` file that gets lost. In this mode `synchronous=FULL` may forget the last commit when power fails, as the journal's
-removal is not flushed; a forgotten charge is the one thing that must not happen, hence EXTRA.
+It uses a rollback journal rather than a WAL. The ledger is then one file that can be copied or moved, and no charge sits
+in a `-wal` file that might get lost. With a rollback journal, `synchronous=FULL` may forget the last commit when power
+fails, because the removal of the journal is not flushed. A charge must never be forgotten, so it uses EXTRA.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SCHEMA_VERSION = 1
 
 _APPLICATION_ID = 0x6C64704C  # "ldpL" in the file's header tells a ledger from other SQLite databases
 
-# The triggers hold for every program that opens the file: a charge once made is neither removed nor made smaller, and
-# a fixed mechanism stays.
+# The triggers bind every program that opens the file: a charge can be neither removed nor changed, and neither can a
+# fixed mechanism.
 _SCHEMA = (
     """
     CREATE TABLE dataset (
@@ -84,19 +84,19 @@ _SCHEMA = (
 
 
 class LedgerLocked(LabelDPError):  # noqa: N818
-    """Another process held the ledger for longer than the timeout. Nothing was changed; trying again is safe."""
+    """Another process held the ledger for longer than the timeout. Nothing was changed, and trying again is safe."""
 
     exit_code = 3
 
 
 def create_file(path: Path, timeout: float, *, exist_ok: bool) -> None:
-    """Make an empty ledger file with mode 0600. An empty file, as a crash in here leaves one, is completed."""
+    """Makes an empty ledger file with mode 0600. Completes an empty file, which a crash in here may leave."""
     try:
-        # Closed at once: POSIX locks are per process, closing a second descriptor later would drop SQLite's.
+        # Closed at once: POSIX locks belong to the process, and closing a second descriptor later would drop SQLite's lock.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         if not exist_ok:
-            raise InvalidInput(f"{path} exists already. Open it instead, or choose another path") from None
+            raise InvalidInput(f"{path} exists already. Open it, or choose another path") from None
     except FileNotFoundError:
         raise InvalidInput(f"cannot make a ledger at {path}: there is no folder {path.parent}. Make it first") from None
     except OSError as error:
@@ -114,11 +114,11 @@ def create_file(path: Path, timeout: float, *, exist_ok: bool) -> None:
 def transaction(path: Path, timeout: float, kind: Literal["DEFERRED", "IMMEDIATE"]) -> Iterator[sqlite3.Connection]:
     """One transaction on the ledger at `path`: on disk when the block ends, undone if the block raises.
 
-    DEFERRED reads one consistent state; IMMEDIATE takes the write lock first, so that what is read in the block still
+    DEFERRED is for reading one consistent state. IMMEDIATE takes the write lock first, so that what the block reads still
     holds when it writes, and no two writers can wait for each other.
     """
     if path.is_dir():
-        raise InvalidInput(f"{path} is a folder, and a ledger is a file: give the path of the file")
+        raise InvalidInput(f"{path} is a folder, but a ledger is a file: give the path of the file")
     if not path.exists():
         raise InvalidInput(
             f"there is no ledger at {path}. Check the path, or make one: "
@@ -136,7 +136,7 @@ def transaction(path: Path, timeout: float, kind: Literal["DEFERRED", "IMMEDIATE
 
 @contextmanager
 def _connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
-    """A connection that never creates a file. Closing it rolls back whatever was not committed."""
+    """A connection that never creates a file. Closing it rolls back what was not committed."""
     try:
         with closing(
             sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=timeout, isolation_level=None)
@@ -151,10 +151,10 @@ def _connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 
 
 def _begin_writing(connection: sqlite3.Connection, timeout: float) -> None:
-    """Take the write lock, trying the more often the longer it takes, so that everybody's turn comes.
+    """Takes the write lock, trying more often the longer it has waited, so that every process gets its turn.
 
-    SQLite's own waiting does the opposite: who has waited long loses to newcomers, and with sixteen processes that charge
-    without a pause one of them waited for 12 s of 15.
+    SQLite's own waiting does the opposite: a process that has waited long loses to newcomers. With sixteen processes that
+    charged without a pause, one waited for 12 s of 15.
     """
     started = time.monotonic()
     connection.execute("PRAGMA busy_timeout = 0")
@@ -172,6 +172,7 @@ def _begin_writing(connection: sqlite3.Connection, timeout: float) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuses a database that is not a ledger or has a newer format."""
     if _number(connection, "PRAGMA application_id") != _APPLICATION_ID:
         raise InvalidInput(
             f"{path} is not a labeldp ledger. Check the path, or make one: "
@@ -190,6 +191,7 @@ def _number(connection: sqlite3.Connection, query: str) -> int:
 
 
 def _explained(error: sqlite3.Error, path: Path, timeout: float) -> Exception:
+    """SQLite's error as one of ours, with what to do."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF  # extended codes carry the primary one in their low byte
     if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
@@ -200,11 +202,11 @@ def _explained(error: sqlite3.Error, path: Path, timeout: float) -> Exception:
     if primary in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
         return InvalidInput(
             f"{path} is not a labeldp ledger, or it is damaged ({error}). Check the path. If it is your ledger, release "
-            "nothing more until it is restored from a backup and charged for what was released since"
+            "nothing more until it is restored from a backup and charged again for what was released since"
         )
     if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
         return InvalidInput(
-            f"the ledger {path} cannot be opened for this ({error}). The file and its folder must be writable for you"
+            f"cannot open the ledger {path} ({error}). You must be able to write to the file and to its folder"
         )
     if primary in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
         return LabelDPError(

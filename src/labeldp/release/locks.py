@@ -1,4 +1,4 @@
-"""One process at a time: a lock that the operating system drops when its holder dies, however it dies."""
+"""A lock that lets one process at a time use a file. The operating system releases it when the process dies."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from labeldp.errors import InvalidInput, LabelDPError
 
 @contextmanager
 def exclusive(path: Path, what: str) -> Iterator[None]:
-    """Holds the lock of `path`, a hidden file beside it, or refuses at once because another run has it.
+    """Holds the lock of `path` until the block ends, or refuses at once if another run holds it.
 
-    The lock file is removed when the block ends. Only its holder removes it, and who obtains a lock looks whether the
-    file is still the one at that place, so two runs never hold the lock of one path. Windows removes no open file, so
-    there it stays.
+    The lock is a hidden file beside `path`, removed by its holder at the end. A process that locks the file then checks
+    that the file is still at its place, so two runs never hold the lock of one path. On Windows the file stays, because
+    an open file cannot be removed there.
     """
     place = path.parent / f".{path.name}.labeldp-lock"
     try:
         handle = os.open(place, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     except OSError as error:
         raise InvalidInput(
-            f"cannot write beside {what}: {error.strerror} ({place.parent}). Its folder must exist and be writable for you"
+            f"cannot write beside {what}: {error.strerror} ({place.parent}). Its folder must exist and you must be able to write to it"
         ) from error
     try:
         if not _obtained(handle, place, what):
@@ -42,12 +42,13 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
 
 
 def _obtained(handle: int, place: Path, what: str) -> bool:
+    """Whether this process now holds the lock, on the file that is at `place`."""
     try:
         held = lock_descriptor(handle, blocking=False)
         return held and (os.name != "posix" or os.path.samestat(os.fstat(handle), place.lstat()))
-    except FileNotFoundError:  # the earlier holder removed it after this process had opened it
+    except FileNotFoundError:  # its last holder removed it after this process opened it
         return False
     except OSError as error:
         raise InvalidInput(
-            f"cannot lock {what}: {error.strerror}. Keep it on a disk whose file system has locks"
+            f"cannot lock {what}: {error.strerror}. Keep it on a file system that supports locks"
         ) from error

@@ -1,9 +1,9 @@
-"""A release from beginning to end: read, charge, fix the mechanism, randomize, publish, commit.
+"""`privatize`: a release from beginning to end.
 
-The order is what keeps the promises. Nothing is drawn from the labels before the ledger is charged; no label is randomized
-before the mechanism is stored; the message appears by one rename. A run that dies anywhere can be repeated: with the
-same key and the same input it continues the same release at no further cost, and keyed randomness gives every record
-the draw it had.
+The order of the steps keeps the promises: read, charge, fix the mechanism, randomize, publish, commit. Nothing is drawn from
+the labels before the ledger is charged. No label is randomized before the mechanism is stored. The message appears by
+one rename. A run that dies at any point can be repeated: with the same key and the same input it continues the same release
+at no further cost, and keyed randomness gives every record the same draw.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +26,13 @@ from labeldp.engines.arrow.engine import Progress, Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.card import privacy_card_text
-from labeldp.message.labels_file import stamp
-from labeldp.message.manifest import Header, describe
+from labeldp.message.labels_file import file_digest
+from labeldp.message.layout import labels_path
+from labeldp.message.manifest import Header
 from labeldp.message.reader import Message
+from labeldp.message.writer import new_message
 from labeldp.randomizer import LabelRandomizer
-from labeldp.release.input_checks import EarlyDuplicates, ObservedSource, SameInput, check_places, quick_row_count
+from labeldp.release.input_checks import check_paths, quick_row_count, unchanged, without_duplicates
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
 from labeldp.release.release_record import OpenRelease, ReleaseRecord
@@ -39,20 +40,48 @@ from labeldp.release.staging import os_reason, publish, staging
 from labeldp.sampling import KeyedRandomness
 
 Phase = Callable[[str, int | None], Progress | None]
-"""Called when a phase begins, with its name and the number of rows if known; gives the callback for its progress."""
+"""Called when a phase begins, with its name and its number of rows if known. Returns the callback for its progress."""
 
 LEAST_ROW_BYTES = 9
-"""What a row takes on disk while it is spilled, at the very least: a key of 8 bytes and a code."""
+"""The least disk space that a row takes while it is sorted: a key of 8 bytes and a code."""
 
 
 @dataclass(frozen=True)
 class ReleaseOutcome:
-    """What the labels party may see of its own run. `clipped` is private: for the console, never for the message."""
+    """What a run of `privatize` or `apply` did. It is for the labels party, which must not pass `clipped` on.
+
+    Attributes
+    ----------
+    message : Path
+        The message's folder.
+    mechanism : FiniteMechanism
+        What randomized the labels.
+    records : int
+        How many records this run added to the message.
+    clipped : int
+        How many labels lay outside the bounds and were moved to them. This count is private: ε does not cover it.
+    resumed : bool
+        Whether the run continued, or found finished, a release that an earlier run had begun.
+    already_held : int
+        How many records of a later batch the message held already; they keep their private labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelRandomizer, LabelSource, privatize
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"amount": [20.0, 80.0, 500.0, 50.0] * 100}), f"{folder}/sales.parquet")
+    ...     source = LabelSource(f"{folder}/sales.parquet", "amount")
+    ...     outcome = privatize(source, LabelRandomizer(epsilon=1, domain=(0, 100)), f"{folder}/message")
+    >>> outcome.records, outcome.clipped, outcome.resumed
+    (400, 100, False)
+    """
 
     message: Path
-    mechanism: FiniteMechanism
+    mechanism: FiniteMechanism = field(repr=False)
     records: int
-    clipped: int
+    clipped: int = field(repr=False)
     resumed: bool
     already_held: int = 0
 
@@ -60,25 +89,93 @@ class ReleaseOutcome:
 def privatize(
     source: LabelSource,
     randomizer: LabelRandomizer,
-    out: Path,
+    out: str | os.PathLike[str],
     *,
     ledger: Ledger | None = None,
     dataset: str | None = None,
-    key_file: Path | None = None,
+    key_file: str | os.PathLike[str] | None = None,
     keep_order: bool = False,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> ReleaseOutcome:
-    """Writes the message `out` from the labels in `source`, charging `dataset` in `ledger` where given.
+    """Randomize the labels in a file and write them as a message for the features party.
 
-    Privacy: the message is ε-label-DP for replacing one label, ε as in `randomizer`. With `key_file` the run can be
-    resumed and later batches added; without, the key is forgotten when the run ends. A run that was resumed, or
-    repeated after it had ended, charges nothing.
+    The message is a folder that appears whole or not at all. Files of any size are processed in bounded memory.
+
+    Parameters
+    ----------
+    source : LabelSource
+        The labels and their ids. The file is read more than once and must not change in between.
+    randomizer : LabelRandomizer
+        The budget ε, the bounds of the labels, the loss and the mechanism.
+    out : str or Path
+        The folder to write. It must not exist yet.
+    ledger : Ledger, optional
+        The ledger to charge.
+    dataset : str, optional
+        The name of the dataset in the ledger. A ledger needs one.
+    key_file : str or Path, optional
+        Where the secret key is kept; a new file is made if there is none. With it, a run that failed can be repeated at no
+        further cost, and `apply` can add later batches. Without it, the key is forgotten when the run ends.
+    keep_order : bool, default False
+        Write the rows in the order of the input. If that order follows the labels, it reveals them. Otherwise the order
+        depends on the ids only.
+    phase : callable, optional
+        For progress bars: called with the name and the number of rows (or None) of each phase; returns None or a function
+        that is called with the number of rows done since the last call.
+
+    Returns
+    -------
+    ReleaseOutcome
+
+    Raises
+    ------
+    InvalidInput
+        If the input, a setting or a path cannot be used; or if `out` exists and is not the message of this same release.
+    InsufficientBudget
+        If the ledger has less than ε left for the dataset. This is checked before a label is read.
+    LabelDPError
+        If the message cannot be written. The text says what was charged and how to go on.
+
+    See Also
+    --------
+    apply : Adds later batches to a message.
+    Message : Reads a message.
+    LabelRandomizer : The same for labels in an array.
+
+    Privacy
+    -------
+    The message is ε-label-DP for replacing one label, with the ε of `randomizer`. It is charged to the ledger
+    before anything is drawn from the labels. Resuming a release, or repeating a finished one, charges nothing. The ids
+    are in the message as they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelRandomizer, LabelSource, Ledger, privatize
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sales = pa.table({"order": range(400), "amount": [20.0, 80.0] * 200})
+    ...     pq.write_table(sales, f"{folder}/sales.parquet")
+    ...     ledger = Ledger.create(f"{folder}/ledger.db")
+    ...     _ = ledger.add_dataset("sales", budget=3)
+    ...     outcome = privatize(
+    ...         LabelSource(f"{folder}/sales.parquet", "amount", "order"),
+    ...         LabelRandomizer(epsilon=1, domain=(0, 100)),
+    ...         f"{folder}/message",
+    ...         ledger=ledger,
+    ...         dataset="sales",
+    ...     )
+    ...     print(ledger.remaining("sales"))
+    2
+    >>> outcome  # doctest: +ELLIPSIS
+    ReleaseOutcome(message=...Path('.../message'), records=400, resumed=False, already_held=0)
     """
-    check_places(source, out, key_file)
+    out, key_path = Path(out), None if key_file is None else Path(key_file)
+    check_paths(source, out, key_path)
     domain = Domain.of(randomizer.domain)
-    with ExitStack() as held:
-        keys = None if key_file is None else held.enter_context(KeyFile.use(key_file, create=True))
-        place = held.enter_context(staging(out.absolute()))
+    with ExitStack() as stack:
+        keys = None if key_path is None else stack.enter_context(KeyFile.use(key_path, create=True))
+        place = stack.enter_context(staging(out.absolute()))
         record = ReleaseRecord(exact_epsilon(randomizer.epsilon), ledger, dataset, keys)
         existing = _message_at(out)
         known = None if existing is None else record.recall(existing.header.release)
@@ -88,7 +185,7 @@ def privatize(
             raise _in_the_way(out)
         rows = quick_row_count(source)
         scanned = arrow.scan(
-            ObservedSource.of(source, EarlyDuplicates(source, rows)),
+            without_duplicates(source, rows),
             domain,
             out_of_range=randomizer.out_of_range,
             key=None if keys is None else record.key,
@@ -107,28 +204,27 @@ def privatize(
         randomizer.rehearse(scanned.records)
         begun = record.find(scanned, request)
         release = begun if begun is not None else record.reserve(scanned, request)
+        same = unchanged(source, scanned, record.key)
         try:
             if release.mechanism is None:
-                release = record.fix(release, _design(source, randomizer, scanned, record.key, phase))
+                release = record.fix(release, _design(same, randomizer, domain, scanned, phase))
             mechanism = record.remember(release, scanned, request)
             header = Header(release.id, source.id_name, scanned.id_kind, keep_order, keyed=keys is not None)
-            message, work = place / "message", place / "work"
-            message.mkdir()
-            work.mkdir()
-            arrow.randomize(
-                ObservedSource.of(source, SameInput(source.path, scanned.records, record.key, scanned.input_hmac)),
-                mechanism,
-                domain,
-                KeyedRandomness(record.key, bytes.fromhex(release.id)),
-                scanned,
-                labels_file=message / "labels.parquet",
-                work=work,
-                keep_order=keep_order,
-                progress=phase("randomizing", 2 * scanned.records),
-            )
-            (message / "mechanism.json").write_text(describe(mechanism, header), encoding="utf-8")
-            (message / "PRIVACY.md").write_text(privacy_card_text(mechanism, header), encoding="utf-8")
-            publish(message, out.absolute())
+            with new_message(place / "message", mechanism, header) as labels_file:
+                work = place / "work"
+                work.mkdir()
+                arrow.randomize(
+                    same,
+                    mechanism,
+                    domain,
+                    KeyedRandomness(record.key, bytes.fromhex(release.id)),
+                    scanned,
+                    labels_file=labels_file,
+                    work=work,
+                    keep_order=keep_order,
+                    progress=phase("randomizing", 2 * scanned.records),
+                )
+            publish(place / "message", out.absolute())
         except OSError as error:
             left = "" if os.path.lexists(out) else " No part of it was left."
             raise LabelDPError(
@@ -139,34 +235,33 @@ def privatize(
 
 
 def _histogram_grid(randomizer: LabelRandomizer, rows: int | None) -> Domain | None:
-    """The grid of the histogram, if one is needed and known before the records are read: that saves a pass over them."""
-    if not rows:  # unknown, or none: the scan will say so
+    """The histogram's grid, if a histogram is needed and the number of rows is known: counting now saves a pass."""
+    if not rows:  # unknown, or an empty file, which the scan refuses
         return None
     grid, split = randomizer.plan(rows)
     return None if split is None else grid
 
 
 def _design(
-    source: LabelSource, randomizer: LabelRandomizer, scanned: Scan, key: bytes, phase: Phase
+    source: LabelSource, randomizer: LabelRandomizer, domain: Domain, scanned: Scan, phase: Phase
 ) -> FiniteMechanism:
-    """The mechanism for these labels, its private prior drawn if it needs one: ε₁ is spent here."""
+    """The mechanism for these labels. If it needs a private prior, that is drawn here, and ε₁ is spent."""
     grid, split = randomizer.plan(scanned.records)
     if split is None:
         return randomizer.design(np.empty(0, np.int64), scanned.records)
-    counts = scanned.counts if scanned.grid == grid else None
-    if counts is None:
-        same = ObservedSource.of(source, SameInput(source.path, scanned.records, key, scanned.input_hmac))
-        counts = arrow.count(same, grid, progress=phase("counting", scanned.records))
-    return randomizer.design(counts, scanned.records)
+    if scanned.grid != grid:
+        scanned = arrow.scan(source, domain, grid=grid, progress=phase("counting", scanned.records))
+    assert scanned.counts is not None
+    return randomizer.design(scanned.counts, scanned.records)
 
 
 def _commit(out: Path, record: ReleaseRecord, release: OpenRelease) -> None:
     try:
-        record.commit(release, stamp(out / "labels.parquet"))
+        record.commit(release, file_digest(labels_path(out, 0)))
     except LabelDPError as error:
-        again = " Run the same command again to note it" if record.keys is not None else ""
+        again = " Run the same command again to record it" if record.keys is not None else ""
         raise LabelDPError(
-            f"the message {out} is complete and paid for, but this could not be noted: {error}.{again}"
+            f"the message {out} is complete and paid for, but this could not be recorded: {error}.{again}"
         ) from error
 
 
@@ -180,21 +275,21 @@ def _message_at(out: Path) -> Message | None:
 
 
 def _in_the_way(out: Path) -> InvalidInput:
-    return InvalidInput(f"{out} exists: choose another --out, nothing is overwritten")
+    return InvalidInput(f"{out} exists and is not overwritten: choose another --out")
 
 
 def _check_space(place: Path, scanned: Scan) -> None:
-    """A disk that is certainly too small is found before anything is charged."""
-    free = shutil.disk_usage(place).free
-    if free < LEAST_ROW_BYTES * scanned.records:
+    """Refuses a disk that is certainly too small, before anything is charged."""
+    needed, free = LEAST_ROW_BYTES * scanned.records, shutil.disk_usage(place).free
+    if free < needed:
         raise InvalidInput(
-            f"{scanned.records:,} rows need more than {LEAST_ROW_BYTES * scanned.records / 1e6:,.1f} MB in {place.parent}, and "
-            f"{free / 1e6:,.1f} MB are free. Nothing was charged; make room or choose another place"
+            f"{scanned.records:,} rows need more than {needed / 1e6:,.1f} MB in {place.parent}, but only {free / 1e6:,.1f} MB "
+            "are free. Nothing was charged: make room or choose another place"
         )
 
 
 def _request(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan) -> str:
-    """What was asked for, as text: only the same request may resume a release."""
+    """What was asked for, as text. Only the same request may resume a release."""
     domain = Domain.of(randomizer.domain)
     prior = randomizer.prior
     given = None if prior is None else hashlib.sha256(prior.values.tobytes() + prior.masses.tobytes()).hexdigest()

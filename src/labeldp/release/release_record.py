@@ -1,4 +1,4 @@
-"""Where a release is charged and remembered: a ledger's dataset, a key file, both or neither."""
+"""Charges a release and records its progress, in a ledger, in a key file, in both or in neither."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from labeldp.engines.arrow.engine import Scan
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms import FiniteMechanism, Mechanism
 from labeldp.release.key_file import KeptRelease, KeyFile
-from labeldp.release.ledger import Ledger, Release, key_fingerprint
+from labeldp.release.ledger import Ledger, key_fingerprint
+from labeldp.release.ledger_entries import Release
 
 
 @dataclass(frozen=True)
 class OpenRelease:
-    """A release that is charged, with its mechanism's text if that is fixed already."""
+    """A release that is charged, with the JSON text of its mechanism if that is fixed already."""
 
     id: str
     mechanism: str | None = None
@@ -24,7 +25,7 @@ class OpenRelease:
 
 @dataclass(frozen=True)
 class ReleaseRecord:
-    """The state of releases. The ledger comes first in every step: what the key file knows has always been charged."""
+    """The ledger and the key file of a run. Each step goes to the ledger first, so what the key file knows is charged."""
 
     epsilon: Fraction
     ledger: Ledger | None
@@ -36,12 +37,12 @@ class ReleaseRecord:
         object.__setattr__(self, "key", os.urandom(32) if self.keys is None else self.keys.key)
 
     def require(self) -> None:
-        """Refuses what the budget cannot carry before a label is read."""
+        """Refuses a release that exceeds the budget, before a label is read."""
         if self.ledger is not None:
             self.ledger.require(self._name, self.epsilon, key_check=self._key_check)
 
     def find(self, scanned: Scan, request: str) -> OpenRelease | None:
-        """A release of this very input and request that is charged and not finished."""
+        """An unfinished, charged release of the same input and request, or None."""
         if self.keys is None or not self.keys.stored or scanned.input_hmac is None:
             return None
         if self.ledger is None:
@@ -57,7 +58,7 @@ class ReleaseRecord:
         return None if found is None else OpenRelease(found.id, found.mechanism_json)
 
     def recall(self, release: str) -> Release | KeptRelease | None:
-        """The release of that id, finished or not, if this key made it; where there is a ledger, if it was charged."""
+        """The release of that id, finished or not, if it was made with this key and charged to the ledger, if there is one."""
         if self.keys is None:
             return None
         if self.ledger is None:
@@ -66,7 +67,7 @@ class ReleaseRecord:
         return next((entry for entry in charged if entry.key_check == self._key_check), None)
 
     def reserve(self, scanned: Scan, request: str) -> OpenRelease:
-        """A new release, charged for good. Its key is on disk first, or the charge could not be resumed."""
+        """A new release, charged for good. Its key is written to disk first, since a charge without its key is lost."""
         if self.keys is not None:
             self.keys.save()
         if self.ledger is None:
@@ -82,14 +83,14 @@ class ReleaseRecord:
         return OpenRelease(charged.id)
 
     def fix(self, release: OpenRelease, mechanism: FiniteMechanism) -> OpenRelease:
-        """Stores the mechanism of a release that has none yet. From now on labels may be randomized."""
+        """Stores the mechanism of a release that has none yet. After this, labels may be randomized."""
         text = mechanism.to_json()
         if self.ledger is not None:
             self.ledger.fix(release.id, mechanism_json=text, mechanism_digest=mechanism.digest)
         return OpenRelease(release.id, text)
 
     def remember(self, release: OpenRelease, scanned: Scan, request: str) -> FiniteMechanism:
-        """Notes a fixed release in the key file, before its first label is randomized; returns its mechanism."""
+        """Records a fixed release in the key file, before its first label is randomized. Returns its mechanism."""
         assert release.mechanism is not None, "fixed before"
         mechanism = stored_mechanism(release.mechanism)
         if self.keys is not None and scanned.input_hmac is not None:
@@ -99,29 +100,29 @@ class ReleaseRecord:
             elif stored_mechanism(kept.mechanism) != mechanism:
                 raise LabelDPError(
                     f"the key file {self.keys.path} and the ledger disagree about the mechanism of release {release.id}: one "
-                    "of them was damaged or restored. Nothing was released; use another key file, which is a new charge"
+                    "of them was damaged or restored. Nothing was released. Use another key file, which is a new charge"
                 )
         return mechanism
 
-    def commit(self, release: OpenRelease, stamp: str) -> None:
-        """Notes that the message is in place, its first batch with this stamp. What later batches noted stays."""
+    def commit(self, release: OpenRelease, digest: str) -> None:
+        """Records that the message is in place, with the digest of its first batch. Keeps records of later batches."""
         if self.ledger is not None:
             self.ledger.commit(release.id)
         if self.keys is not None:
             kept = self.keys.find(release.id)
             assert kept is not None, "remembered before"
             if not kept.done:
-                self.keys.put(replace(kept, done=True, parts=kept.parts or (stamp,)))
+                self.keys.put(replace(kept, done=True, parts=kept.parts or (digest,)))
 
     def after_failure(self) -> str:
-        """What a failed run has cost and what to do, for the user."""
+        """Tells the user what a failed run has cost and what to do."""
         if self.keys is not None:
-            return "Mend that and run the same command again: it goes on where it stopped, at no further cost"
+            return "Fix the cause and run the same command again: it goes on where it stopped, at no further cost"
         if self.ledger is not None:
             return (
                 "The release stays charged, and without --key-file it cannot be resumed: running again is a new charge"
             )
-        return "Mend that and run again"
+        return "Fix the cause and run again"
 
     @property
     def _name(self) -> str:
@@ -135,8 +136,8 @@ class ReleaseRecord:
 
 
 def stored_mechanism(text: str) -> FiniteMechanism:
-    """The mechanism from its stored text, proven again."""
+    """The mechanism from its stored text. Its privacy is proven again."""
     mechanism = Mechanism.from_json(text)
     if not isinstance(mechanism, FiniteMechanism):
-        raise InvalidInput("the stored mechanism is for comparison only: it cannot be a release")
+        raise InvalidInput("the stored mechanism is for comparison only and cannot release labels")
     return mechanism

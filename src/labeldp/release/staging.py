@@ -1,4 +1,4 @@
-"""Things appear whole or not at all: they are written out of sight, flushed to the disk and renamed into place."""
+"""Writes files and folders so that they appear whole or not at all: hidden first, flushed to disk, then renamed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from labeldp.release.locks import exclusive
 
 @contextmanager
 def staging(target: Path) -> Iterator[Path]:
-    """A private folder beside `target`, on its disk, removed at the end. One run at a time for each target.
+    """A hidden folder beside `target`, on the same disk, removed at the end. Only one run at a time per target.
 
-    A killed run leaves the folder; the next one with the same target removes it first. Spilled rows and unfinished files
-    live in here, never inside a message, so that nobody can send them along.
+    A killed run leaves the folder behind, and the next run with the same target removes it. Working files and unfinished
+    files go in here and never into a message, so nobody can send them along.
     """
     with exclusive(target, f"{target}"):
         hidden = target.parent / f".{target.name}.labeldp-partial"
@@ -36,22 +36,22 @@ def staging(target: Path) -> Iterator[Path]:
 
 
 def publish(staged: Path, target: Path) -> None:
-    """Renames a file or a folder into place, flushed before and after; what is there already is never replaced."""
+    """Flushes a file or folder to disk and renames it to `target`. Never replaces anything."""
     for inside in sorted(staged.rglob("*")):
         flush(inside)
     flush(staged)
     if os.path.lexists(target):
-        raise InvalidInput(f"{target} exists: choose another place, nothing is overwritten")
+        raise InvalidInput(f"{target} exists and is not overwritten: choose another place")
     staged.rename(target)
     flush(target.parent)
 
 
 def flush(path: Path) -> None:
-    """To the disk itself, so that a power cut after the rename cannot leave an empty file."""
+    """Writes a file or folder through to the disk, so that a power cut after a rename cannot leave an empty file."""
     folder = path.is_dir()
     if folder and os.name != "posix":
-        return  # Windows opens no folders; NTFS keeps names in a journal of its own
-    handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)  # Windows flushes only what may be written
+        return  # Windows cannot open folders; NTFS has a journal for names
+    handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)  # Windows flushes only writable files
     try:
         os.fsync(handle)
     finally:
@@ -59,5 +59,5 @@ def flush(path: Path) -> None:
 
 
 def os_reason(error: OSError) -> str:
-    """What the operating system said, without the path of a hidden folder that the user does not know."""
+    """What the operating system said, without the path of a hidden folder, which the user does not know."""
     return os.strerror(error.errno) if error.errno else str(error).splitlines()[0]

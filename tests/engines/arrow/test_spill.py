@@ -32,7 +32,7 @@ def fill(spill, ids, codes=None, pieces=3):
 def rows_of(spill, held=None):
     parts = list(spill.partitions(held))
     ids = [value for part in parts for value in part.ids.to_pylist()]
-    return ids, [int(code) for part in parts for code in part.codes], sum(part.left_out for part in parts)
+    return ids, [int(code) for part in parts for code in part.codes], sum(part.skipped for part in parts)
 
 
 def some_ids(kind, count, seed=0):
@@ -53,8 +53,8 @@ def few_rows(monkeypatch):
 def test_every_row_comes_back_once_with_its_code(tmp_path, kind, count):
     ids = some_ids(kind, count)
     with fill(open_spill(tmp_path / "s", ids.type, count, np.uint32), ids) as spill:
-        read, codes, left_out = rows_of(spill)
-    assert (len(read), left_out) == (count, 0)
+        read, codes, skipped = rows_of(spill)
+    assert (len(read), skipped) == (count, 0)
     assert [ids[code].as_py() for code in codes] == read
     assert set(codes) == set(range(count))
 
@@ -95,7 +95,7 @@ def test_a_repeated_text_is_named_even_among_many_copies(tmp_path):
 
 @pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize("kind", ["int", "str"])
-def test_held_rows_are_left_out(tmp_path, kind):
+def test_known_rows_are_skipped(tmp_path, kind):
     ids = some_ids(kind, 2000)
     other = pa.array([10**9]) if kind == "int" else pa.array(["elsewhere"], pa.large_string())
     known = pa.concat_arrays([ids.slice(100, 700), other])
@@ -103,8 +103,8 @@ def test_held_rows_are_left_out(tmp_path, kind):
         fill(open_spill(tmp_path / "s", ids.type, 2700, np.uint32), ids) as spill,
         fill(open_spill(tmp_path / "h", ids.type, 2700, np.uint8), known) as held,
     ):
-        read, codes, left_out = rows_of(spill, held)
-    assert left_out == 700
+        read, codes, skipped = rows_of(spill, held)
+    assert skipped == 700
     assert set(codes) == {*range(100), *range(800, 2000)}
     assert [ids[code].as_py() for code in codes] == read
 
@@ -117,8 +117,8 @@ def test_minus_one_is_not_the_largest_unsigned_id(tmp_path, new, known):
         fill(open_spill(tmp_path / "s", new, 3, np.uint32), ids) as spill,
         fill(open_spill(tmp_path / "h", new, 3, np.uint8), pa.array([extreme[known], 6], known)) as held,
     ):
-        read, _, left_out = rows_of(spill, held)
-    assert (set(read), left_out) == ({extreme[new], 5}, 1)
+        read, _, skipped = rows_of(spill, held)
+    assert (set(read), skipped) == ({extreme[new], 5}, 1)
 
 
 def test_two_texts_whose_leading_64_bits_agree_are_two_rows(tmp_path):
@@ -158,10 +158,10 @@ def test_a_spill_has_few_open_files_and_leaves_none(tmp_path, open_files):
         assert open_files() == 0
 
 
-def test_long_ids_and_held_ones_make_more_partitions():
+def test_long_ids_and_known_ones_make_more_partitions():
     assert spill_rows(1000, 8000) == 1000
     assert spill_rows(1000, 1 << 32) >= 64 * spills.ROWS_PER_PARTITION
-    assert spill_rows(1000, 8000, held=10**8) >= 10**8
+    assert spill_rows(1000, 8000, known=10**8) >= 10**8
 
 
 def test_a_full_disk_is_an_error_at_once(tmp_path):

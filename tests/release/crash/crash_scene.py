@@ -105,7 +105,7 @@ class Scene:
         return ids, codes
 
     def check_codes(self) -> None:
-        names = ("labels",) if len(Message.open(self.message).files()) == 1 else ("labels", "later")
+        names = ("labels",) if len(Message.open(self.message).files) == 1 else ("labels", "later")
         for held, expected in zip(self.held(), self.expected(*names), strict=True):
             assert np.array_equal(held, expected)
 

@@ -16,7 +16,8 @@ from fractions import Fraction
 import pytest
 
 from labeldp.errors import InsufficientBudget, InvalidInput
-from labeldp.release.ledger import Ledger, LedgerLocked, key_fingerprint
+from labeldp.release.ledger import Ledger, key_fingerprint
+from labeldp.release.ledger_file import LedgerLocked
 
 SAME = {"key_check": key_fingerprint(bytes(range(32))), "input_hmac": "ab" * 32}
 

@@ -1,4 +1,4 @@
-"""The engine for one machine: files in batches, rows spilled to disk by id, memory that stays flat as rows grow.
+"""The engine for one machine: it reads files in batches and sorts rows on disk, so memory stays flat as rows grow.
 
-`engine` has the passes over the input, `source` reads files, `spill` brings rows into the order of their ids.
+`engine` makes the passes over the input, `source` reads files, `spill` sorts rows by their ids.
 """

@@ -1,6 +1,6 @@
-"""Compiled loops of the spill: rows brought into the order of their partitions and keys.
+"""Compiled loops of the spill, which sort rows by partition and key.
 
-Shifts and offsets stay in unsigned 64 bits: numba turns `uint64 + int` into a float.
+Shifts and offsets are unsigned 64-bit integers, because numba turns `uint64 + int` into a float.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ONE = np.uint64(1)
 
 @nb.njit(cache=True)  # type: ignore[untyped-decorator]
 def gather_by_partition(keys: Any, skipped: Any, shift: Any, starts: Any, order: Any) -> None:  # pragma: no cover
-    """Counting sort by the keys' bits after the skipped ones: `order[starts[p]:starts[p+1]]` are the rows of partition p."""
+    """Counting sort by the key bits after the skipped ones. Partition p has the rows `order[starts[p]:starts[p + 1]]`."""
     for i in range(keys.size):
         starts[((keys[i] << skipped) >> shift) + _ONE] += 1
     for p in range(1, starts.size):
@@ -29,7 +29,7 @@ def gather_by_partition(keys: Any, skipped: Any, shift: Any, starts: Any, order:
 
 @nb.njit(cache=True)  # type: ignore[untyped-decorator]
 def sort_buckets(keys: Any, starts: Any, order: Any) -> None:  # pragma: no cover - compiled
-    """Finishes a sort: `order` has the rows by bucket, and within each short bucket they are put in by insertion."""
+    """Finishes a sort: `order` lists the rows bucket by bucket, and each short bucket is sorted by insertion."""
     for p in range(starts.size - 1):
         for i in range(starts[p] + 1, starts[p + 1]):
             row = order[i]
@@ -45,20 +45,19 @@ def sort_buckets(keys: Any, starts: Any, order: Any) -> None:  # pragma: no cove
 def gather_text(
     content: Any, ends: Any, order: Any, new_ends: Any, gathered: Any
 ) -> None:  # pragma: no cover - compiled
-    """The strings `content[ends[i]:ends[i + 1]]` in another order, one after the other; `new_ends` is known."""
+    """Copies the strings `content[ends[i]:ends[i + 1]]` in another order into `gathered`, whose `new_ends` are given."""
     for i in range(order.size):
         source, target = np.uint64(ends[order[i]]), np.uint64(new_ends[i])
-        for j in range(
-            np.uint64(new_ends[i + 1]) - target
-        ):  # unsigned places need no test for negative ones: 8 times faster
+        # unsigned indices need no test for negative ones, which makes this 8 times faster
+        for j in range(np.uint64(new_ends[i + 1]) - target):
             gathered[target + j] = content[source + j]
 
 
 @nb.njit(cache=True)  # type: ignore[untyped-decorator]
-def mark_held(low: Any, high: Any, held_low: Any, held_high: Any, held: Any) -> None:  # pragma: no cover - compiled
-    """Which pairs occur among the held ones; both sides are sorted by (low, high)."""
+def mark_known(low: Any, high: Any, known_low: Any, known_high: Any, marks: Any) -> None:  # pragma: no cover - compiled
+    """Marks the (low, high) pairs that occur among the known ones. Both sides are sorted."""
     j = 0
     for i in range(low.size):
-        while j < held_low.size and (held_low[j] < low[i] or (held_low[j] == low[i] and held_high[j] < high[i])):
+        while j < known_low.size and (known_low[j] < low[i] or (known_low[j] == low[i] and known_high[j] < high[i])):
             j += 1
-        held[i] = j < held_low.size and held_low[j] == low[i] and held_high[j] == high[i]
+        marks[i] = j < known_low.size and known_low[j] == low[i] and known_high[j] == high[i]

@@ -1,4 +1,4 @@
-"""The streaming engine: two passes over the input in bounded memory, the second one into a message's labels file."""
+"""The engine's passes over the input, in bounded memory: `scan` checks and counts, `randomize` writes the labels file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.arrow.fingerprint import InputFingerprint
-from labeldp.engines.arrow.source import LabelBatch, LabelSource, id_kind
+from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.arrow.spill import Spill, open_spill, spill_rows
+from labeldp.engines.batches import count_outside, draw_batch
+from labeldp.engines.fingerprint import InputFingerprint
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.labels_file import LabelsWriter, code_dtype
-from labeldp.sampling import IdDigests, KeyedRandomness
+from labeldp.message.labels_file import LabelsWriter, code_dtype, id_kind
+from labeldp.priors import histogram
+from labeldp.sampling import KeyedRandomness
 
 Progress = Callable[[int], None]
 """Called with the number of rows done since the last call."""
@@ -26,7 +28,25 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """What the first pass learns. `clipped`, `input_hmac` and `counts` are as private as the labels: never released."""
+    """What the first pass learns. `clipped`, `input_hmac` and `counts` are as private as the labels: never released.
+
+    Attributes
+    ----------
+    records : int
+        The number of records.
+    clipped : int
+        How many labels lie outside the bounds.
+    id_type : pyarrow.DataType
+        The type of the ids.
+    input_hmac : str or None
+        The input's fingerprint, if a key was given.
+    id_bytes : int
+        The size of all ids in memory.
+    grid : Domain or None
+        The grid of `counts`.
+    counts : array of int64 or None
+        Exact counts per cell of `grid`, if a grid was given.
+    """
 
     records: int
     clipped: int
@@ -35,10 +55,10 @@ class Scan:
     id_bytes: int = 0
     grid: Domain | None = None
     counts: NDArray[np.int64] | None = None
-    """Exact counts per cell of `grid`, where one was given."""
 
     @property
     def id_kind(self) -> str:
+        """What the ids are: "int" or "str"."""
         return id_kind(self.id_type)
 
 
@@ -51,21 +71,18 @@ def scan(
     grid: Domain | None = None,
     progress: Progress | None = None,
 ) -> Scan:
-    """Validates every record and counts them, per cell too if the grid is known; with a key, the HMAC of ids and labels."""
+    """Checks and counts all records: per cell if a grid is given, with a fingerprint of the input if a key is given."""
     fingerprint = InputFingerprint(key) if key is not None else None
-    counts = None if grid is None else np.zeros(len(grid.grid), np.int64)
+    counts = None if grid is None else np.zeros(grid.count, np.int64)
     records = clipped = id_bytes = 0
     id_type: pa.DataType | None = None
     for batch in source.batches():
         if id_type is not None and batch.ids.type != id_type:
             raise _mixed_types(id_type, batch.ids.type, batch.first_row)
         id_type = batch.ids.type
-        outside = int(np.count_nonzero((batch.labels < domain.lower) | (batch.labels > domain.upper)))
-        if outside and out_of_range == "error":
-            raise _outside(domain, batch)
-        clipped += outside
+        clipped += count_outside(batch, domain, out_of_range)
         if counts is not None and grid is not None:
-            counts += np.bincount(grid.cell(batch.labels), minlength=counts.size)
+            counts += histogram(batch.labels, grid)
         if fingerprint is not None:
             fingerprint.add(batch.ids, batch.labels)
         records += batch.labels.size
@@ -78,17 +95,6 @@ def scan(
     )
 
 
-def count(source: LabelSource, grid: Domain, *, progress: Progress | None = None) -> NDArray[np.int64]:
-    """Exact counts per cell: as private as the labels, for `LabelRandomizer.design` only."""
-    cells = len(grid.grid)
-    counts = np.zeros(cells, np.int64)
-    for batch in source.batches():
-        counts += np.bincount(grid.cell(batch.labels), minlength=cells)
-        if progress is not None:
-            progress(batch.labels.size)
-    return counts
-
-
 def randomize(
     source: LabelSource,
     mechanism: FiniteMechanism,
@@ -99,49 +105,39 @@ def randomize(
     labels_file: Path,
     work: Path,
     keep_order: bool = False,
-    held: Callable[[Path, int], Spill] | None = None,
-    held_rows: int = 0,
+    released: Callable[[Path, int], Spill] | None = None,
+    released_rows: int = 0,
     progress: Progress | None = None,
-) -> tuple[int, int]:
-    """Draws every label and writes the labels file; returns (rows written, rows left out because the message holds them).
+) -> int:
+    """Draws every label and writes the labels file; returns the number of rows written.
 
-    `work` is a folder for nameless working files on the same disk. `held` opens a spill there, for as many rows as it is
-    told, and adds the ids that are released already, `held_rows` of them. Refuses duplicates: then nothing of the labels
-    file may be used. Memory is bounded by a batch and a partition, whatever the number of rows.
+    `work` is a folder on the same disk, for nameless working files. A later batch gives `released`: a function that opens
+    a spill in the folder it is given, of the size it is given, and fills it with the `released_rows` ids that the message
+    holds already. Rows with these ids are skipped. If ids repeat, this raises, and the labels file must not be used.
+    Memory is bounded by a batch and a partition.
     """
-    assert held is None or not keep_order, "rows in the order of the input are written before held ones are known"
-    code_type = code_dtype(mechanism.outputs.size)
-    room = spill_rows(scanned.records, scanned.id_bytes, held_rows)
-    left_out = 0
+    assert released is None or not keep_order, "with keep_order, rows are written before released ids are known"
+    size = spill_rows(scanned.records, scanned.id_bytes, released_rows)
+    skipped = 0
     with ExitStack() as stack:
-        spill = stack.enter_context(open_spill(work / "rows", scanned.id_type, room, code_type))
+        code_type = code_dtype(mechanism.outputs.size)
+        spill = stack.enter_context(open_spill(work / "rows", scanned.id_type, size, code_type))
         writer = stack.enter_context(LabelsWriter(labels_file, source.id_name, scanned.id_type, mechanism))
         for batch in source.batches():
-            records = randomness.id_digests(batch.ids, digest=mechanism.digest_bytes)
-            distinct = IdDigests(records.high, records.low, records.kind, distinct=True)  # the spill tests them all
-            labels = np.clip(batch.labels, domain.lower, domain.upper)
-            codes = mechanism.draw(labels, randomness, distinct).astype(code_type)
-            spill.add(batch.ids, records, codes)
+            digests, codes = draw_batch(batch, mechanism, domain, randomness)
+            spill.add(batch.ids, digests, codes)  # which finds equal digests
             if keep_order:
                 writer.write(batch.ids, codes)
             if progress is not None:
                 progress(batch.labels.size)
-        released = None if held is None else stack.enter_context(held(work / "held", room))
-        for part in spill.partitions(released):
-            left_out += part.left_out
+        known = None if released is None else stack.enter_context(released(work / "held", size))
+        for part in spill.partitions(known):
+            skipped += part.skipped
             if not keep_order:
                 writer.write(part.ids, part.codes)
             if progress is not None:
-                progress(len(part.ids) + part.left_out)
-    return scanned.records - left_out, left_out
-
-
-def _outside(domain: Domain, batch: LabelBatch) -> InvalidInput:
-    row = int(np.flatnonzero((batch.labels < domain.lower) | (batch.labels > domain.upper))[0])
-    return InvalidInput(
-        f"labels must lie from {domain.lower:g} to {domain.upper:g}, and row {batch.first_row + row} (rows count from 0) has "
-        f"{batch.labels[row]:g}. Widen the bounds, or move such labels to them with --out-of-range clip."
-    )
+                progress(len(part.ids) + part.skipped)
+    return scanned.records - skipped
 
 
 def _mixed_types(before: pa.DataType, after: pa.DataType, row: int) -> InvalidInput:

@@ -13,13 +13,14 @@ from labeldp.errors import InvalidInput
 
 BATCH_ROWS = 1 << 19
 BATCH_BYTES = 1 << 26
-"""The two columns of one batch have at most so many rows, and about so many bytes where ids are long."""
+"""A batch has at most `BATCH_ROWS` rows, and at most about `BATCH_BYTES` bytes if the ids are long."""
 
 MAPPED_BATCH = 1 << 28
-"""An Arrow file with larger batches is mapped, so that it need not fit into memory; others are read, to stay small."""
+"""An Arrow file whose batches are larger on average is memory-mapped, since a batch might not fit into memory."""
 
 
 def read_parquet(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    """These columns of a Parquet file."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as parquet:
@@ -28,13 +29,14 @@ def read_parquet(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def parquet_rows(file: Path) -> int:
+    """The number of rows, from the file's metadata."""
     import pyarrow.parquet as pq
 
     return int(pq.read_metadata(file).num_rows)
 
 
 def read_ipc(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
-    """An Arrow file (feather) or stream."""
+    """These columns of an Arrow IPC file (Feather) or stream."""
     from pyarrow import ipc
 
     with pa.OSFile(str(file)) as opened:
@@ -58,11 +60,12 @@ def read_ipc(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def require_columns(wanted: list[str], names: list[str], file: Path) -> None:
+    """Refuses a file without one of the wanted columns, or with two of the same name."""
     for name in wanted:
         if names.count(name) > 1:
             raise InvalidInput(f"{file} has {names.count(name)} columns named {name!r}: rename all but one")
         if name not in names:
-            others = [other for other in names if other not in wanted]  # the id is not the label
+            others = [other for other in names if other not in wanted]  # the id column is not a likely label
             close = get_close_matches(name, others, n=3, cutoff=0.4)
             hint = (
                 f"Did you mean {' or '.join(map(repr, close))}?"
@@ -73,13 +76,9 @@ def require_columns(wanted: list[str], names: list[str], file: Path) -> None:
 
 
 def magic(file: Path) -> bytes:
+    """The first four bytes, by which formats mark their files."""
     with file.open("rb") as opened:
         return opened.read(4)
-
-
-def first_line(error: BaseException) -> str:
-    """Of a library's message: the rest is often a trace of its own."""
-    return str(error).strip().splitlines()[0][:300].rstrip(".") if str(error).strip() else type(error).__name__
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -90,7 +89,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _rows_in_bytes(metadata: Any, wanted: list[str]) -> int:
-    """How many rows of the widest row group make `BATCH_BYTES`, at most `BATCH_ROWS`."""
+    """How many rows a batch may have, from the row group whose rows are widest."""
     widest = 1
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)

@@ -1,4 +1,4 @@
-"""Columns on disk that are written in batches and read back by partition."""
+"""A column on disk that is written in batches and read back by partition."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 
 class PartitionedColumn:
-    """One nameless file: batches arrive sorted by partition, and a partition is read from its piece of every batch.
+    """A column in one nameless file. Batches are written in the order of their partitions.
 
-    A spill of any number of partitions thus takes one open file per column and writes in order. The file vanishes with
-    the process, however that ends. Besides the page cache it needs 8 bytes of memory per batch and partition.
+    A partition is read back from its slice of every batch. So a column needs one open file, however many partitions it
+    has, and is written sequentially. The operating system removes the file with the process, however that ends. In memory
+    it keeps 8 bytes per batch and partition.
     """
 
     def __init__(self, folder: Path, kind: Any) -> None:
@@ -24,15 +25,16 @@ class PartitionedColumn:
         self._batches: list[tuple[int, NDArray[np.int64]]] = []
 
     def append(self, values: NDArray[Any], starts: NDArray[np.int64]) -> None:
-        """A batch whose partition p is `values[starts[p]:starts[p + 1]]`. `starts` is kept, not copied."""
+        """Writes a batch whose partition p is `values[starts[p]:starts[p + 1]]`. Keeps `starts` itself, not a copy."""
         self._batches.append((self._size, starts))
         self._file.seek(self._size * self.kind.itemsize)
         self._size += values.size
         data = np.ascontiguousarray(values, self.kind).view(np.uint8).data
-        while data:  # a raw write may stop early, for example on a full disk; the next one says why
+        while data:  # a raw write may stop early, for example on a full disk; the next write then raises
             data = data[self._file.write(data) :]
 
     def read(self, partition: int) -> NDArray[Any]:
+        """All values of a partition, in the order in which they were written."""
         pieces = [
             (first + starts[partition], starts[partition + 1] - starts[partition]) for first, starts in self._batches
         ]
@@ -45,7 +47,7 @@ class PartitionedColumn:
             while piece:
                 done = self._file.readinto(piece)
                 if not done:
-                    raise OSError(f"the working file ended {len(piece)} bytes early")
+                    raise OSError(f"a working file is {len(piece)} bytes too short")
                 piece = piece[done:]
         return values
 

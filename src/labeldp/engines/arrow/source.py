@@ -1,7 +1,8 @@
-"""Files of labels as a stream of checked record batches: Parquet, CSV, TSV (plain or gzip), Arrow IPC."""
+"""Files of labels as a stream of checked batches: Parquet, CSV, TSV (plain or gzip), Arrow IPC."""
 
 from __future__ import annotations
 
+import os
 import stat
 import zlib
 from collections.abc import Iterator
@@ -12,63 +13,83 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from labeldp.arrays import Floats
 from labeldp.engines.arrow import files
-from labeldp.engines.arrow.columns import id_kind, identifiers, numbers
 from labeldp.engines.arrow.text import read_text
+from labeldp.engines.batches import LabelBatch
+from labeldp.engines.columns import checked_ids, checked_labels, first_line
 from labeldp.errors import InvalidInput
+from labeldp.message.labels_file import id_kind
 
 BATCH_ROWS = files.BATCH_ROWS
 TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
 IPC_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
-_DAMAGED = (
-    pa.ArrowInvalid,
-    pa.ArrowNotImplementedError,
-    pa.ArrowTypeError,
-    pa.ArrowKeyError,
-    pa.ArrowCapacityError,
-    OSError,
-    EOFError,
-    zlib.error,
-)
-
-__all__ = ["BATCH_ROWS", "LabelBatch", "LabelSource", "count_rows", "id_kind"]
-
-
-@dataclass(frozen=True)
-class LabelBatch:
-    """Some consecutive records: `first_row` is the number of the first one in the whole input, from 0."""
-
-    ids: pa.Array
-    labels: Floats
-    first_row: int
+_DAMAGED = (pa.ArrowException, OSError, EOFError, zlib.error)
 
 
 @dataclass(frozen=True)
 class LabelSource:
-    """A file, or a folder of files, with a label column and perhaps an id column. Reading may be repeated.
+    """A file of labels, or a folder of such files, that is read in batches and may be read again.
 
-    Without `id_column` the row number is the id. `id_type` ("int" or "str") settles what text files leave open.
-    Labels come out as finite float64; ids without nulls, as int64 (uint64 where a file says so) or large_string, whatever
-    the width or encoding in the file; anything else is refused by row. Memory is bounded by a batch, not by a file.
+    Formats: Parquet, CSV and TSV (also gzip-compressed) and Arrow IPC (Feather). Memory is bounded by a batch, not by a
+    file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, or a folder whose files are read in the order of their names. Files and folders whose names begin with
+        "." or "_" are ignored.
+    label_column : str
+        The name of the label column. It must hold finite numbers.
+    id_column : str, optional
+        The name of the id column. It must hold integers or text. Without it, a record's id is its row number, from 0.
+    id_type : {"int", "str"}, optional
+        Convert the ids to this type. Otherwise the file decides; text ids in a CSV file become integers if all of them
+        are written as plain integers.
+
+    Raises
+    ------
+    InvalidInput
+        If the label column is also the id column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelSource
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"order": [17, 18], "amount": [20.5, 80.0]}), f"{folder}/sales.parquet")
+    ...     (batch,) = LabelSource(f"{folder}/sales.parquet", "amount", "order").batches()
+    >>> batch.ids.to_pylist(), batch.labels.tolist()
+    ([17, 18], [20.5, 80.0])
     """
 
-    path: Path
+    path: str | os.PathLike[str]
     label_column: str
     id_column: str | None = None
     id_type: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
         if self.id_column == self.label_column:
             raise InvalidInput(
-                f"the label column {self.label_column!r} cannot be the id column too: ids are part of the message as they are"
+                f"the label column {self.label_column!r} cannot be the id column too: the message shows the ids as they are"
             )
 
     def batches(self) -> Iterator[LabelBatch]:
-        """The records in the order of the files, folders in the order of their part names.
+        """Read the records, checked, in the order of the files and of their rows.
 
-        Small pieces (parts, row groups, streamed batches) are joined, so that what follows has few and large ones.
+        Small pieces (files, row groups) are joined into batches of up to about half a million rows.
+
+        Yields
+        ------
+        LabelBatch
+            Ids and labels of consecutive records.
+
+        Raises
+        ------
+        InvalidInput
+            If a file cannot be read, a label is not a finite number, an id is missing, or there are no records.
         """
         waiting: list[LabelBatch] = []
         rows = size = total = 0
@@ -87,87 +108,99 @@ class LabelSource:
             raise InvalidInput(f"{self.path} holds no records: there is nothing to randomize")
 
     def files(self) -> list[Path]:
-        """The file itself, or the data files of a folder; what is hidden or underscored, file or folder, does not count."""
-        if self.path.is_dir():
+        """The file itself, or the data files of a folder in the order in which they are read.
+
+        Returns
+        -------
+        list of Path
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such file, or the folder holds no data files.
+        """
+        path = Path(self.path)
+        if path.is_dir():
             parts = sorted(
                 part
-                for part in self.path.rglob("*")
-                if part.is_file() and not any(name[0] in "._" for name in part.relative_to(self.path).parts)
+                for part in path.rglob("*")
+                if part.is_file() and not any(name[0] in "._" for name in part.relative_to(path).parts)
             )
             if not parts:
-                raise InvalidInput(f"the folder {self.path} holds no data files")
+                raise InvalidInput(f"the folder {path} holds no data files")
             return parts
-        if not self.path.exists():
-            raise InvalidInput(f"there is no file {self.path}")
-        if not stat.S_ISREG(self.path.stat().st_mode):
-            raise InvalidInput(f"{self.path} is not a file on disk: the input is read twice, so save it to one first")
-        return [self.path]
+        if not path.exists():
+            raise InvalidInput(f"there is no file {path}")
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InvalidInput(f"{path} is not a file on disk: the input is read twice, so save it to one first")
+        return [path]
 
     @property
     def id_name(self) -> str:
-        """How the id column is called in the message."""
+        """The name of the id column in the message."""
         return self.id_column or "row"
-
-    def read_columns(self, file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
-        """These columns of one file, unchecked, in batches of bounded size; text files give every column but the labels as text."""
-        suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
-        suffix = suffixes[-1] if suffixes else ""
-        if suffix in TEXT_SUFFIXES:
-            return read_text(file, TEXT_SUFFIXES[suffix], wanted, number=self.label_column)
-        if suffix in IPC_SUFFIXES:
-            return files.read_ipc(file, wanted)
-        if suffix in PARQUET_SUFFIXES or files.magic(file) == b"PAR1":
-            return files.read_parquet(file, wanted)
-        raise InvalidInput(
-            f"cannot tell what {file} is: name it .parquet, .csv, .tsv (these two also with .gz), .arrow or .feather"
-        )
-
-    def is_text(self, file: Path) -> bool:
-        return any(suffix.lower() in TEXT_SUFFIXES for suffix in file.suffixes)
 
     def _pieces(self) -> Iterator[LabelBatch]:
         wanted = [self.label_column] if self.id_column is None else [self.label_column, self.id_column]
         id_type = self.id_type
         first = 0
         for file in self.files():
-            with _whole(file):
-                for batch in self.read_columns(file, wanted):
+            is_text = _format(file) in TEXT_SUFFIXES
+            with _readable(file):
+                for batch in _read_columns(file, wanted, number=self.label_column):
                     if not batch.num_rows:
                         continue
-                    labels = numbers(batch.column(self.label_column), self.label_column, first, file)
+                    labels = checked_labels(batch.column(self.label_column), self.label_column, first, file)
                     if self.id_column is None:
                         ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
                     else:
                         column = batch.column(self.id_column)
-                        ids = identifiers(column, self.id_column, first, file, id_type, text_file=self.is_text(file))
-                        if self.is_text(file):
+                        ids = checked_ids(column, self.id_column, first, file, id_type, text_file=is_text)
+                        if is_text:
                             id_type = id_kind(ids.type)  # the first block decides; a later one that differs is refused
                     yield LabelBatch(ids, labels, first)
                     first += batch.num_rows
 
 
 def count_rows(source: LabelSource) -> int:
-    """How many records there are, without looking at a label: from Parquet's metadata, or by reading ids or lines."""
+    """How many records there are, without reading a label: from Parquet's metadata, or by reading ids or lines."""
     total = 0
     for file in source.files():
-        with _whole(file):
+        with _readable(file):
             if file.suffix.lower() in PARQUET_SUFFIXES:
                 total += files.parquet_rows(file)
                 continue
-            blind = LabelSource(source.path, "", source.id_column)
             wanted = [source.label_column if source.id_column is None else source.id_column]
-            total += sum(batch.num_rows for batch in blind.read_columns(file, wanted))
+            total += sum(batch.num_rows for batch in _read_columns(file, wanted))
     return total
 
 
+def _format(file: Path) -> str:
+    """The suffix that says what a file is: .csv for sales.csv.gz."""
+    return next((suffix.lower() for suffix in reversed(file.suffixes) if suffix.lower() != ".gz"), "")
+
+
+def _read_columns(file: Path, wanted: list[str], *, number: str | None = None) -> Iterator[pa.RecordBatch]:
+    """These columns of one file, unchecked, in batches of bounded size. In text files all but `number` are text."""
+    suffix = _format(file)
+    if suffix in TEXT_SUFFIXES:
+        return read_text(file, TEXT_SUFFIXES[suffix], wanted, number=number)
+    if suffix in IPC_SUFFIXES:
+        return files.read_ipc(file, wanted)
+    if suffix in PARQUET_SUFFIXES or files.magic(file) == b"PAR1":
+        return files.read_parquet(file, wanted)
+    raise InvalidInput(
+        f"cannot tell the format of {file}: name it .parquet, .csv, .tsv (these two also with .gz), .arrow or .feather"
+    )
+
+
 @contextmanager
-def _whole(file: Path) -> Iterator[None]:
-    """Turns what pyarrow says of a damaged file into a refusal that names it."""
+def _readable(file: Path) -> Iterator[None]:
+    """Turns pyarrow's errors about a damaged file into one that names the file."""
     try:
         yield
     except _DAMAGED as error:
-        text = files.first_line(error)
-        raise InvalidInput(f"cannot read {file}: {text}. Is the file complete and undamaged?") from error
+        raise InvalidInput(f"cannot read {file}: {first_line(error)}. Is the file complete and undamaged?") from error
 
 
 def _joined(pieces: list[LabelBatch]) -> LabelBatch:

@@ -1,8 +1,8 @@
-"""Rows on disk in partitions of their id digests: bounded memory, duplicates found, an order that ids alone decide.
+"""A sort on disk: rows go in as they come and come out in an order that only their ids decide.
 
-A row's key is a function of its id: SplitMix64's bijection of an integer, the keyed BLAKE2b digest of a text. The leading
-bits choose the partition; each partition is later read back, sorted by key and checked for equal keys. The output
-order says nothing about labels or about the order of the input.
+Each row has a key, a function of its id: SplitMix64's bijection of an integer, or the keyed BLAKE2b digest of a text. The
+leading bits of the key choose the row's partition. Later each partition is read back, sorted by key, and searched for equal
+keys, which are repeated ids. So memory is bounded, and the order says nothing about labels or the order of the input.
 """
 
 from __future__ import annotations
@@ -17,42 +17,46 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.engines.arrow.partitions import PartitionedColumn
+from labeldp.engines.columns import TEXT, text_buffers
 from labeldp.errors import InvalidInput
 from labeldp.sampling import IdDigests
 
 ROWS_PER_PARTITION = 1 << 20
 TEXT_PER_PARTITION = 1 << 26
+"""Bytes of ids."""
 MAX_PARTITION_BITS = 12
 BUCKET_ROWS = 4
+"""About how many rows each bucket of the sort within a partition has."""
 LONGEST_BUCKET = 64
+"""With a longer bucket, the sort falls back to NumPy's."""
 Keys = NDArray[np.uint64]
 Order = NDArray[np.int64]
 
 
 class Partition(NamedTuple):
-    """Rows in the order of the message; `left_out` counts those that were held already."""
+    """Rows in the order of the message; `skipped` counts those whose ids are known already."""
 
     ids: pa.Array
     codes: NDArray[Any]
-    left_out: int
+    skipped: int
 
 
 def open_spill(folder: Path, id_type: pa.DataType, rows: int, code_type: Any) -> Spill:
-    """A spill for about `rows` rows, in nameless files in `folder`, which is made if need be."""
+    """A spill for about `rows` rows, in nameless files in `folder`, which is made if it does not exist."""
     folder.mkdir(exist_ok=True)
     bits = min(MAX_PARTITION_BITS, (rows // ROWS_PER_PARTITION).bit_length())
     kind = IntegerSpill if pa.types.is_integer(id_type) else TextSpill
     return kind(folder, id_type, bits, code_type)
 
 
-def spill_rows(rows: int, id_bytes: int, held: int = 0) -> int:
-    """For how many rows to open a spill so that partitions stay small where ids are long, or where more are held than new."""
+def spill_rows(rows: int, id_bytes: int, known: int = 0) -> int:
+    """The size to open a spill with, so that partitions stay small: larger for long ids and for many known ones."""
     wide = max(rows, id_bytes // TEXT_PER_PARTITION * ROWS_PER_PARTITION)
-    return wide * (rows + held) // rows
+    return wide * (rows + known) // rows
 
 
 class Spill(ABC):
-    """Add rows, then read them back by partition. Spills that are compared must have as many partitions."""
+    """Takes rows, then gives them back by partition. Spills that are compared need the same number of partitions."""
 
     def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
         self.id_type, self.bits = id_type, bits
@@ -61,26 +65,27 @@ class Spill(ABC):
         self._codes = self._column(code_type)
 
     @abstractmethod
-    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None: ...
+    def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
+        """Writes rows."""
 
-    def partitions(self, held: Spill | None = None) -> Iterator[Partition]:
-        """Every partition, its rows sorted by key and those left out whose id is in `held`. Refuses duplicate ids.
+    def partitions(self, known: Spill | None = None) -> Iterator[Partition]:
+        """All partitions, their rows sorted by key, without rows whose id is in `known`. Refuses repeated ids.
 
-        O(rows of a partition) memory; O(rows) time in all, since keys are spread evenly.
+        Memory is O(rows of a partition). Time is O(rows) in all, since keys are spread evenly.
         """
         for number in range(1 << self.bits):
             rows, low, high = self._sorted(number)
             repeated = np.flatnonzero((low[1:] == low[:-1]) & (high[1:] == high[:-1]))
             if repeated.size:
                 raise _duplicate(self._ids(number, low, rows, repeated[:1])[0].as_py())
-            fresh: slice | NDArray[np.bool_] = slice(None)
-            if held is not None:
-                fresh = ~self._held(low, high, held, number)
-            chosen = np.arange(low.size)[fresh]
+            chosen = np.arange(low.size)
+            if known is not None:
+                chosen = chosen[~self._marked(low, high, known, number)]
             codes = self._codes.read(number)[rows[chosen]]
             yield Partition(self._ids(number, low, rows, chosen), codes, low.size - chosen.size)
 
     def close(self) -> None:
+        """Removes the files."""
         for column in self._columns:
             column.close()
 
@@ -96,44 +101,43 @@ class Spill(ABC):
 
     @abstractmethod
     def _digests(self, number: int) -> tuple[Keys, NDArray[np.uint32]]:
-        """The keys of a partition's rows, 64 leading and 32 further bits, as they were written."""
+        """The keys of a partition's rows as they were written: the leading 64 bits and 32 more."""
 
     @abstractmethod
     def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:
-        """The ids of some rows: `chosen` are places in the sorted partition, `rows` the places they were written to."""
+        """The ids of some rows. `chosen` are positions in the sorted partition; `rows` maps these to positions on disk."""
 
     def _sorted(self, number: int) -> tuple[Order, Keys, NDArray[np.uint32]]:
         low, high = self._digests(number)
         order = _order(low, self.bits)
-        if (low[order[1:]] == low[order[:-1]]).any():  # duplicates, or a one in 2^64 chance
+        if (low[order[1:]] == low[order[:-1]]).any():  # a repeated id, or a chance of one in 2^64
             order = np.lexsort((high, low))
         return order, low[order], high[order]
 
-    def _held(self, low: Keys, high: NDArray[np.uint32], held: Spill, number: int) -> NDArray[np.bool_]:
-        from labeldp.engines.arrow._kernels import mark_held
+    def _marked(self, low: Keys, high: NDArray[np.uint32], known: Spill, number: int) -> NDArray[np.bool_]:
+        from labeldp.engines.arrow._kernels import mark_known
 
-        assert held.bits == self.bits
-        assert type(held) is type(self)
-        _, held_low, held_high = held._sorted(number)
+        assert (known.bits, type(known)) == (self.bits, type(self))
+        _, known_low, known_high = known._sorted(number)
         marks = np.empty(low.size, np.bool_)
-        mark_held(low, high, held_low, held_high, marks)
+        mark_known(low, high, known_low, known_high, marks)
         return marks
 
 
 class IntegerSpill(Spill):
-    """Keys and codes alone; the ids come back by inverting the bijection."""
+    """Stores keys and codes. The ids come back by inverting the bijection."""
 
     def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
         super().__init__(folder, id_type, bits, code_type)
         self._keys = self._column(np.uint64)
 
-    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None:
+    def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
         from labeldp.sampling.splitmix import mix
 
-        low = np.ascontiguousarray(records.low)
+        low = np.ascontiguousarray(digests.low)
         if ids.type != self.id_type:
-            # −1 and 2^64 − 1 have the same 64 bits: an id that this type cannot hold is not among its ids
-            upper, negative = low >> np.uint64(63) != 0, records.high != 0
+            # −1 and 2^64 − 1 have the same 64 bits, so drop the ids that this spill's type cannot hold: none of its rows has them
+            upper, negative = low >> np.uint64(63) != 0, digests.high != 0
             fits = upper == negative if pa.types.is_signed_integer(self.id_type) else ~negative
             low, codes = low[fits], codes[fits]
         keys = mix(low)
@@ -154,19 +158,19 @@ class IntegerSpill(Spill):
 
 
 class TextSpill(Spill):
-    """The 96 bits of the digest, the code and the text itself."""
+    """Stores the 96 bits of the digest, the code and the text."""
 
     def __init__(self, folder: Path, id_type: pa.DataType, bits: int, code_type: Any) -> None:
         super().__init__(folder, id_type, bits, code_type)
         self._low, self._high = self._column(np.uint64), self._column(np.uint32)
         self._lengths, self._text = self._column(np.uint32), self._column(np.uint8)
 
-    def add(self, ids: pa.Array, records: IdDigests, codes: NDArray[Any]) -> None:
-        order, starts = _by_leading_bits(np.ascontiguousarray(records.low), 0, self.bits)
+    def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
+        order, starts = _by_leading_bits(np.ascontiguousarray(digests.low), 0, self.bits)
         content, ends = text_buffers(ids)
         text, text_ends = _gathered(content, ends, order)
-        self._low.append(records.low[order], starts)
-        self._high.append(records.high[order], starts)
+        self._low.append(digests.low[order], starts)
+        self._high.append(digests.high[order], starts)
         self._codes.append(codes[order], starts)
         self._lengths.append(np.diff(text_ends), starts)
         self._text.append(text, text_ends[starts])
@@ -178,22 +182,13 @@ class TextSpill(Spill):
         ends = _ends(self._lengths.read(number))
         text, text_ends = _gathered(self._text.read(number), ends, rows[chosen])
         buffers = [None, pa.py_buffer(text_ends), pa.py_buffer(text)]
-        return pa.Array.from_buffers(pa.large_string(), chosen.size, buffers).cast(self.id_type)
-
-
-def text_buffers(ids: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes of an array of text, and where each string begins and the last one ends."""
-    wide = ids.cast(pa.large_string())
-    if len(wide) == 0:
-        return np.empty(0, np.uint8), np.zeros(1, np.int64)
-    _, offsets, data = wide.buffers()
-    ends = np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1]
-    return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), ends
+        return pa.Array.from_buffers(TEXT, chosen.size, buffers).cast(self.id_type)
 
 
 def _gathered(
     content: NDArray[np.uint8], ends: NDArray[np.int64], order: Order
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The strings in another order, as bytes and offsets."""
     from labeldp.engines.arrow._kernels import gather_text
 
     new_ends = _ends((ends[1:] - ends[:-1])[order])
@@ -203,13 +198,14 @@ def _gathered(
 
 
 def _ends(lengths: NDArray[Any]) -> NDArray[np.int64]:
+    """The offsets of strings of these lengths."""
     ends = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     return ends
 
 
 def _by_leading_bits(keys: Keys, skipped: int, bits: int) -> tuple[Order, NDArray[np.int64]]:
-    """Rows by the `bits` bits of their keys that follow the `skipped` first ones, and where each value's rows begin."""
+    """Rows sorted by `bits` bits of their keys, after `skipped` leading ones, and where the rows of each value begin."""
     from labeldp.engines.arrow._kernels import gather_by_partition
 
     starts = np.zeros((1 << bits) + 1, np.int64)
@@ -222,12 +218,12 @@ def _by_leading_bits(keys: Keys, skipped: int, bits: int) -> tuple[Order, NDArra
 
 
 def _order(keys: Keys, same: int) -> Order:
-    """An argsort of evenly spread keys that all agree in their first `same` bits: buckets of a few, then insertion."""
+    """An argsort of evenly spread keys that agree in their first `same` bits: small buckets first, then insertion."""
     from labeldp.engines.arrow._kernels import sort_buckets
 
     bits = min(64 - same, max(0, (keys.size // BUCKET_ROWS).bit_length()))
     order, starts = _by_leading_bits(keys, same, bits)
-    if np.diff(starts).max() > LONGEST_BUCKET:  # chosen ids, not accidental ones: insertion would take forever
+    if np.diff(starts).max() > LONGEST_BUCKET:  # somebody chose such ids; insertion would take very long
         return np.argsort(keys)
     sort_buckets(keys, starts, order)
     return order
@@ -236,5 +232,5 @@ def _order(keys: Keys, same: int) -> Order:
 def _duplicate(value: object) -> InvalidInput:
     return InvalidInput(
         f"ids must be unique, but {value!r} occurs more than once. Two records with one id would share their randomness "
-        "and reveal whether their labels differ; remove or combine them. Nothing was released."
+        "and reveal whether their labels differ: remove or combine them. Nothing was released."
     )

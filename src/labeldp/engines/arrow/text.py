@@ -1,4 +1,4 @@
-"""CSV and TSV, plain or gzip, as record batches: one column of numbers, the others as the text that is there."""
+"""CSV and TSV files, plain or gzip-compressed, as record batches."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from labeldp.engines.arrow.files import first_line, require_columns
+from labeldp.engines.arrow.files import require_columns
+from labeldp.engines.columns import first_line
 from labeldp.errors import InvalidInput
 
 BLOCK_BYTES = 1 << 24
 
 
-def read_text(file: Path, delimiter: str, wanted: list[str], *, number: str) -> Iterator[pa.RecordBatch]:
-    """These columns: `number` as float64, any other as text. No type is guessed, and only these columns are decoded."""
+def read_text(file: Path, delimiter: str, wanted: list[str], *, number: str | None) -> Iterator[pa.RecordBatch]:
+    """These columns: `number` as float64, all others as text. No type is guessed, and no other column is decoded."""
     from pyarrow import csv as arrow_csv
 
     packed = file.suffix.lower() == ".gz"
@@ -48,11 +49,11 @@ def _header(file: Path, delimiter: str, *, packed: bool) -> list[str]:
     except csv.Error as error:
         raise InvalidInput(f"cannot read the header line of {file}: {error}") from error
     if not header:
-        raise InvalidInput(f"{file} is empty: a header line with column names is needed")
+        raise InvalidInput(f"{file} is empty: it needs a header line with column names")
     return header
 
 
-def _hint(error: str, number: str) -> str:
+def _hint(error: str, number: str | None) -> str:
     if "conversion error to double" in error:
         return f"The label column {number!r} must hold numbers only, with a point for decimals."
     if "UTF8" in error:

@@ -1,4 +1,4 @@
-"""Whether two runs read the same records: an HMAC over ids and labels. As private as the labels, never released."""
+"""Recognises an input that was read before: an HMAC of ids and labels. It is as private as the labels, never released."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.engines.arrow.spill import text_buffers
+from labeldp.engines.columns import text_buffers
 
 
 class InputFingerprint:
-    """HMAC-SHA256 over ids and labels, the same for the same records in the same order however they are batched."""
+    """HMAC-SHA256 of ids and labels. Equal records in equal order give an equal result, however they are batched."""
 
     def __init__(self, key: bytes) -> None:
         self._key = hmac.digest(key, b"labeldp input fingerprint 1", "sha256")
         self._streams = [hmac.new(self._key, name, "sha256") for name in (b"labels", b"ids", b"lengths")]
 
     def add(self, ids: pa.Array, labels: NDArray[np.float64]) -> None:
+        """Appends records."""
         label_stream, id_stream, length_stream = self._streams
         label_stream.update(np.asarray(labels, "<f8").tobytes())
         if pa.types.is_integer(ids.type):
@@ -30,6 +31,7 @@ class InputFingerprint:
         id_stream.update(content[ends[0] : ends[-1]].data)
 
     def hexdigest(self) -> str:
+        """The HMAC of all records so far."""
         joined = hmac.new(self._key, b"all", hashlib.sha256)
         for stream in self._streams:
             joined.update(stream.digest())

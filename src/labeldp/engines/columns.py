@@ -1,4 +1,4 @@
-"""What may stand in a label column and in an id column: anything else is refused by its row."""
+"""What a label column and an id column may hold. Anything else is refused, by its row."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.engines.arrow.files import first_line
 from labeldp.errors import InvalidInput
 
 TEXT = pa.large_string()
-"""The one type of text ids here: its 64-bit offsets never overflow, however long the ids."""
+"""The type of all text ids. Its 64-bit offsets do not overflow, however long the ids are."""
 
 
-def id_kind(kind: pa.DataType) -> str:
-    """Of an id column: "int" or "str"."""
-    return "int" if pa.types.is_integer(kind) else "str"
-
-
-def numbers(column: pa.Array, name: str, first: int, file: Path) -> Floats:
-    """A label column as finite float64; its first row is row `first` of the input."""
+def checked_labels(column: pa.Array, name: str, first: int, file: Path) -> Floats:
+    """A label column as finite float64. Its first row is row `first` of the input."""
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise InvalidInput(f"{file}: the label column {name!r} holds {kind}, not numbers. Convert it first.")
@@ -42,12 +37,13 @@ def numbers(column: pa.Array, name: str, first: int, file: Path) -> Floats:
     return labels
 
 
-def identifiers(
+def checked_ids(
     column: pa.Array, name: str, first: int, file: Path, wanted: str | None, *, text_file: bool = False
 ) -> pa.Array:
-    """An id column as int64, uint64 or `TEXT`, without nulls; `wanted` ("int" or "str") converts where that loses nothing.
+    """An id column as int64, uint64 or `TEXT`, without nulls. Its first row is row `first` of the input.
 
-    In a text file everything is text, an empty field is no id, and left open the ids are integers if all are written as such.
+    `wanted` ("int" or "str") converts the ids if that loses nothing. A text file holds only text, and an empty field in
+    it is a missing id. Without `wanted`, its ids become integers if all of them are written as plain integers.
     """
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -67,7 +63,24 @@ def identifiers(
         return column.cast(TEXT)
     if wanted == "int":
         return _integers(column, name, first, file)
-    return _integers_if_all_are(column) if text_file else column
+    if text_file and np.asarray(_written_as_integers(column)).all():
+        return column.cast(pa.int64())
+    return column
+
+
+def text_buffers(ids: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bytes of an array of text, and offsets into them: where each string begins and the last one ends."""
+    wide = ids.cast(TEXT)
+    if len(wide) == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = wide.buffers()
+    ends = np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1]
+    return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), ends
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of a library's error message. The others are often a stack trace."""
+    return str(error).strip().splitlines()[0][:300].rstrip(".") if str(error).strip() else type(error).__name__
 
 
 def _integers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:
@@ -78,9 +91,9 @@ def _integers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:
             raise InvalidInput(
                 f"{file}: the ids in {name!r} are too large for int: {first_line(error)}. Give --id-type str"
             ) from error
-    plain = _written_as_integers(column)
-    if not (every := np.asarray(plain)).all():
-        row = int(np.flatnonzero(~every)[0])
+    plain = np.asarray(_written_as_integers(column))
+    if not plain.all():
+        row = int(np.argmin(plain))
         raise InvalidInput(
             f"{file}: the id {column[row].as_py()!r} in row {row + first} (rows count from 0) of {name!r} is not a plain "
             "64-bit integer, as the others are. Give --id-type str to read all ids as text."
@@ -88,12 +101,8 @@ def _integers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:
     return column.cast(pa.int64())
 
 
-def _integers_if_all_are(column: pa.Array) -> pa.Array:
-    return column.cast(pa.int64()) if np.asarray(_written_as_integers(column)).all() else column
-
-
 def _written_as_integers(column: pa.Array) -> pa.Array:
-    """Which texts an int64 would give back unchanged: 7 and -7, but not 007, +7, -0, 7.0, or what 64 bits cannot hold."""
+    """Which texts an int64 gives back unchanged: 7 and -7, but not 007, +7, -0, 7.0, or what 64 bits cannot hold."""
     plain = pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,18})$")
     lengths = pc.binary_length(column)
     for limit in ("9223372036854775807", "-9223372036854775808"):  # texts of one length compare as their numbers do

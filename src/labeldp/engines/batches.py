@@ -1,0 +1,63 @@
+"""What every engine does with one batch of records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.domain import Domain, OutOfRange
+from labeldp.errors import InvalidInput
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.labels_file import code_dtype
+from labeldp.sampling import IdDigests, KeyedRandomness
+
+
+@dataclass(frozen=True)
+class LabelBatch:
+    """Consecutive records with checked ids and labels (see `columns`).
+
+    Attributes
+    ----------
+    ids : pyarrow.Array
+        One id per record, without nulls: int64, uint64 or large_string.
+    labels : array of float64
+        One finite label per record.
+    first_row : int
+        The number of the first record in the whole input, from 0.
+    """
+
+    ids: pa.Array
+    labels: Floats
+    first_row: int
+
+
+def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -> int:
+    """How many labels lie outside the bounds; with `out_of_range="error"`, the first of them is refused."""
+    outside = (batch.labels < domain.lower) | (batch.labels > domain.upper)
+    if out_of_range == "error" and outside.any():
+        row = int(np.argmax(outside))
+        raise InvalidInput(
+            f"labels must lie from {domain.lower:g} to {domain.upper:g}, but row {batch.first_row + row} (counting from 0) "
+            f"has {batch.labels[row]:g}. Widen the bounds, or move such labels to them with --out-of-range clip."
+        )
+    return int(np.count_nonzero(outside))
+
+
+def draw_batch(
+    batch: LabelBatch, mechanism: FiniteMechanism, domain: Domain, randomness: KeyedRandomness
+) -> tuple[IdDigests, NDArray[Any]]:
+    """The digests of the ids and one code per record.
+
+    Privacy: the engine must refuse the whole release if two digests are equal, in this batch or across batches. They
+    are not compared here.
+    """
+    digests = randomness.id_digests(batch.ids, digest=mechanism.digest_bytes)
+    unchecked = IdDigests(digests.high, digests.low, digests.kind, distinct=True)
+    labels = np.clip(batch.labels, domain.lower, domain.upper)
+    codes = mechanism.draw(labels, randomness, unchecked)
+    return digests, codes.astype(code_dtype(mechanism.outputs.size))

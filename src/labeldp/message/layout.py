@@ -1,0 +1,29 @@
+"""The names of the files in a message's folder.
+
+    message/
+      mechanism.json             the mechanism and the release, public
+      PRIVACY.md                 the guarantee in plain words
+      labels.parquet             the first batch: id, code and private label of each record
+      labels/part-00001.parquet  later batches, numbered from 1
+
+The suffix of the labels files says which format they have (see `labels_file.FORMATS`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+DESCRIPTION = "mechanism.json"
+CARD = "PRIVACY.md"
+SUFFIX = ".parquet"
+"""The format in which new messages are written."""
+
+
+def labels_path(folder: Path, batch: int, suffix: str = SUFFIX) -> Path:
+    """The labels file of a batch; 0 is the batch that the message was made with."""
+    return folder / f"labels{suffix}" if batch == 0 else folder / "labels" / f"part-{batch:05d}{suffix}"
+
+
+def labels_paths(folder: Path, suffix: str = SUFFIX) -> list[Path]:
+    """The labels files in the folder, in the order of their batches. The first may be missing from a damaged folder."""
+    return [labels_path(folder, 0, suffix), *sorted((folder / "labels").glob(f"part-*{suffix}"))]

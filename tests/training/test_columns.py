@@ -258,7 +258,7 @@ def test_mixed_objects_become_text():
         ({"categorical": ["Brnd"]}, "which is not there .did you mean 'brand'"),
         ({"categorical": "brand"}, "must be a list of columns"),
         ({"numeric": [9]}, "column number 9"),
-        ({"categorical": ["brand"], "exclude": ["brand"]}, "named twice"),
+        ({"categorical": ["brand"], "exclude": ["brand"]}, "named more than once"),
         ({"exclude": list(ROWS)}, "no feature columns"),
         ({"numeric": ["brand"]}, "row 0 holds 'a'"),
         ({"min_count": 0}, "min_count"),

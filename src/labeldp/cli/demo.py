@@ -18,10 +18,11 @@ def run(
     rows: Annotated[int, typer.Option(min=10_000, help="How many sales to generate.")] = 200_000,
     force: Annotated[bool, typer.Option("--force", help="Replace the folder of an earlier demo.")] = False,
 ) -> None:
-    """See it work: a labels party sends private labels, a features party trains on them.
+    """See it work: a labels party sends private labels, and a features party trains on them.
 
-    Generates sales like those of the Criteo log, randomizes the amounts at five budgets with a ledger, trains on the
-    messages with the paper's bins and with debiased values, and compares with a model that saw the true labels.
+    The demo generates sales like those of the Criteo log and randomizes the amounts at five budgets, with a ledger.
+
+    It trains on the messages in three ways, and compares with a model that saw the true labels.
 
     Example: labeldp demo --out /tmp/story
     """

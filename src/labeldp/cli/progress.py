@@ -19,7 +19,7 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def phases(*, quiet: bool = False) -> Iterator[Callable[[str, int | None], Callable[[int], None] | None]]:
-    """A function that begins a phase and gives the callback to report its rows to. Silent where nobody watches: in logs."""
+    """Give a function that begins a phase and returns the callback for its rows. Without a terminal nothing is shown."""
     if quiet or not err.is_terminal:
         yield lambda name, rows: None  # noqa: ARG005
         return
@@ -43,7 +43,7 @@ def phases(*, quiet: bool = False) -> Iterator[Callable[[str, int | None], Calla
 
 
 def _end(progress: Progress) -> None:
-    """A phase of unknown length is over when the next one begins."""
+    """Fill the bars of phases of unknown length, which are over when the next one begins."""
     for task in progress.tasks:
         if task.total is None:
             progress.update(task.id, total=task.completed)

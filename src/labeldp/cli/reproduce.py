@@ -195,7 +195,7 @@ def _status(text: str) -> Iterator[None]:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, int], None]]:
-    """Trainings done and the time left: a bar for people, a line now and then for logs."""
+    """Show the trainings done and the time left: as a bar on a terminal, as an occasional line in logs."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from labeldp.paper.experiments.forecast import duration

@@ -1,4 +1,4 @@
-"""The features party: features in, private labels joined by id, learners sized for their noise, models saved.
+"""The features party: read features, join private labels by id, size a learner for their noise, train, save.
 
 May import `evaluation`, `release`, `message` and below. Knows nothing of `paper` or the command line.
 """

@@ -177,9 +177,9 @@ def standardizer() -> Pipeline:
 
 
 class ConstantsToZero(StandardScaler):  # type: ignore[misc]
-    """A `StandardScaler` that makes columns 0 for good if they are constant in training.
+    """A `StandardScaler` that turns columns that are constant in training into 0, also for new values later.
 
-    scikit-learn divides such columns by 1, and another value met later would be far out of range.
+    scikit-learn divides such columns by 1, so that a new value would be far out of range.
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -198,14 +198,16 @@ def infer_columns(
 ) -> tuple[list[str], list[str]]:
     """The names of the numeric and of the categorical columns, in table order.
 
-    Columns named in `categorical` or `numeric` are read so, those in `exclude` are left out, types decide the rest.
+    Columns named in `categorical` or `numeric` are read that way, those in `exclude` are left out, and types decide the rest.
     """
     table = FeatureTable.of(features)
     categories = table.resolve(categorical or (), "categorical")
     figures = table.resolve(numeric or (), "numeric")
     left_out = table.resolve(exclude, "exclude")
     if twice := sorted((categories & figures) | (categories & left_out) | (figures & left_out)):
-        raise InvalidInput(f"column {twice[0]!r} is named twice, among categorical, numeric and excluded columns")
+        raise InvalidInput(
+            f"column {twice[0]!r} is named more than once among the categorical, numeric and excluded columns"
+        )
     numeric_names: list[str] = []
     categorical_names: list[str] = []
     for name in table.names:

@@ -1,4 +1,4 @@
-"""The named losses: values against scikit-learn, thresholds, Lipschitz constants, Assumption 1."""
+"""The named losses: values against scikit-learn, thresholds, Assumption 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from labeldp.losses import Custom, get_loss
+from labeldp.losses import Custom, Loss, get_loss
 
 NAMES = ["squared", "absolute", "pinball(0.3)", "pinball(0.9)", "huber(1.5)", "poisson", "gamma", "squared-log"]
 SKLEARN = {
@@ -62,6 +62,20 @@ def test_at_the_threshold_both_outputs_lose_the_same(name, a, b):
     assert low <= threshold <= high
     scale = float(loss(low, high) + loss(high, low))
     assert float(loss(low, threshold)) == pytest.approx(float(loss(high, threshold)), rel=1e-6, abs=1e-9 * scale)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(a=positive, b=positive)
+def test_the_closed_form_of_the_threshold_is_what_bisection_finds(name, a, b):
+    low, high = min(a, b), max(a, b, min(a, b) * 1.01)
+    loss = get_loss(name)
+    assert float(loss.threshold(low, high)) == pytest.approx(float(Loss.threshold(loss, low, high)), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(a=positive)
+def test_the_true_label_as_output_loses_nothing(name, a):
+    assert float(get_loss(name)(a, a)) == 0
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -111,21 +111,55 @@ class LabelRandomizer:
         return PrivateLabels(mechanism.codes(values, ids, randomness), mechanism)
 
     def checked(self, labels: Any) -> Floats:
-        """Labels as finite floats within the bounds."""
+        """Labels as finite floats within the bounds.
+
+        Parameters
+        ----------
+        labels : array-like
+            The true labels.
+
+        Returns
+        -------
+        array of float64
+
+        Raises
+        ------
+        InvalidInput
+            If a label is missing, not a number, or outside the bounds where that is an error.
+        """
         return self._domain.check(labels, self.out_of_range)
 
     def plan(self, records: int) -> tuple[Domain, BudgetSplit | None]:
         """The grid and the budget split for so many records, before any label is read.
 
-        No split means that nothing is spent on a prior.
+        Parameters
+        ----------
+        records : int
+            The number of labels.
+
+        Returns
+        -------
+        grid : Domain
+            The bounds and the cells.
+        split : BudgetSplit or None
+            None where nothing is spent on a prior.
         """
         request = self._request(records)
         return request.domain, releasable(self.mechanism).split_for(request)
 
     def rehearse(self, records: int) -> FiniteMechanism:
-        """A mechanism for so many records, designed from no label at all. Costs nothing.
+        """Design a mechanism for so many records from no label at all. Costs nothing.
 
         Settings that cannot work are refused here, and unwise ones give a warning, before anything is charged.
+
+        Parameters
+        ----------
+        records : int
+            The number of labels.
+
+        Returns
+        -------
+        FiniteMechanism
         """
         grid, split = self.plan(records)
         if split is not None:
@@ -133,12 +167,39 @@ class LabelRandomizer:
         return self.design(np.zeros(grid.count, np.int64), records)
 
     def count(self, values: Floats) -> NDArray[np.int64]:
-        """What `design` needs of the labels: exact counts on the planned grid, or nothing where no prior is drawn."""
+        """What `design` needs of the labels: exact counts on the planned grid.
+
+        Parameters
+        ----------
+        values : array of float64
+            Checked labels.
+
+        Returns
+        -------
+        array of int64
+            As private as the labels; empty where no prior is drawn.
+        """
         grid, split = self.plan(values.size)
         return np.empty(0, np.int64) if split is None else histogram(values, grid)
 
     def design(self, counts: NDArray[np.int64], records: int) -> FiniteMechanism:
-        """The mechanism from exact counts on the planned grid: what `fit` does once the labels are counted."""
+        """Design the mechanism from exact counts: what `fit` does once the labels are counted.
+
+        Parameters
+        ----------
+        counts : array of int64
+            Counts on the planned grid.
+        records : int
+            The number of labels.
+
+        Returns
+        -------
+        FiniteMechanism
+
+        Privacy
+        -------
+        Costs ε₁ where a private prior is drawn, else nothing.
+        """
         request, entry = self._request(records), releasable(self.mechanism)
         split = entry.split_for(request)
         if split is None:

@@ -64,6 +64,13 @@ class Choice(Shown):
         The test MSE that the rule expects, of features that explain VISIBLE of the label.
     why : str
         The reason in words.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, choose
+    >>> choice = choose(Prior([0, 10, 50], [2, 1, 1]), epsilon=1, records=10_000)
+    >>> choice.name, choice.decoder, choice.values.size == choice.mechanism.outputs.size
+    ('auto', 'bins', True)
     """
 
     name: str

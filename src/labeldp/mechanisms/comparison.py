@@ -37,6 +37,12 @@ class Comparison:
         How many there are; None for a continuous mechanism.
     exact : bool
         Whether it may be released.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, compare
+    >>> next(compare(Prior([0, 10], [1, 1]), [1.0], mechanisms=["rr-on-bins"])).outputs
+    2
     """
 
     mechanism: str

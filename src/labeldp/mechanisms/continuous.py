@@ -54,7 +54,21 @@ class ContinuousMechanism(Mechanism):
         return self.domain.upper - self.domain.lower
 
     def randomize(self, labels: Any, ids: Any = None, randomness: Any = None) -> Floats:
-        """Noisy labels from a NumPy generator (`randomness`, or a fresh one). For experiments, never for a release."""
+        """Draw noisy labels for experiments, never for a release.
+
+        Parameters
+        ----------
+        labels : array-like
+            The labels.
+        ids : None
+            Not for float mechanisms.
+        randomness : numpy Generator, optional
+            A fresh one by default.
+
+        Returns
+        -------
+        array of float64
+        """
         if ids is not None:
             raise InvalidInput(f"{self.kind} is for comparison only: keyed randomness over ids is for exact mechanisms")
         generator = np.random.default_rng() if randomness is None else randomness
@@ -66,7 +80,6 @@ class ContinuousMechanism(Mechanism):
         return self._sample(self.domain.check(labels), generator)
 
     def conditional_loss(self, values: Floats, loss: LossLike = "squared") -> Floats:
-        """E[ℓ(ŷ, y) | y] by quadrature; infinite where outputs leave what the loss is defined on."""
         measure = get_loss(loss)
         points = label_array(values, "values")
         measure.valid_labels.check(points, "labels")
@@ -78,7 +91,6 @@ class ContinuousMechanism(Mechanism):
         return np.asarray((weights * losses).sum(axis=1))
 
     def conditional_moments(self, values: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of ŷ given each label, by quadrature."""
         nodes, weights = self._quadrature(np.atleast_1d(np.asarray(values, np.float64)), np.empty(0))
         mean = (weights * nodes).sum(axis=1)
         return mean, (weights * (nodes - mean[:, None]) ** 2).sum(axis=1)
@@ -126,7 +138,6 @@ class ContinuousMechanism(Mechanism):
         return {"clip": self.clip}
 
     def to_json(self) -> str:
-        """Kind, ε, bounds and parameters."""
         record = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -139,11 +150,9 @@ class ContinuousMechanism(Mechanism):
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """The mechanism from its parsed description."""
         return cls(Domain(*record["domain"]), parse_amount(record["epsilon"]), **record["details"])
 
     def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
-        """Nodes and weights of a quadrature that respects the cells."""
         return self._quadrature(values, edges[1:-1] - edges[0])
 
     def _facts(self) -> dict[str, str]:

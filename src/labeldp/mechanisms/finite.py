@@ -56,6 +56,13 @@ class FiniteMechanism(Mechanism):
         What it was designed for.
     parameters : tuple of pairs
         Numbers that it was made with, by name.
+
+    Examples
+    --------
+    >>> from labeldp import FiniteMechanism, RROnBins
+    >>> mechanism = RROnBins([10, 100], epsilon=1)
+    >>> isinstance(mechanism, FiniteMechanism), mechanism.matrix([0, 200]).round(2).tolist()
+    (True, [[0.73, 0.27], [0.27, 0.73]])
     """
 
     exact: ClassVar[bool] = True
@@ -154,7 +161,6 @@ class FiniteMechanism(Mechanism):
         return self.table.sample(symbols, words, second)
 
     def randomize(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> Floats:
-        """One private label for each label: `outputs[codes(...)]`."""
         return self.outputs[self.codes(labels, ids, randomness)]
 
     def matrix(self, values: Any) -> Floats:
@@ -178,7 +184,6 @@ class FiniteMechanism(Mechanism):
         return self.table.probabilities(self.encoder.encode(points))
 
     def conditional_loss(self, values: Floats, loss: LossLike = "squared") -> Floats:
-        """E[ℓ(ŷ, y) | y] from the integer table."""
         measure = get_loss(loss)
         measure.valid_labels.check(values, "labels")
         measure.valid_outputs.check(self.outputs, "outputs")
@@ -190,7 +195,6 @@ class FiniteMechanism(Mechanism):
         )
 
     def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:  # noqa: ARG002
-        """Every output for every label, with its probability."""
         return np.broadcast_to(self.outputs, (values.size, self.outputs.size)), self.matrix(values)
 
     def conditional_moments(self, values: Floats, decoded: Floats | None = None) -> tuple[Floats, Floats]:
@@ -267,12 +271,11 @@ class FiniteMechanism(Mechanism):
         return record
 
     def to_json(self) -> str:
-        """The complete public description; integers are strings, floats round-trip."""
         return json.dumps(self.to_record(), indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """The mechanism from its parsed description: nothing is designed again, ε is proven and the digest compared."""
+        # Past the subclass's own __init__: nothing is designed again, ε is proven and the digest compared.
         prior, details = record.get("prior"), record["details"]
         made = cls.__new__(cls)
         FiniteMechanism.__init__(

@@ -83,14 +83,25 @@ class PrivateLabels(Tabular):
         return code_values(self.mechanism, decoder)[self.codes]
 
     def to_arrow(self) -> pa.Table:
-        """The columns `code` and `private_label`, with the mechanism in the schema's metadata."""
+        """The columns `code` and `private_label`, with the mechanism in the schema's metadata.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
         import pyarrow as pa
 
         columns = {"code": self.codes, "private_label": self.mechanism.outputs[self.codes]}
         return pa.table(columns, metadata={_METADATA: self.mechanism.to_json().encode()})
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one Parquet file that `load` reads back: codes, private labels and the mechanism's description."""
+        """Write one Parquet file that `load` reads back: codes, private labels and the mechanism's description.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that is there is replaced.
+        """
         import pyarrow.parquet as pq
 
         target = Path(path)
@@ -104,6 +115,15 @@ class PrivateLabels(Tabular):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PrivateLabels:
         """Read what `save` wrote; the mechanism is proven again and every code is checked against it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        PrivateLabels
 
         Raises
         ------

@@ -47,7 +47,18 @@ class Proof:
     output: int
 
     def require(self) -> Proof:
-        """This proof if it holds; `PrivacyRefused` otherwise."""
+        """Insist that the proof holds.
+
+        Returns
+        -------
+        Proof
+            This one.
+
+        Raises
+        ------
+        PrivacyRefused
+            If it does not hold.
+        """
         if not self.holds:
             raise PrivacyRefused(
                 f"this mechanism is not {decimal_text(self.epsilon_claimed)}-DP: output {self.output} is "

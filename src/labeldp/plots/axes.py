@@ -13,14 +13,32 @@ CURVES = ("#c8553d", "#2f6f8f", "#6a994e", "#8d5a97", "#d4a017", "#444c56", "#4f
 
 
 def new_axes(width: float = 7.0, height: float = 4.2) -> Axes:
-    """One set of axes on a figure of its own, outside of pyplot's list of figures."""
+    """One set of axes on a figure of its own, outside of pyplot's list of figures.
+
+    Parameters
+    ----------
+    width, height : float
+        In inches.
+
+    Returns
+    -------
+    matplotlib axes
+    """
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", dpi=120).subplots()
 
 
 def save(axes: Axes, path: Path) -> None:
-    """Write the figure of these axes as PNG or SVG, by the path's ending. The same input gives the same bytes."""
+    """Write the figure of these axes to a file. The same input gives the same bytes.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        The axes.
+    path : Path
+        Ends in .png or .svg.
+    """
     import matplotlib as mpl
 
     figure = axes.get_figure(root=True)
@@ -30,7 +48,13 @@ def save(axes: Axes, path: Path) -> None:
 
 
 def plain_log_ticks(axes: Axes) -> None:
-    """Put plain numbers on a logarithmic y axis, several to a decade unless there are many decades."""
+    """Put plain numbers on a logarithmic y axis, several to a decade unless there are many decades.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        The axes.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     low, high = axes.get_ylim()
@@ -40,7 +64,20 @@ def plain_log_ticks(axes: Axes) -> None:
 
 
 def tidy(axes: Axes, *, legend: bool = False) -> Axes:
-    """Give axes the common look and return them."""
+    """Give axes the look that all our plots share.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        The axes.
+    legend : bool
+        Whether to show one.
+
+    Returns
+    -------
+    matplotlib axes
+        The same axes.
+    """
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8, colors=INK)
     axes.grid(visible=True, color="#e5e7eb", lw=0.6)

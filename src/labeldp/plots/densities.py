@@ -27,7 +27,25 @@ def bins(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw outputs as lines over the prior, with the borders of their bins."""
+    """Draw outputs as lines over the prior, with the borders of their bins.
+
+    Parameters
+    ----------
+    outputs : array
+        The outputs of a mechanism.
+    thresholds : array
+        The borders of its bins; may be empty.
+    prior : (values, masses), optional
+        The distribution of the labels.
+    title : str
+        Above the plot.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib axes
+    """
     axes = ax if ax is not None else new_axes()
     top = None
     if prior is not None:
@@ -55,8 +73,24 @@ def joint(
 ) -> Axes:
     """Draw contours of the joint density of true and private labels, in log scale.
 
-    `outputs[i]` are the private labels that label i can get, with probabilities `weights[i]`; `edges` divide both axes
-    into cells.
+    Parameters
+    ----------
+    labels : (values, masses)
+        The distribution of the labels.
+    outputs : array
+        Row i holds the private labels that label i can get.
+    weights : array
+        Their probabilities.
+    edges : array
+        The borders of the cells on both axes.
+    title : str
+        Above the plot.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib axes
     """
     from matplotlib.colors import LogNorm
     from scipy.ndimage import gaussian_filter

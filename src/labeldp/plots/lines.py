@@ -21,7 +21,27 @@ def curves(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw one line a name against ε; published figures are hollow markers in the same colour."""
+    """Draw one line a name against ε.
+
+    Parameters
+    ----------
+    x : sequence of float
+        The values of ε.
+    lines : mapping of str to sequence of float
+        The figures of each name.
+    published : mapping of str to sequence of float, optional
+        Figures to show beside a line, as hollow markers in its colour.
+    colours : mapping of str to str, optional
+        The colour of a name, where it has its own.
+    ylabel, title : str
+        Texts.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib axes
+    """
     axes = ax if ax is not None else new_axes()
     for number, (name, values) in enumerate(lines.items()):
         colour = (colours or {}).get(name, CURVES[number % len(CURVES)])

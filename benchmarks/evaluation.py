@@ -23,17 +23,16 @@ from sklearn.preprocessing import SplineTransformer, StandardScaler
 from labeldp import (
     Domain,
     LabelRandomizer,
-    Prior,
     PrivateLabels,
-    Unbiased,
     cross_validated_error,
     estimate_error,
     estimate_gain,
     estimate_mean,
 )
-from labeldp.mechanisms.auto import choose_privately, split_for_training
+from labeldp.mechanisms import Request, design
+from labeldp.mechanisms.auto import prior_for_training, split_for_training
 from labeldp.paper.data import criteo_like
-from labeldp.priors import BudgetWarning, histogram, noisy_counts, unimodal_masses
+from labeldp.priors import BudgetWarning, histogram
 
 TEST_ROWS = 100_000
 
@@ -130,13 +129,10 @@ def trial(data: tuple, kind: str, epsilon: float, records: int, random: np.rando
     chosen = random.choice(labels.size, records, replace=False)
     mine = labels[chosen]
     grid = Domain(0, 400).resolve(records, epsilon)
-    counts = histogram(mine, grid)
-    if kind == "auto":
-        mechanism = choose_privately(counts, grid, epsilon, records).mechanism
-    else:
-        split = split_for_training(epsilon, len(grid.grid), records)
-        masses = unimodal_masses(noisy_counts(counts, split.scale), records, split.scale)
-        mechanism = Unbiased.optimal(Prior(grid.grid, masses, split.epsilon_prior), split.epsilon_labels, domain=grid)
+    request = Request(grid, epsilon, records=records)
+    split = split_for_training(request)
+    prior = prior_for_training(histogram(mine, grid), split.scale, request)
+    mechanism = design(kind, Request(grid, split.epsilon_labels, prior=prior, records=records))
     private = PrivateLabels(mechanism.codes(mine), mechanism)
     model = make_pipeline(StandardScaler(), SplineTransformer(5), Ridge(1.0))
     estimate = cross_validated_error(model, features[chosen], private)

@@ -408,4 +408,4 @@ def test_a_budget_too_small_for_the_prior_is_said_once(party, mechanism):
     with pytest.warns(BudgetWarning) as raised:
         privatize(party.source, LabelRandomizer(epsilon, DOMAIN, mechanism=mechanism), party.folder / "message")
     assert len(raised) == 1
-    assert "public prior" in str(raised[0].message)
+    assert "prior" in str(raised[0].message)

@@ -9,13 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from labeldp.domain import Domain
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import Laplace
-from labeldp.message.labels_file import file_digest
+from labeldp.message import layout
+from labeldp.message.labels_file import FORMATS, LabelsFile, LabelsWriter, file_digest
 from labeldp.message.reader import Message
+from labeldp.message.writer import new_message
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.privatize import privatize
 
@@ -61,6 +64,88 @@ def test_a_whole_message_is_read_back(message):
     ((ids, codes),) = opened.batches()
     assert sorted(ids.to_pylist()) == list(range(ROWS))
     assert codes.max() < opened.mechanism.outputs.size
+
+
+def test_a_message_is_a_table_of_ids_codes_and_private_labels(message):
+    opened = Message.open(message)
+    table = opened.to_arrow()
+    written = pq.read_table(message / "labels.parquet")
+    assert table.column_names == ["id", "code", "private_label"]
+    for name in table.column_names:
+        assert table[name].to_pylist() == written[name].to_pylist()
+    assert opened.to_pandas()["private_label"].tolist() == table["private_label"].to_pylist()
+    assert opened.to_polars()["id"].to_list() == table["id"].to_pylist()
+
+
+def test_the_labels_of_a_message_are_private_labels_in_its_order(message):
+    labels = Message.open(message).labels
+    written = pq.read_table(message / "labels.parquet")
+    assert labels.codes.tolist() == written["code"].to_pylist()
+    assert np.array_equal(labels, written["private_label"])
+    assert labels.epsilon == Message.open(message).epsilon == 1.0
+
+
+def test_a_message_shows_what_it_is(message):
+    opened = Message.open(message)
+    shown = f"Message(path={str(message)!r}, records=500, epsilon=1, ids='id' (int), mechanism={opened.mechanism!r})"
+    assert repr(opened) == shown
+    assert "<th>records</th><td>500</td>" in opened._repr_html_()
+    shutil.rmtree(message)
+    assert repr(opened) == shown
+
+
+class CsvLabels(LabelsFile):
+    """Another format, as `labels_file` says that one is added."""
+
+    suffix = ".csv"
+
+    @staticmethod
+    def create(path, schema):
+        return csv.CSVWriter(path, schema)
+
+    def schema(self):
+        return self._table().schema
+
+    def count(self):
+        return self._table().num_rows
+
+    def record_batches(self):
+        return iter(self._table().to_batches())
+
+    def _table(self):
+        types = {"code": pa.uint8(), "private_label": pa.float64()}
+        return csv.read_csv(self.path, convert_options=csv.ConvertOptions(column_types=types))
+
+
+def test_another_file_format_is_one_class_and_one_line_that_chooses_it(message, monkeypatch, tmp_path):
+    """`new_message` and `Message` know nothing of Parquet."""
+    monkeypatch.setitem(FORMATS, ".csv", CsvLabels)
+    monkeypatch.setattr(layout, "SUFFIX", ".csv")
+    opened = Message.open(message)
+    with (
+        new_message(tmp_path / "csv", opened.mechanism, opened.header) as file,
+        LabelsWriter(file, "id", pa.int64(), opened.mechanism) as writer,
+    ):
+        for ids, codes in opened.batches():
+            writer.write(ids, codes)
+    assert sorted(p.name for p in (tmp_path / "csv").iterdir()) == ["PRIVACY.md", "labels.csv", "mechanism.json"]
+    again = Message.open(tmp_path / "csv")
+    assert again.to_arrow().equals(opened.to_arrow())
+    assert again.next_file == tmp_path / "csv" / "labels" / "part-00001.csv"
+
+
+def test_a_message_names_the_batches_that_it_had_when_it_was_opened(message):
+    (message / "labels").mkdir()
+    for number in (2, 1):
+        shutil.copy(message / "labels.parquet", message / "labels" / f"part-0000{number}.parquet")
+    opened = Message.open(message)
+    assert [str(file.path.relative_to(message)) for file in opened.files] == [
+        "labels.parquet",
+        "labels/part-00001.parquet",
+        "labels/part-00002.parquet",
+    ]
+    assert len(opened) == 3 * ROWS
+    assert opened.next_file == message / "labels" / "part-00003.parquet"
 
 
 @pytest.mark.parametrize("name", ["mechanism.json", "labels.parquet"])

@@ -19,11 +19,12 @@ SUFFIX = ".parquet"
 """The format in which new messages are written."""
 
 
-def labels_path(folder: Path, batch: int, suffix: str = SUFFIX) -> Path:
-    """The labels file of a batch; 0 is the batch that the message was made with."""
+def labels_path(folder: Path, batch: int, suffix: str | None = None) -> Path:
+    """The labels file of a batch; 0 is the batch that the message was made with. Its format is `SUFFIX` unless given."""
+    suffix = suffix or SUFFIX
     return folder / f"labels{suffix}" if batch == 0 else folder / "labels" / f"part-{batch:05d}{suffix}"
 
 
-def labels_paths(folder: Path, suffix: str = SUFFIX) -> list[Path]:
-    """The labels files in the folder, in the order of their batches. The first may be missing from a damaged folder."""
+def labels_paths(folder: Path, suffix: str) -> list[Path]:
+    """The labels files in the folder, in the order of their batches. The first is named even if it is missing."""
     return [labels_path(folder, 0, suffix), *sorted((folder / "labels").glob(f"part-*{suffix}"))]

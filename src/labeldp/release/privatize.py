@@ -198,7 +198,7 @@ def privatize(
                 raise _in_the_way(out)
             release = OpenRelease(known.id, existing.mechanism.to_json())
             record.remember(release, scanned, request)
-            _commit(out, record, release)  # at most this was missing
+            _commit(out, existing.files[0].path, record, release)  # at most this was missing
             return ReleaseOutcome(out, existing.mechanism, scanned.records, scanned.clipped, resumed=True)
         _check_space(place, scanned)
         randomizer.rehearse(scanned.records)
@@ -230,7 +230,7 @@ def privatize(
             raise LabelDPError(
                 f"cannot write the message {out}: {os_reason(error)}.{left} {record.after_failure()}"
             ) from error
-        _commit(out, record, release)
+        _commit(out, labels_path(out, 0), record, release)
     return ReleaseOutcome(out, mechanism, scanned.records, scanned.clipped, resumed=begun is not None)
 
 
@@ -255,9 +255,9 @@ def _design(
     return randomizer.design(scanned.counts, scanned.records)
 
 
-def _commit(out: Path, record: ReleaseRecord, release: OpenRelease) -> None:
+def _commit(out: Path, labels_file: Path, record: ReleaseRecord, release: OpenRelease) -> None:
     try:
-        record.commit(release, file_digest(labels_path(out, 0)))
+        record.commit(release, file_digest(labels_file))
     except LabelDPError as error:
         again = " Run the same command again to record it" if record.keys is not None else ""
         raise LabelDPError(

@@ -14,7 +14,6 @@ from labeldp.engines.arrow import source as source_module
 from labeldp.engines.arrow import spill
 from labeldp.engines.arrow.engine import scan
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.fingerprint import InputFingerprint
 from labeldp.errors import InvalidInput
 
 DOMAIN = Domain.integers(0, 52)
@@ -209,29 +208,3 @@ def test_parts_whose_ids_have_no_common_type_are_refused(tmp_path, other):
     save(pa.table({"id": other, "y": [1.0]}), tmp_path / "2.parquet")
     with pytest.raises(InvalidInput, match=r"from int64 to .* at row 2 .*--id-type str"):
         scan(LabelSource(tmp_path, "y", "id"), DOMAIN)
-
-
-def fingerprint(table, key=b"k" * 32, pieces=1):
-    made = InputFingerprint(key)
-    for start in np.linspace(0, table.num_rows, pieces + 1).astype(int)[:-1]:
-        part = table.slice(start, -(-table.num_rows // pieces)).combine_chunks()
-        made.add(part["id"].chunk(0), np.asarray(part["y"]))
-    return made.hexdigest()
-
-
-@pytest.mark.parametrize("kind", ["int", "str"])
-def test_the_fingerprint_is_of_the_records_not_of_their_batches(kind):
-    table = records(kind)
-    whole = fingerprint(table)
-    assert fingerprint(table, pieces=8) == whole
-    labels = np.asarray(table["y"]).copy()
-    labels[-1] += 1
-    assert fingerprint(table.set_column(1, "y", pa.array(labels))) != whole
-    assert fingerprint(table.take(np.arange(ROWS)[::-1].copy())) != whole
-    assert fingerprint(table, key=b"K" * 32) != whole
-
-
-def test_the_fingerprint_tells_where_one_text_ends():
-    labels = [1.0, 2.0]
-    tables = [pa.table({"id": ids, "y": labels}) for ids in (["ab", "c"], ["a", "bc"], ["abc", ""])]
-    assert len({fingerprint(table) for table in tables}) == 3

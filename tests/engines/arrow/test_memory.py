@@ -17,10 +17,10 @@ PROGRAM = """
 import re, sys
 from pathlib import Path
 from labeldp.domain import Domain
-from labeldp.engines import arrow
-from labeldp.engines.source import LabelSource
+from labeldp.engines.arrow import engine as arrow
+from labeldp.engines.arrow.source import LabelSource
 from labeldp.mechanisms import RROnBins
-from labeldp.prior import Prior
+from labeldp.priors import Prior
 from labeldp.sampling import KeyedRandomness
 
 domain, folder = Domain(0, 400, 401), Path(sys.argv[2])

@@ -55,6 +55,10 @@ def test_every_encoding_of_text_is_the_same_text(tmp_path, kind):
         assert read(tmp_path / name)[0].ids.type == pa.large_string()
 
 
+def test_only_the_last_suffix_says_what_a_file_is(tmp_path):
+    assert all_ids(parquet(tmp_path / "export.csv.parquet", pa.array(["7", ""]))) == ["7", ""]
+
+
 def test_dictionaries_of_integers_are_integers(tmp_path):
     feather.write_feather(
         pa.table({"id": pa.array([5, 7, 5]).dictionary_encode(), "y": [1, 2, 3]}), tmp_path / "a.feather"

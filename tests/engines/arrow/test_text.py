@@ -5,14 +5,10 @@ from __future__ import annotations
 import gzip
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from labeldp.engines.arrow import text
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.columns import checked_ids
 from labeldp.errors import InvalidInput
 
 
@@ -54,18 +50,6 @@ def test_tabs_and_gzip(ids_of):
 )
 def test_ids_that_an_integer_would_not_give_back_stay_text(ids_of, first):
     assert ids_of(f"id,y\n{first},2\n8,3\n".encode()) == [first, "8"]
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
-def test_plain_integers_are_integers(values):
-    column = pa.array([str(value) for value in values], pa.large_string())
-    assert checked_ids(column, "id", 0, "a.csv", None, text_file=True).to_pylist() == values
-
-
-@given(st.text(alphabet="0123456789-+. ", min_size=1, max_size=21))
-def test_whatever_becomes_an_integer_is_written_the_same(value):
-    (read,) = checked_ids(pa.array([value], pa.large_string()), "id", 0, "a.csv", None, text_file=True).to_pylist()
-    assert str(read) == value
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -267,3 +267,32 @@ def test_the_fingerprint_tells_keys_apart_and_the_file_does_not_hold_the_key(led
     assert key_fingerprint(KEY) != key_fingerprint(KEY[::-1])
     with pytest.raises(InvalidInput, match="16"):
         key_fingerprint(b"short")
+
+
+def test_a_ledger_shows_its_datasets_and_what_is_left(ledger):
+    ledger.add_dataset("visits & <clicks>", budget="0.3")
+    ledger.reserve("sales", 0.1)
+    assert repr(ledger) == f"Ledger(path={str(ledger.path)!r}, sales left=2.9 of 3, visits & <clicks> left=0.3 of 0.3)"
+    assert "<th>visits &amp; &lt;clicks&gt; left</th><td>0.3 of 0.3</td>" in ledger._repr_html_()
+
+
+def test_a_ledger_whose_file_is_gone_still_shows_its_path(ledger):
+    ledger.path.unlink()
+    assert repr(ledger) == f"Ledger(path={str(ledger.path)!r})"
+
+
+def test_the_history_is_a_table(ledger):
+    assert ledger.to_arrow().num_rows == 0
+    first, second = ledger.reserve("sales", "1/3"), ledger.reserve("sales", 1)
+    ledger.fix(second.id, **MECHANISM)
+    second = ledger.commit(second.id)
+    table = ledger.to_pandas()
+    assert table["id"].tolist() == [first.id, second.id]
+    assert table["dataset"].tolist() == ["sales", "sales"]
+    assert Fraction(table["epsilon"][0]) >= Fraction(1, 3)
+    assert table["epsilon"].tolist() == pytest.approx([1 / 3, 1])
+    assert table["epsilon_exact"].tolist() == ["1/3", "1"]
+    assert table["state"].tolist() == ["reserved", "committed"]
+    assert table["reserved_at"].tolist() == [first.reserved_at, second.reserved_at]
+    assert table["committed_at"].isna().tolist() == [True, False]
+    assert table["mechanism_digest"][1] == MECHANISM["mechanism_digest"]

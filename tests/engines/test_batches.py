@@ -1,0 +1,36 @@
+"""One batch: labels outside the bounds are counted or refused, and each record gets the mechanism's own draw."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from labeldp.domain import Domain
+from labeldp.engines.batches import LabelBatch, count_outside, draw_batch
+from labeldp.errors import InvalidInput
+from labeldp.mechanisms import RROnBins
+from labeldp.priors import Prior
+from labeldp.sampling import KeyedRandomness
+
+DOMAIN = Domain(0, 10, cells=11)
+BATCH = LabelBatch(pa.array(["a", "b", "c"]), np.array([-1.0, 4.0, 11.0]), first_row=100)
+
+
+def test_labels_outside_the_bounds_are_counted():
+    assert count_outside(BATCH, DOMAIN, "clip") == 2
+    assert count_outside(BATCH, Domain(-1, 11), "error") == 0
+
+
+def test_the_first_label_outside_is_named_by_its_row_in_the_whole_input():
+    with pytest.raises(InvalidInput, match=r"row 100 .*has -1"):
+        count_outside(BATCH, DOMAIN, "error")
+
+
+def test_a_batch_gets_the_draws_that_its_clipped_labels_get_in_memory():
+    mechanism = RROnBins.optimal(Prior.uniform(DOMAIN), 1)
+    randomness = KeyedRandomness(b"k" * 32, b"r" * 16)
+    digests, codes = draw_batch(BATCH, mechanism, DOMAIN, randomness)
+    assert codes.tolist() == mechanism.codes([0.0, 4.0, 10.0], BATCH.ids, randomness).tolist()
+    assert codes.dtype == np.uint8
+    assert not digests.distinct  # whoever collects the batches must still compare them

@@ -31,7 +31,8 @@ from labeldp import (
     estimate_gain,
     estimate_mean,
 )
-from labeldp.mechanisms.auto import choose_privately, split_for_training
+from labeldp.mechanisms import Request
+from labeldp.mechanisms.auto import split_for_training
 from labeldp.paper.data import criteo_like
 from labeldp.priors import BudgetWarning, histogram, noisy_counts, unimodal_masses
 
@@ -130,12 +131,11 @@ def trial(data: tuple, kind: str, epsilon: float, records: int, random: np.rando
     chosen = random.choice(labels.size, records, replace=False)
     mine = labels[chosen]
     grid = Domain(0, 400).resolve(records, epsilon)
-    counts = histogram(mine, grid)
     if kind == "auto":
-        mechanism = choose_privately(counts, grid, epsilon, records).mechanism
+        mechanism = LabelRandomizer(epsilon, grid, mechanism="auto").fit(mine)
     else:
-        split = split_for_training(epsilon, len(grid.grid), records)
-        masses = unimodal_masses(noisy_counts(counts, split.scale), records, split.scale)
+        split = split_for_training(Request(grid, epsilon, records=records))
+        masses = unimodal_masses(noisy_counts(histogram(mine, grid), split.scale), records, split.scale)
         mechanism = Unbiased.optimal(Prior(grid.grid, masses, split.epsilon_prior), split.epsilon_labels, domain=grid)
     private = PrivateLabels(mechanism.codes(mine), mechanism)
     model = make_pipeline(StandardScaler(), SplineTransformer(5), Ridge(1.0))

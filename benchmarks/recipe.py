@@ -31,11 +31,12 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import cross_val_predict
 
-from labeldp import Domain, Prior, RROnBins
+from labeldp import Domain, LabelRandomizer, Prior, RROnBins
 from labeldp.channels import visibility
-from labeldp.mechanisms import auto as choice
-from labeldp.mechanisms.auto import CAPACITY, VISIBLE, choose_privately, split_for_training
-from labeldp.mechanisms.bias_variance import BiasVariance
+from labeldp.mechanisms import Request
+from labeldp.mechanisms import auto as rule
+from labeldp.mechanisms.auto import VISIBLE, split_for_training
+from labeldp.mechanisms.bias_variance import CAPACITY, BiasVariance
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.excess import expected_excess
 from labeldp.mechanisms.finite import FiniteMechanism
@@ -98,11 +99,11 @@ def main() -> None:
             seeds = max(2, arguments.seeds // 4)
             print(f"\ndesigns: bias² that features see, bias² at each label, variance, excess error; {seeds} seeds:")
             settings = product((("criteo", 10_000), ("rand-hie", 0)), (2, 8), ((0.02, 0.1), (0.0, 0.1), (0.02, 1.0)))
-            for (data, records), epsilon, (told, most) in settings:
-                trial = partial(designs, data, records, epsilon, told, most)
+            for (data, records), epsilon, (revealed, most) in settings:
+                trial = partial(designs, data, records, epsilon, revealed, most)
                 seen, each, variance, excess = np.mean(list(pool.map(trial, range(seeds))), axis=0)
                 print(
-                    f"  {data:<10} ε = {epsilon:g}, told {told:g}, prior at most {most:g}:"
+                    f"  {data:<10} ε = {epsilon:g}, revealed {revealed:g}, prior at most {most:g}:"
                     f"{seen:>12.4g}{each:>12.4g}{variance:>12.4g}{excess:>12.4g}",
                     flush=True,
                 )
@@ -127,7 +128,7 @@ def guesses(seed: int, epsilon: float = 0.5) -> dict[str, float]:
     """`auto`'s design with other guesses about models and data, all from one private prior."""
     split = rows_of("criteo", 10_000, seed)
     labels, grid = split["labels"], split["domain"].resolve(10_000, epsilon)
-    budget = split_for_training(epsilon, grid.count, labels.size)
+    budget = split_for_training(Request(grid, epsilon, records=labels.size))
     masses = unimodal_masses(noisy_counts(histogram(labels, grid), budget.scale), labels.size, budget.scale)
     prior = Prior(grid.grid, masses, budget.epsilon_prior)
     found = {}
@@ -140,17 +141,16 @@ def guesses(seed: int, epsilon: float = 0.5) -> dict[str, float]:
     return found
 
 
-def designs(data: str, records: int, epsilon: float, told: float, most: float, seed: int) -> list[float]:
+def designs(data: str, records: int, epsilon: float, revealed: float, most: float, seed: int) -> list[float]:
     """What `auto`'s mechanism does to the true labels, with other constants in its recipe."""
     warnings.simplefilter("ignore")
     split = rows_of(data, records, seed)
     labels, grid = split["labels"], split["domain"].resolve(split["labels"].size, epsilon)
-    counts = histogram(labels, grid)
-    visibility.TOLD, choice.MOST_FOR_PRIOR = told, Fraction(repr(most))
-    chosen = choose_privately(counts, grid, epsilon, labels.size)
-    visibility.TOLD = 0.0
-    truth = Prior(grid.grid, counts)
-    seen, each = (expected_excess(chosen.mechanism, chosen.values, truth, visible=v) for v in (VISIBLE, 1.0))
+    visibility.REVEALED_SHARE, rule.MOST_FOR_PRIOR = revealed, Fraction(repr(most))
+    auto = LabelRandomizer(epsilon, grid, mechanism="auto").fit(labels)
+    visibility.REVEALED_SHARE = 0.0
+    truth = Prior(grid.grid, histogram(labels, grid))
+    seen, each = (expected_excess(auto, code_values(auto, "auto"), truth, visible=v) for v in (VISIBLE, 1.0))
     return [seen.squared_bias, each.squared_bias, each.variance, seen.test_error(CAPACITY / labels.size)]
 
 
@@ -161,7 +161,7 @@ def priors(data: str, epsilon: float, seed: int) -> dict[str, float]:
     labels = split["labels"]
     grid = split["domain"].resolve(labels.size, epsilon)
     found = {}
-    budget = split_for_training(epsilon, grid.count, labels.size)
+    budget = split_for_training(Request(grid, epsilon, records=labels.size))
     noisy = noisy_counts(histogram(labels, grid), budget.scale)
     for name, masses in PRIORS.items():
         prior = Prior(grid.grid, masses(noisy, labels.size, budget.scale), budget.epsilon_prior)
@@ -179,7 +179,7 @@ def shaped(masses: np.ndarray, records: int, epsilon: float, seed: int) -> list[
     """Excess errors for one noisy histogram of labels with these masses, over that of the best design."""
     domain = Domain.integers(0, 200)
     truth = Prior(domain.grid, masses)
-    budget = split_for_training(epsilon, domain.count, records)
+    budget = split_for_training(Request(domain, epsilon, records=records))
     counts = np.random.default_rng(seed).multinomial(records, truth.masses)
     noisy = noisy_counts(counts, budget.scale)
     weight = CAPACITY / records
@@ -202,7 +202,7 @@ def values(epsilon: float, seed: int) -> dict[str, float]:
     counts = histogram(labels, grid)
     clipped = PRIORS["clipped"](noisy_counts(counts, budget.scale), labels.size, budget.scale)
     bins = RROnBins.optimal(Prior(grid.grid, clipped, budget.epsilon_prior), budget.epsilon_labels)
-    auto = choose_privately(counts, grid, epsilon, labels.size).mechanism
+    auto = LabelRandomizer(epsilon, grid, mechanism="auto").fit(labels)
     found, codes = {}, {bins: bins.codes(labels), auto: auto.codes(labels)}
     for name, mechanism, sent in (
         ("RR-on-Bins", bins, bins.outputs),
@@ -228,7 +228,7 @@ def values(epsilon: float, seed: int) -> dict[str, float]:
 
 def epochs(records: int, seed: int) -> dict[str, float]:
     """Networks trained for longer and shorter than `network_settings` says."""
-    from labeldp.paper.network.regressor import NetworkRegressor
+    from labeldp.paper.network import NetworkRegressor
 
     split = rows_of("criteo", records, 1000 + seed)
     labels, found = split["labels"], {}
@@ -236,8 +236,9 @@ def epochs(records: int, seed: int) -> dict[str, float]:
         targets, share = labels, 1.0
         if np.isfinite(epsilon):
             grid = split["domain"].resolve(records, epsilon)
-            chosen = choose_privately(histogram(labels, grid), grid, epsilon, records)
-            targets, share = chosen.values[chosen.mechanism.codes(labels)], label_share(chosen.mechanism, chosen.values)
+            auto = LabelRandomizer(epsilon, grid, mechanism="auto").fit(labels)
+            decoded = code_values(auto, "auto")
+            targets, share = decoded[auto.codes(labels)], label_share(auto, decoded)
         tried = {f"{number} epochs": number for number in EPOCHS[records]}
         for name, number in (tried | {"by the rule": network_settings(records, share)["epochs"]}).items():
             model = NetworkRegressor(random_state=0, epochs=number, threads=1).fit(split["train"].features, targets)

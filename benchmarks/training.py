@@ -30,9 +30,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from labeldp import Domain, Prior, RROnBins
-from labeldp.mechanisms.auto import CAPACITY, choose_privately
-from labeldp.mechanisms.bias_variance import BiasVariance
+from labeldp import Domain, LabelRandomizer, Prior, RROnBins
+from labeldp.mechanisms.bias_variance import BiasVariance, weight_of_variance
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
 from labeldp.mechanisms.unbiased import Unbiased
@@ -180,18 +179,18 @@ def trial(split: dict, epsilon: float, learner: str, without: list[str]) -> dict
     prior = Prior(grid.grid, unimodal_masses(noisy, records, budget.scale), spent)
     # The paper's recipe, prior and all: negative counts clipped.
     clipped = np.maximum(noisy, 0)
-    bins = RROnBins.optimal(Prior(grid.grid, clipped if clipped.any() else clipped + 1, spent), budget.labels)
-    auto = choose_privately(histogram(labels, grid), grid, epsilon, records)
+    bins = RROnBins.optimal(Prior(grid.grid, clipped if clipped.any() else clipped + 1, spent), budget.epsilon_labels)
+    auto = LabelRandomizer(epsilon, grid, mechanism="auto").fit(labels)
     entries = {
         "rr-on-bins": (bins, bins.outputs),
         "debiased": (bins, code_values(bins, "debiased")),
         "laplace": (laplace := DiscreteLaplace(grid, epsilon), laplace.outputs),
-        "unbiased": (unbiased := Unbiased.optimal(prior, budget.labels, domain=grid), unbiased.outputs),
+        "unbiased": (unbiased := Unbiased.optimal(prior, budget.epsilon_labels, domain=grid), unbiased.outputs),
         "bias-variance": (
-            dial := BiasVariance.optimal(prior, budget.labels, min(1, CAPACITY / records), domain=grid),
+            dial := BiasVariance.optimal(prior, budget.epsilon_labels, weight_of_variance(records), domain=grid),
             dial.outputs,
         ),
-        "auto": (auto.mechanism, auto.values),
+        "auto": (auto, code_values(auto, "auto")),
     }
     found, codes = {}, bins.codes(labels)
     for name, (mechanism, values) in entries.items():

@@ -12,9 +12,8 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from labeldp import Domain
-from labeldp.mechanisms.auto import CAPACITY
-from labeldp.mechanisms.comparison import alternatives
+from labeldp import Domain, alternatives
+from labeldp.mechanisms.bias_variance import weight_of_variance
 from labeldp.paper.data import criteo_prior
 
 COLOURS = {
@@ -77,7 +76,7 @@ def parts(path: Path, epsilon: float = 0.5) -> None:
         place = np.arange(len(choices))[::-1]
         bias = np.array([choice.excess.squared_bias for choice in choices])
         floor = np.array(
-            [choice.predicted_error - choice.excess.test_error(min(1, CAPACITY / records)) for choice in choices]
+            [choice.predicted_error - choice.excess.test_error(weight_of_variance(records)) for choice in choices]
         )
         noise = np.array([choice.predicted_error for choice in choices]) - floor - bias
         axis.barh(place, floor, color="#cccccc", label="what nobody could predict")

@@ -108,7 +108,7 @@ def test_the_report_has_three_figures_with_their_labels_as_text(report):
     assert {"RR-on-Bins (the paper)", "RR-on-Bins (the paper), published"} <= curves
     assert {"same message, debiased", "auto", "not private", "test MSE", "ε"} <= curves
     assert {"prior", "outputs", "bin borders", "label", "density"} <= mechanism
-    assert {"true label", "private label", "RROnBins, ε = 3", "Laplace, ε = 3"} <= joint
+    assert {"true label", "private label", "RR-on-Bins, ε = 3 in all", "Laplace, ε = 3 in all"} <= joint
 
 
 def test_the_report_fetches_nothing(report, demo):

@@ -141,7 +141,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predictions, one per row, with NumPy alone."""
+        """Predictions, one per row, with NumPy alone. A row's does not depend on the rows beside it."""
         check_is_fitted(self)
         if Table.is_frame(X):
             table = Table.of(X)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 
-from labeldp import Domain, KeyedRandomness, Mechanism, OsEntropy, Prior, RROnBins
+from labeldp import Domain, Mechanism, Prior, RROnBins
 from labeldp.errors import InvalidInput
 from labeldp.evaluation import (
     cross_validated_error,
@@ -20,6 +20,7 @@ from labeldp.evaluation import (
 from labeldp.mechanisms.bias_variance import BiasVariance
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.randomizer import PrivateLabels
+from seeded_words import SeededWords
 
 VALUES = np.arange(21.0)
 PRIOR = Prior(VALUES, np.exp(-VALUES / 5) + 0.03 * (VALUES == 20))
@@ -40,9 +41,9 @@ def test_the_interval_covers_the_true_error_in_180_of_200_seeds(epsilon):
     labels, feature = population(random, 200_000)
     truth = np.mean((feature - labels) ** 2)
     covered = 0
-    for _ in range(200):
+    for seed in range(200):
         labels, feature = population(random, 2000)
-        codes = mechanism.codes(labels, randomness=OsEntropy())
+        codes = repeatable(mechanism, labels, seed)
         estimate = estimate_error(mechanism, codes, feature)
         assert estimate.bias_allowance < 1e-3 * estimate.standard_error
         covered += estimate.lower <= truth <= estimate.upper
@@ -61,9 +62,9 @@ def test_a_mechanism_with_two_outputs_widens_its_interval():
     mechanism = RROnBins.optimal(PRIOR, 1)
     random = np.random.default_rng(3)
     truth, wide = [], []
-    for _ in range(50):
+    for seed in range(50):
         labels, feature = population(random, 3000)
-        estimate = estimate_error(mechanism, mechanism.codes(labels, randomness=OsEntropy()), feature)
+        estimate = estimate_error(mechanism, repeatable(mechanism, labels, seed), feature)
         truth.append(np.mean((feature - labels) ** 2))
         wide.append((estimate.lower, estimate.upper, estimate.bias_allowance))
     assert min(w[2] for w in wide) > 0
@@ -132,8 +133,7 @@ def test_with_many_records_the_interval_is_as_narrow_as_the_normal_one():
 
 def repeatable(mechanism, labels, seed):
     """Codes that are the same in every run of the tests."""
-    randomness = KeyedRandomness(bytes(32), seed.to_bytes(16, "big"))
-    return mechanism.codes(labels, np.arange(labels.size), randomness)
+    return mechanism.codes(labels, randomness=SeededWords(seed))
 
 
 ADVERSARIES = {
@@ -309,7 +309,7 @@ def test_cross_validation_estimates_the_error_of_the_model():
     random = np.random.default_rng(8)
     labels, feature = population(random, 20_000)
     mechanism = Unbiased.optimal(PRIOR, 4, domain=DOMAIN)
-    private = PrivateLabels(mechanism.codes(labels, randomness=OsEntropy()), mechanism)
+    private = PrivateLabels(repeatable(mechanism, labels, 0), mechanism)
     estimate = cross_validated_error(LinearRegression(), feature[:, None], private)
     model = LinearRegression().fit(feature[:, None], private.values())
     fresh_labels, fresh = population(random, 100_000)
@@ -322,7 +322,7 @@ def test_the_scorer_works_in_a_grid_search():
     random = np.random.default_rng(9)
     labels, feature = population(random, 3000)
     mechanism = Unbiased.optimal(PRIOR, 4, domain=DOMAIN)
-    values = mechanism.outputs[mechanism.codes(labels, randomness=OsEntropy())]
+    values = mechanism.outputs[repeatable(mechanism, labels, 0)]
     search = GridSearchCV(Ridge(), {"alpha": [1e-3, 1e9]}, scoring=noise_corrected_scorer(mechanism))
     search.fit(feature[:, None], values)
     assert search.best_params_ == {"alpha": 1e-3}
@@ -335,9 +335,9 @@ def test_the_scorer_tells_models_apart_where_noise_takes_their_error_below_zero(
     features = np.array([[0.0], [1.0]])
     good, bad = (Ridge(alpha=0).fit(features, ends) for ends in ([0.0, 10.0], [100.0, 0.0]))
     above_zero = 0
-    for _ in range(40):
+    for seed in range(40):
         labels = random.integers(0, 2, 20) * 10.0
-        values = mechanism.outputs[mechanism.codes(labels, randomness=OsEntropy())]
+        values = mechanism.outputs[repeatable(mechanism, labels, seed)]
         scores = [score(model, labels[:, None] / 10, values) for model in (good, bad)]
         above_zero += scores[0] > 0
         assert scores[0] != scores[1]

@@ -185,7 +185,11 @@ def _most_telling(counts: NDArray[np.int64], size: int, trial: float, error: flo
     pairs: list[tuple[float, int, int]] = []
     for high in range(len(counts)):
         single = promise(rates[high], rates).max(axis=1)
-        pairs += [(float(single[low]), high, int(low)) for low in np.argsort(single)[-_CANDIDATES:] if low != high]
+        pairs += [
+            (float(single[low]), high, int(low))
+            for low in np.argsort(single, kind="stable")[-_CANDIDATES:]
+            if low != high
+        ]
     best = _Witness(-math.inf, 0, 1, np.arange(1))
     for _, high, low in sorted(pairs)[-_CANDIDATES:]:
         order = np.argsort(-rates[high] / rates[low], kind="stable")

@@ -65,7 +65,7 @@ def test_the_whole_way_from_message_to_predictions(run, world, tmp_path):
     for figure in estimates.values():
         assert figure["lower"] <= figure["value"] <= figure["upper"]
     assert estimates["mean"]["lower"] <= 88.9 <= estimates["mean"]["upper"]
-    assert estimates["mean"]["value"] == pytest.approx(88.9, abs=9)
+    assert estimates["mean"]["value"] == pytest.approx(88.9, abs=12)  # two bins give 90.2, with a deviation of 1.3
     assert estimates["error_of_mean"]["lower"] <= 88.9**2 <= estimates["error_of_mean"]["upper"]
     assert estimates["error"]["value"] < estimates["error_of_mean"]["value"]
     assert estimates["gain"]["value"] == pytest.approx(
@@ -83,7 +83,7 @@ def test_the_whole_way_from_message_to_predictions(run, world, tmp_path):
     code, out, _ = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
     assert code == 0
     figures = json.loads(out)
-    assert figures["R squared"] > 0.6
+    assert figures["R squared"] > 0.55  # 0.69 with a deviation of 0.016: labels and prior are drawn afresh
     assert estimates["error"]["lower"] <= figures["mean squared error"] <= estimates["error"]["upper"]
 
 

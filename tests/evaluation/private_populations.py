@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeldp import BiasVariance, Domain, KeyedRandomness, Prior, PrivateLabels, RROnBins, Unbiased
+from labeldp import BiasVariance, Domain, Prior, PrivateLabels, RROnBins, Unbiased
+from seeded_words import SeededWords
 
 VALUES = np.arange(21.0)
 PRIOR = Prior(VALUES, np.exp(-VALUES / 5) + 0.03 * (VALUES == 20))
@@ -25,5 +26,4 @@ def population(random, size):
 
 def randomized(mechanism, labels, seed=0):
     """Private labels that are the same in every run of the tests."""
-    randomness = KeyedRandomness(bytes(32), seed.to_bytes(16, "big"))
-    return PrivateLabels(mechanism.codes(labels, np.arange(labels.size), randomness), mechanism)
+    return PrivateLabels(mechanism.codes(labels, randomness=SeededWords(seed)), mechanism)

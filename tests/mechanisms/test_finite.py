@@ -156,7 +156,8 @@ def test_draws_follow_the_table(kind, source):
         codes = mechanism.codes(np.full(n, label), ids=np.arange(n), randomness=randomness)
         expected = mechanism.matrix([label])[0] * n
         statistic = ((np.bincount(codes, minlength=expected.size) - expected) ** 2 / expected).sum()
-        assert chi2.sf(statistic, expected.size - 1) > 1e-7
+        assert expected.min() > 100  # for smaller ones the statistic's tail is longer than that of chi-square
+        assert chi2.sf(statistic, expected.size - 1) > 1e-12
 
 
 @every_kind

@@ -109,7 +109,7 @@ def test_sampled_means_are_the_labels():
     for label in (0.0, 37.0, 400.0):
         private = mechanism.randomize(np.full(200_000, label), randomness=OsEntropy())
         error = private.std() / np.sqrt(private.size)
-        assert abs(private.mean() - label) < 6 * error
+        assert abs(private.mean() - label) < 7 * error  # 3e-12 by chance
 
 
 @pytest.mark.parametrize("anchors", [5, 53])

@@ -41,9 +41,11 @@ def test_a_forked_process_draws_its_own_words():
 def test_every_count_is_filled_to_the_last_word(count):
     words, rounding = OsEntropy().draw(np.zeros(count, np.uint32), rounding=True)
     assert words.size == rounding.size == count
-    # a word that was left out would be zero or repeat; either has probability below 2^-30
-    assert np.unique(np.concatenate([words, rounding])).size == 2 * count
-    assert (words != 0).all()
+    both = np.concatenate([words, rounding])
+    # Words left out would be zero, and a stream that starts again repeats many. Of 2^19 words, two agree by chance in
+    # one of 10^8 runs, and a second two in one of 10^16.
+    assert (both != 0).all()
+    assert np.unique(both).size >= both.size - 1
 
 
 def test_bits_are_balanced():

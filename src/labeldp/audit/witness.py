@@ -60,7 +60,8 @@ def most_promising(counts: NDArray[np.int64], size: int, trial: float, error: fl
     pairs: list[tuple[float, int, int]] = []
     for high in range(len(counts)):
         single = expected_bound(rates[high], rates).max(axis=1)
-        pairs += [(float(single[low]), high, int(low)) for low in np.argsort(single)[-_CANDIDATES:] if low != high]
+        likely = np.argsort(single, kind="stable")[-_CANDIDATES:]  # the same choice on every processor
+        pairs += [(float(single[low]), high, int(low)) for low in likely if low != high]
     best = Witness(-math.inf, 0, 1, np.arange(1))
     for _, high, low in sorted(pairs)[-_CANDIDATES:]:
         order = np.argsort(-rates[high] / rates[low], kind="stable")

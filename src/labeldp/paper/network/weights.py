@@ -1,9 +1,15 @@
-"""A trained network as plain arrays: it predicts with NumPy alone and pickles without torch."""
+"""A trained network as plain arrays: it predicts with NumPy alone and pickles without torch.
+
+A row's prediction depends neither on the rows beside it nor, but for the last digit of an exponential, on the processor.
+Matrix products add up in an order that depends on both, so their sums are made exact: each layer rounds its inputs and
+weights to so few bits (22 for 256 inputs) that every partial sum fits into the 53 bits of a double. That is about as
+precise as float32, and takes two to three times as long.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +20,8 @@ from labeldp.losses import Poisson
 Singles = NDArray[np.float32]
 TrainingLoss = Literal["squared", "poisson"]
 
-ROWS_AT_ONCE = 8192
+ROWS_AT_ONCE = 1024
+DOUBLE_BITS = 53
 LARGEST_EXPONENT = 80.0  # e^88 is the end of float32
 
 
@@ -36,22 +43,36 @@ class Weights:
 
     def predict(self, codes: NDArray[np.int32], numeric: Singles) -> Floats:
         """One prediction per row, in pieces so that memory stays small whatever the number of rows."""
+        kernels = [_rounded(kernel, 0, _bits(kernel)) for kernel in self.kernels]
         predictions = np.empty(len(codes), np.float64)
         for start in range(0, len(codes), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
-            predictions[rows] = self._values(codes[rows], numeric[rows])
+            predictions[rows] = self._values(kernels, codes[rows], numeric[rows])
         if self.loss == "poisson":
             return np.exp(np.minimum(predictions, LARGEST_EXPONENT))
         return self.center + self.scale * predictions
 
-    def _values(self, codes: NDArray[np.int32], numeric: Singles) -> Singles:
+    def _values(self, kernels: list[Floats], codes: NDArray[np.int32], numeric: Singles) -> Floats:
         embedded = self.embeddings[codes + self.offsets].reshape(len(codes), -1)
-        values = np.concatenate([embedded, numeric], axis=1)
-        for layer, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
+        values = np.concatenate([embedded, numeric], axis=1, dtype=np.float64)
+        for layer, (kernel, bias) in enumerate(zip(kernels, self.biases, strict=True)):
             if layer:
                 np.maximum(values, 0, out=values)
-            values = values @ kernel + bias
+            values = _rounded(values, 1, _bits(kernel)) @ kernel + bias
         return values[:, 0]
+
+
+def _bits(kernel: NDArray[Any]) -> int:
+    """To how many bits inputs and weights are rounded: n products of two such numbers add up to 53 bits at most."""
+    return (DOUBLE_BITS - (len(kernel) - 1).bit_length()) // 2
+
+
+def _rounded(values: NDArray[Any], axis: int, bits: int) -> Floats:
+    """Doubles rounded to multiples of one power of two per row or column, at most 2^bits of them."""
+    _, exponents = np.frexp(np.abs(values).max(axis, keepdims=True))
+    units = np.ldexp(1.0, exponents - bits)
+    result: Floats = np.rint(values / units) * units
+    return result
 
 
 def mean_loss(loss: TrainingLoss, predictions: Floats, targets: Floats, weights: Floats | None = None) -> float:

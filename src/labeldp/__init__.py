@@ -12,8 +12,6 @@ Examples
 (100000,)
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From what a user gives as labels (lists, NumPy, pandas, polars, Arrow) to float64 arrays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ A float ε means the decimal that a user sees: `exact_epsilon(0.1)` is 1/10, not
 decides a guarantee is computed from these fractions. Floats are for display only.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from decimal import Decimal

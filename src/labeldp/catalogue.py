@@ -1,7 +1,5 @@
 """A catalogue: entries by name, each declared beside the code it describes and found without a central list."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from difflib import get_close_matches
 from importlib import import_module

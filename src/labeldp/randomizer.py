@@ -1,7 +1,5 @@
 """The labels party's whole job on an array: a private prior, the best mechanism for it, one private label each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 May import `mechanisms` and below.
 """
 
-from __future__ import annotations
-
 from labeldp.audit.measurement import Measurement, measure
 from labeldp.mechanisms.proof import Proof, verify
 

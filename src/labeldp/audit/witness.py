@@ -1,7 +1,5 @@
 """Lower bounds on ε from counts: which pair of labels and which outputs show most, and what they prove."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

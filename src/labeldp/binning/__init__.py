@@ -3,8 +3,6 @@
 May import `sampling`, `priors` and below. It knows nothing of mechanisms.
 """
 
-from __future__ import annotations
-
 from labeldp.binning.bins import Bins
 from labeldp.binning.optimal import optimal_bins
 

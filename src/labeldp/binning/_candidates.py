@@ -5,8 +5,6 @@ labels between u and v, each at the better of the two. Losses are cumulated outw
 two stored numbers and nothing is subtracted.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """numba's decorators with types: the result has the type of the function."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from pathlib import Path

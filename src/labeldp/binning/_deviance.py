@@ -11,8 +11,6 @@ every interval of points is the merger of two stored runs that meet at a middle.
 indices of the interval's ends differ. Means are stored as pairs, measured from the middle. Memory is 32·k·⌈log₂ k⌉ bytes.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

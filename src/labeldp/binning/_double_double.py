@@ -4,8 +4,6 @@ These are the classical error-free transformations (Knuth's sum, the product by 
 sum over a bin is a difference of two prefix sums, and at ε = 20 it is multiplied by 5·10⁸.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba as nb

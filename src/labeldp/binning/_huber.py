@@ -4,8 +4,6 @@ The derivative of `Σ weight·ℓ(ŷ, y)` changes its slope only at the *knots*,
 median. Prefix sums of p, p·y and p·y² in double-double give the derivative and the cost at any output.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

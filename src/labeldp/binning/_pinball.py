@@ -4,8 +4,6 @@ The best output is always a label. Labels are measured from the prior's own quan
 stay below `c·10⁻³¹` of the cost, whatever the masses (docs/optimal-bins.md, "Numbers").
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

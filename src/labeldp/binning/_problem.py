@@ -1,7 +1,5 @@
 """From a prior, a loss and c = e^ε − 1 to the tables that the compiled search reads."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

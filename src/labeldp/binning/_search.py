@@ -5,8 +5,6 @@ finds the place where one takes over from another. This takes O(n log n) cost ev
 (Galil and Park, "Dynamic programming with convexity, concavity and sparsity", 1992).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

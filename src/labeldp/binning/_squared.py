@@ -5,8 +5,6 @@ sums of p, p·y and p·y² over any prefix are bounded by W, √(V·W) and V. So
 are below `c·10⁻³¹` of that cost.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

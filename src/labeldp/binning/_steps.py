@@ -4,8 +4,6 @@ Each cost module keeps its numbers in its own NamedTuple and registers two compi
 the search once per type with the cost inlined, so a new cost does not touch the search.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

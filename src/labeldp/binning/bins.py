@@ -1,7 +1,5 @@
 """The result of the optimiser: the outputs, the labels that go to each, and the expected loss."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -3,8 +3,6 @@
 May import `sampling`, `priors` and below. It knows nothing of mechanisms.
 """
 
-from __future__ import annotations
-
 from labeldp.channels.anchors import Anchors
 from labeldp.channels.integers import IntegerChannel, integer_channel
 from labeldp.channels.output_grid import unbiased_channel_on_outputs

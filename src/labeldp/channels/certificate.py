@@ -22,8 +22,6 @@ possible columns, can be computed exactly.
   so this lowers the bound by exactly δ.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From a channel of floats to an exactly ε-DP integer table, with outputs recomputed for the integers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

@@ -23,8 +23,6 @@ part of the bias counts, other patterns gain up to about half a percent.
 rows are sparse. Clarabel solves 100 anchors in about half a second and 401 in about 20 seconds on one core.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """How much of a bias reaches a model. Labels that the features cannot tell apart are seen with their average bias."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import ndtr, ndtri
 

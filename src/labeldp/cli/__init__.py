@@ -3,8 +3,6 @@
 Exit codes: 0 done; 2 bad usage or bad input; 3 the ledger refuses; 1 anything else.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from typing import Annotated

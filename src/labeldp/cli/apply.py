@@ -1,7 +1,5 @@
 """`labeldp apply`: a later batch for the same message."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`labeldp audit`: prove the ε of a mechanism, and test its sampler."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """What the commands share on the terminal: results on standard output, everything else on standard error."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """`labeldp demo`: every step from labels to model on generated data, in about a minute."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Help that names what the catalogues hold. They are read when help is asked for, so that commands start fast."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

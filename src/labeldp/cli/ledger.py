@@ -1,7 +1,5 @@
 """`labeldp ledger`: create a budget ledger, show what is left, list every release."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Annotated, Any

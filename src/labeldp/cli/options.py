@@ -1,7 +1,5 @@
 """Options that several commands take, and the reading of lists."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import typer

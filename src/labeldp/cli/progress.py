@@ -1,7 +1,5 @@
 """Progress bars with rows per second, on standard error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """`labeldp train`, `predict` and `evaluate`: the features party's commands."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """What every engine does with one batch of records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a label column and an id column may hold. Anything else is refused, by its row."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Recognises an input that was read before: an HMAC of ids and labels. It is as private as the labels, never released."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 

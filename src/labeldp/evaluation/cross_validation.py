@@ -1,7 +1,5 @@
 """The test error of an estimator that is trained on private labels, by cross-validation on the same labels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from labeldp.arrays import Floats

@@ -10,8 +10,6 @@ however many records there are. Then t and s come from least squares, and the in
 predictions and labels that the codes do not contradict (`labeldp.evaluation.intervals`, explained in `docs/intervals.md`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 

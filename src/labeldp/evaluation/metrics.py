@@ -1,7 +1,5 @@
 """How good predictions are against true labels, where somebody has them. Not private."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labeldp.arrays import Floats

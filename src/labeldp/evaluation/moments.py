@@ -1,7 +1,5 @@
 """Numbers for the codes that estimate the label and its square."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

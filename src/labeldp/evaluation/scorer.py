@@ -1,7 +1,5 @@
 """A scikit-learn scorer that takes the known noise of private labels out of the squared error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

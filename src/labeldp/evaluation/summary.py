@@ -1,7 +1,5 @@
 """The figures that `labeldp train` prints: what private labels tell about themselves and about a model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

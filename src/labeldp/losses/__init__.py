@@ -3,8 +3,6 @@
 May import the base only (`arrays`, `errors`, `catalogue`). Every room above may import it.
 """
 
-from __future__ import annotations
-
 from labeldp.losses.base import Loss, LossLike
 from labeldp.losses.by_name import get_loss, loss_examples
 from labeldp.losses.catalogue import LOSSES

@@ -1,7 +1,5 @@
 """What every loss offers: a value, the labels and outputs it accepts, and the threshold between two outputs."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar

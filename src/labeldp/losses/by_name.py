@@ -1,7 +1,5 @@
 """From the name of a loss to the loss."""
 
-from __future__ import annotations
-
 import re
 
 from labeldp.errors import InvalidInput

@@ -1,7 +1,5 @@
 """The catalogue of losses. Each loss declares its entry once, beside its class."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Any callable as a loss, once it has passed a check of Assumption 1."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

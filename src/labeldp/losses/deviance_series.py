@@ -3,8 +3,6 @@
 For labels near 10⁹ that differ by 1, the textbook forms subtract terms 10¹⁸ times larger than the result.
 """
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gamma deviance."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

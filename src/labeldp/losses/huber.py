@@ -1,7 +1,5 @@
 """Huber loss."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

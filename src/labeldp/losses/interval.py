@@ -1,7 +1,5 @@
 """The range on which a loss is defined."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Absolute and pinball (quantile) loss."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Poisson deviance, and its relation to the Poisson log loss."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

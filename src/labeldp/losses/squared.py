@@ -1,7 +1,5 @@
 """Squared loss."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy.typing as npt

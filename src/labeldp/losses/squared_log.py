@@ -1,7 +1,5 @@
 """Squared logarithmic loss."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

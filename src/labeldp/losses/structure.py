@@ -4,8 +4,6 @@ A structure tells how to minimise `Σ weight·ℓ(ŷ, y)` over an interval of ou
 finite set of candidate outputs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -4,8 +4,6 @@
 `sampling`, `priors`, `plots` and below.
 """
 
-from __future__ import annotations
-
 from labeldp.mechanisms.base import Mechanism
 from labeldp.mechanisms.bias_variance import BiasVariance
 from labeldp.mechanisms.by_name import AUTO, design, releasable

@@ -14,8 +14,6 @@ and taking features to explain 0.7 of the label is a cautious guess. Being wrong
 few percent. The choice is a function of public numbers and costs no privacy.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

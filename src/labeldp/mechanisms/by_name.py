@@ -1,7 +1,5 @@
 """Mechanisms by name: which may be released, and how one is made."""
 
-from __future__ import annotations
-
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request
 from labeldp.mechanisms.finite import FiniteMechanism

@@ -3,8 +3,6 @@
 The command line's choices and help, `compare`, the experiments, plots and decoders all read it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar

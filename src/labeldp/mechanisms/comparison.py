@@ -1,7 +1,5 @@
 """Every mechanism side by side under one prior: expected loss, bias and variance against ε, exact and never sampled."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

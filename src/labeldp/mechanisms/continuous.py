@@ -5,8 +5,6 @@ compare with the literature and draw from NumPy's generator; whatever releases l
 Expectations are integrals, done by Gauss-Legendre quadrature between the points where a density or a loss bends.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """Decoders: the numbers that stand for codes in training, computed from the public mechanism alone."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labeldp.arrays import Floats

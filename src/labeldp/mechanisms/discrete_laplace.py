@@ -1,7 +1,5 @@
 """The discrete Laplace mechanism on a grid, exact in integers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labeldp.arrays import Floats

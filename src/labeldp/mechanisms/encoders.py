@@ -4,8 +4,6 @@ Encoders are deterministic functions of one label. That they compute in floats c
 symbols, and holds whichever symbol a label gets.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a set of code values costs a model: the bias it keeps and the variance it averages."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

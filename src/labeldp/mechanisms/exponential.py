@@ -1,7 +1,5 @@
 """The exponential mechanism on a grid (McSherry and Talwar 2007)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labeldp.budget import Epsilon, exact_epsilon

@@ -1,7 +1,5 @@
 """The continuous Laplace mechanism (Dwork et al. 2006), for comparison only."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

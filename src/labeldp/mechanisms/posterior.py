@@ -7,8 +7,6 @@ Posterior means estimate single labels best and train models worst, because they
 repair much of that for a message of RR-on-Bins, and add nothing to what `auto` sends. docs/beyond-the-paper.md has figures.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

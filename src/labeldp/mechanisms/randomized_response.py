@@ -1,7 +1,5 @@
 """Warner's randomized response over the cells of a grid."""
 
-from __future__ import annotations
-
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.mechanisms.catalogue import mechanism

@@ -1,7 +1,5 @@
 """RRWithPrior: randomized response on the most likely values, best for the zero-one loss (Ghazi et al. 2021)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labeldp.arrays import Floats

@@ -12,8 +12,6 @@ May import `mechanisms` and below. Known to `engines`, `release` and everything 
 | `reader` | opens a folder as a `Message` |
 """
 
-from __future__ import annotations
-
 from labeldp.message.reader import Message
 
 __all__ = ["Message"]

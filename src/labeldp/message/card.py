@@ -1,7 +1,5 @@
 """`PRIVACY.md`: what a message promises, in plain words. The text depends on the mechanism and the settings only."""
 
-from __future__ import annotations
-
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from importlib.metadata import version

@@ -4,8 +4,6 @@ To add a file format, subclass `LabelsFile`, override `suffix`, `create`, `schem
 the class in `FORMATS`. `layout.SUFFIX` chooses the format of new messages.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager

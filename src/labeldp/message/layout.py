@@ -9,8 +9,6 @@
 The suffix of the labels files says which format they have (see `labels_file.FORMATS`).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 DESCRIPTION = "mechanism.json"

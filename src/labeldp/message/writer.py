@@ -1,7 +1,5 @@
 """Writes the folder of a new message."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -5,8 +5,6 @@ running time is O(k³), not O(k²), because A[i][j] is a minimum over r; and the
 the total weight, where the appendix has ŷ². See docs/optimal-bins.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

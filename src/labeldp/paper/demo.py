@@ -1,7 +1,5 @@
 """The demo: a labels party sends a message for each ε, and a features party trains on it. On generated data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ The program does not assume bins. The paper's k(k−1)m privacy rows `M[y′,ŷ]
 ε = 18 on, the solver's tolerances exceed the numbers that matter.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The paper proves optimality by showing that some optimal matrix has the signatur
 signature of any matrix can be computed, with an explanation of which of the paper's conditions hold.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

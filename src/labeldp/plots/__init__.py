@@ -3,8 +3,6 @@
 May import `arrays` only. Mechanisms and priors draw themselves with it (`mechanism.plot()`).
 """
 
-from __future__ import annotations
-
 from labeldp.plots.axes import CURVES, QUIET, new_axes, plain_log_ticks, save, tidy
 from labeldp.plots.densities import bins, joint
 from labeldp.plots.lines import curves

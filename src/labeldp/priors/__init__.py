@@ -3,8 +3,6 @@
 May import the base (`domain`, `budget`, `arrays`, `errors`, `shown`) and `losses`. It knows nothing of mechanisms.
 """
 
-from __future__ import annotations
-
 from labeldp.priors.budget_split import BudgetSplit, BudgetWarning, check_histogram, split_budget
 from labeldp.priors.prior import Prior
 from labeldp.priors.private_histogram import histogram, noisy_counts, prior_from_counts, private_prior

@@ -1,7 +1,5 @@
 """A prior estimated by a private histogram: exact counts plus integer Laplace noise."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The distribution that is nearest to a noisy histogram."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -14,8 +14,6 @@ A projection (`project_counts`) describes labels with several broad modes better
 docs/beyond-the-paper.md has figures.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression

@@ -1,7 +1,5 @@
 """`apply`: adds a later batch of records to a message, under its mechanism and its release."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

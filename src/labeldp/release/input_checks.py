@@ -1,7 +1,5 @@
 """Checks of a release's input: ids are unique, the input is the same each time it is read, and the paths make sense."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,5 @@
 """What a ledger holds, datasets and releases, and how they are read from its file."""
 
-from __future__ import annotations
-
 import difflib
 import sqlite3
 from dataclasses import dataclass, field, fields

@@ -5,8 +5,6 @@ in a `-wal` file that might get lost. With a rollback journal, `synchronous=FULL
 fails, because the removal of the journal is not flushed. A charge must never be forgotten, so it uses EXTRA.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sqlite3

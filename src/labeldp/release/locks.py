@@ -1,7 +1,5 @@
 """A lock that lets one process at a time use a file. The operating system releases it when the process dies."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

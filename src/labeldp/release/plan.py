@@ -1,7 +1,5 @@
 """What a release would do, from its settings and the number of rows alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from labeldp.engines.arrow.source import LabelSource, count_rows

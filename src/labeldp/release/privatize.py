@@ -6,8 +6,6 @@ one rename. A run that dies at any point can be repeated: with the same key and 
 at no further cost, and keyed randomness gives every record the same draw.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Charges a release and records its progress, in a ledger, in a key file, in both or in neither."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from dataclasses import dataclass, field, replace

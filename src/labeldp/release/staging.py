@@ -1,7 +1,5 @@
 """Writes files and folders so that they appear whole or not at all: hidden first, flushed to disk, then renamed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -8,8 +8,6 @@ probabilities are integers over 2^64, so the distribution that is really sampled
 May import the base (`budget`, `arrays`, `errors`). It knows nothing of mechanisms.
 """
 
-from __future__ import annotations
-
 from labeldp.sampling.anchored import AnchoredTable
 from labeldp.sampling.encoding import count_below
 from labeldp.sampling.entropy import OsEntropy, Randomness

@@ -3,8 +3,6 @@
 They use unsigned 64-bit integers only. Literals are wrapped because numba turns `uint64 + int` into a float.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

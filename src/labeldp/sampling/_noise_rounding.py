@@ -1,7 +1,5 @@
 """From a profile of noise masses to integer weights. Every rounding goes in the direction that keeps ε."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """From a matrix of floats to integer weights within the range that privacy allows each column."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Labels to symbols: how many thresholds lie below each label."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Fresh randomness from the operating system."""
 
-from __future__ import annotations
-
 import os
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """Tables from JSON. Nothing in the file is trusted; everything is checked again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from labeldp.errors import InvalidInput

@@ -4,8 +4,6 @@ The cells are consecutive integers, so the sensitivity is `cells - 1`. Profiles 
 on the directed rounding and the exact check of the table that is made from them.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """SplitMix64's finaliser: a bijection of 64-bit words whose images show no trace of the order of the words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

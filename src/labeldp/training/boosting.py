@@ -1,7 +1,5 @@
 """Histogram gradient boosting on tables with text, categories and dates, sized for noisy labels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Self
 

@@ -12,8 +12,6 @@ Numbers are scaled and imputed by scikit-learn (`standardizer`). Categories are 
 frequency, and always gives missing values a code of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self

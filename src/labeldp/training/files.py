@@ -1,7 +1,5 @@
 """Tables from files (Parquet, also a folder of parts; CSV and TSV, also gzipped; Arrow IPC) and predictions to files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

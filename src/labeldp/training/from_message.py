@@ -1,7 +1,5 @@
 """From a message and a table of features to a trained model: everything that `labeldp train` does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Find the private label of each row of a features table by its id."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A trial fit on made-up targets before a release is charged, so that a model that cannot work costs nothing."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """How large a learner should be for noisy labels: what a private value is worth, and the settings that follow."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from labeldp.arrays import Floats

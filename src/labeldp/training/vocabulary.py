@@ -4,8 +4,6 @@ Categories are compared as text, so that 7, 7.0 and "7" are one category: a colu
 a file as floats (one null is enough) or as text still finds its codes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

@@ -3,8 +3,6 @@
 Shifts and offsets are unsigned 64-bit integers, because numba turns `uint64 + int` into a float.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba as nb

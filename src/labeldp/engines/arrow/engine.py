@@ -1,7 +1,5 @@
 """The engine's passes over the input, in bounded memory: `scan` checks and counts, `randomize` writes the labels file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Parquet and Arrow files in record batches of bounded size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path

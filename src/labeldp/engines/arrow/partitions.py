@@ -1,7 +1,5 @@
 """A column on disk that is written in batches and read back by partition."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

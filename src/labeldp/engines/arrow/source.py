@@ -1,7 +1,5 @@
 """Files of labels as a stream of checked batches: Parquet, CSV, TSV (plain or gzip), Arrow IPC."""
 
-from __future__ import annotations
-
 import os
 import stat
 import zlib

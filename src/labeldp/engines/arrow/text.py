@@ -1,7 +1,5 @@
 """CSV and TSV files, plain or gzip-compressed, as record batches."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ a mean (of the labels, of squared errors) has to allow for every joint distribut
 the codes do not contradict. Its two ends are the answers of two linear programs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from labeldp.evaluation.intervals.evidence import WeightNodes, gather_evidence

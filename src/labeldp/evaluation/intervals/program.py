@@ -1,7 +1,5 @@
 """The linear program over all joint distributions of weight and label that the statistics allow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

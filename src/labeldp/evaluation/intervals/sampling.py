@@ -1,7 +1,5 @@
 """Sampling error: how far the mean over records may lie from the mean of the population."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """The paper's data: loaders for its files, generators and public stand-ins, calibrated priors, and its printed figures."""
 
-from __future__ import annotations
-
 from labeldp.paper.data.app_ads import app_ads_like
 from labeldp.paper.data.calibrated import (
     CALIBRATED,

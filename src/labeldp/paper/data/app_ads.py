@@ -1,7 +1,5 @@
 """Generated data in the form of the paper's third task: events counted after a click on an app's advertisement."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Calibrated distributions of the Criteo and census labels, fitted to the errors that the paper printed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """The 1940 US census, read as the paper did: weeks worked in 1939, from eight fields about the person."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike

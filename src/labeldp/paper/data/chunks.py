@@ -1,7 +1,5 @@
 """Chunks of generated rows. They have a fixed size and a random stream each, so no row depends on how many follow it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

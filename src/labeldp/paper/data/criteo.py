@@ -1,7 +1,5 @@
 """Reading the genuine Criteo Sponsored Search Conversion log, with the paper's preprocessing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from os import PathLike

@@ -1,7 +1,5 @@
 """The 23 columns of the Criteo Sponsored Search Conversion log, and which of them the paper learns from."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 CRITEO_NUMERIC = ("time_delay_for_conversion", "nb_clicks_1week", "product_price")

@@ -1,7 +1,5 @@
 """Generated data in the form of the Criteo log, for those who do not have the genuine file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path

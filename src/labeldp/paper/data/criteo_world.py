@@ -13,8 +13,6 @@ prior exactly, whatever the features look like. The catalogue of shops and price
 and do not change it.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

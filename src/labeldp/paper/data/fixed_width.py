@@ -1,7 +1,5 @@
 """Integer columns from fixed-width text, block by block. pyarrow splits the lines, NumPy reads the digits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

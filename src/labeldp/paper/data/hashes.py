@@ -1,7 +1,5 @@
 """Identifiers that look like the genuine file's: 32 upper-case hexadecimal digits, `-1` where missing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """What the readers of text files share: how errors of pyarrow are turned into messages for a user."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -4,8 +4,6 @@
 sorted items, so that a data set does not depend on the order of its rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

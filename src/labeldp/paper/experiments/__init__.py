@@ -3,8 +3,6 @@
 `definitions` has the three experiments, `methods` what they compare, `exact` and `training` the two kinds of figures.
 """
 
-from __future__ import annotations
-
 from labeldp.paper.experiments.definitions import get_task
 from labeldp.paper.experiments.reproduction import Reproduction
 from labeldp.paper.experiments.tasks import Scale, Task

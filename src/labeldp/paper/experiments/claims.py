@@ -1,7 +1,5 @@
 """Claims of the paper about its figures, each checked against ours."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

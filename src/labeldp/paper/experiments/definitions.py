@@ -1,7 +1,5 @@
 """The paper's three experiments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict
 

@@ -1,7 +1,5 @@
 """How long trainings will take."""
 
-from __future__ import annotations
-
 import joblib
 
 from labeldp.paper.experiments.training import TrainingSetup

@@ -1,7 +1,5 @@
 """The methods that the experiments compare: ways to make private training values from labels."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 

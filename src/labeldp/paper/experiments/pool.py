@@ -1,7 +1,5 @@
 """Many trainings on all cores: processes with one thread each, or one process with many threads for large data."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

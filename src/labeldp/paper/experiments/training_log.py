@@ -1,7 +1,5 @@
 """The log of finished trainings, one JSON line each, so that an interrupted reproduction continues where it stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import asdict, dataclass

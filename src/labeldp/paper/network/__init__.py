@@ -4,8 +4,6 @@
 imported only when a network is trained.
 """
 
-from __future__ import annotations
-
 from labeldp.paper.network.regressor import NetworkRegressor
 
 __all__ = ["NetworkRegressor"]

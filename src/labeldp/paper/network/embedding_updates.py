@@ -16,8 +16,6 @@ Updates are compiled for one dimension, because vector instructions of the right
 - `first`, `stride`: update columns first, first + stride, …
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """The network's entry in the catalogue of learners. Importing this module makes `labeldp train` offer it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from labeldp.paper.network.regressor import NetworkRegressor

@@ -1,7 +1,5 @@
 """A progress bar for training, with the loss and the speed."""
 
-from __future__ import annotations
-
 import time
 from typing import Self
 

@@ -1,7 +1,5 @@
 """How long to train the network on noisy labels."""
 
-from __future__ import annotations
-
 import math
 
 

@@ -6,8 +6,6 @@ weights to so few bits (22 for 256 inputs) that every partial sum fits into the 
 precise as float32, and takes two to three times as long.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

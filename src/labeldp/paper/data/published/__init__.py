@@ -1,7 +1,5 @@
 """The figures that the paper printed, so that every table of ours can show them beside its own."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -62,10 +62,12 @@ def test_a_float_mechanism_has_no_bins_and_a_joint_density_needs_a_prior():
 
 
 def test_curves_carry_their_names_numbers_and_colours():
-    axes = plots.curves([1, 2], {"a": [5, 3], "b": [4, 2]}, published={"a": [5.5, 3.5]}, colours={"b": "#123456"})
+    axes = plots.curves(
+        [1, 2], {"a": [5, 3], "b": [4, 2]}, published={"a": [5.5, 3.5]}, colours={"b": "#123456"}, dashed=["b"]
+    )
     shown = {line.get_label(): line.get_ydata().tolist() for line in axes.lines}
     assert shown == {"a": [5, 3], "a, published": [5.5, 3.5], "b": [4, 2]}
-    assert axes.lines[-1].get_color() == "#123456"
+    assert (axes.lines[-1].get_color(), axes.lines[-1].get_linestyle()) == ("#123456", "--")
     assert axes.lines[0].get_color() == axes.lines[1].get_markeredgecolor()
 
 

@@ -166,6 +166,7 @@ def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
     import csv
 
     from labeldp import plots
+    from labeldp.mechanisms import MECHANISMS
 
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "comparison.csv").open("w", newline="", encoding="utf-8") as file:
@@ -176,6 +177,13 @@ def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
     lines: dict[str, list[float]] = {}
     for row in sorted(rows, key=lambda row: row.epsilon):
         lines.setdefault(row.mechanism, []).append(row.expected_loss)
-    axes = plots.curves(epsilons, lines, ylabel=f"expected {loss} loss", title="error of a private label")
+    axes = plots.curves(
+        epsilons,
+        lines,
+        colours={name: MECHANISMS[name].colour for name in lines},
+        dashed=[row.mechanism for row in rows if not row.exact],
+        ylabel=f"expected {loss} loss",
+        title="error of a private label (dashed: float mechanisms)",
+    )
     for kind in ("png", "svg"):
         plots.save(axes, folder / f"comparison.{kind}")

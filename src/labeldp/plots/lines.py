@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from labeldp.plots.axes import CURVES, new_axes, plain_log_ticks, tidy
@@ -17,6 +17,7 @@ def curves(
     *,
     published: Mapping[str, Sequence[float]] | None = None,
     colours: Mapping[str, str] | None = None,
+    dashed: Collection[str] = (),
     ylabel: str = "expected squared loss",
     title: str = "",
     ax: Axes | None = None,
@@ -33,6 +34,8 @@ def curves(
         Figures to show beside a line, as hollow markers in its colour.
     colours : mapping of str to str, optional
         The colour of a name, where it has its own.
+    dashed : collection of str
+        Names whose line is dashed.
     ylabel, title : str
         Texts.
     ax : matplotlib axes, optional
@@ -45,7 +48,8 @@ def curves(
     axes = ax if ax is not None else new_axes()
     for number, (name, values) in enumerate(lines.items()):
         colour = (colours or {}).get(name, CURVES[number % len(CURVES)])
-        axes.plot(x, values, color=colour, lw=1.8, marker="o", ms=3.5, label=name)
+        style = "--" if name in dashed else "-"
+        axes.plot(x, values, color=colour, ls=style, lw=1.8, marker="o", ms=3.5, label=name)
         if published and name in published:
             axes.plot(
                 x, published[name], ls="none", marker="o", ms=8, mfc="none", mec=colour, label=f"{name}, published"

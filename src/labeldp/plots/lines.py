@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+MOST_INSIDE = 5
+"""With more lines than this the legend stands beside the plot: inside it would hide some."""
+
+
 def curves(
     x: Sequence[float],
     lines: Mapping[str, Sequence[float]],
@@ -56,4 +60,7 @@ def curves(
             )
     axes.set(xlabel="ε", ylabel=ylabel, yscale="log", title=title)
     plain_log_ticks(axes)
-    return tidy(axes, legend=True)
+    tidy(axes)
+    beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(lines) > MOST_INSIDE else {}
+    axes.legend(frameon=False, fontsize=8, handlelength=3.2, **beside)  # long enough to tell dashed from solid
+    return axes

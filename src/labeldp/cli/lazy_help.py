@@ -44,7 +44,7 @@ def models() -> dict[str, str]:
 
 def learners() -> Any:
     """The catalogue of learners, including the paper's network."""
-    import labeldp.paper.network.learner  # noqa: F401 - enters the network
+    import labeldp.paper.network  # noqa: F401 - enters the network
     from labeldp.training.learners import LEARNERS
 
     return LEARNERS

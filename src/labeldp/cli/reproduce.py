@@ -192,7 +192,7 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
     """Show the trainings done and the time left: as a bar on a terminal, as an occasional line in logs."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from labeldp.paper.experiments.forecast import duration
+    from labeldp.paper.experiments.pool import duration
 
     start = last = time.monotonic()
 

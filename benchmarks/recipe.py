@@ -42,7 +42,7 @@ from labeldp.mechanisms.excess import expected_excess
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.posterior import posterior_means, refined_means
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.paper.network.sizing import network_settings
+from labeldp.paper.network.regressor import network_settings
 from labeldp.priors import histogram, noisy_counts, project_counts, split_budget, unimodal_masses
 from labeldp.training.sizing import boosting_settings, label_share
 from training import error, rows_of

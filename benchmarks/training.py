@@ -36,7 +36,7 @@ from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.paper.data import criteo_like, fertility, rand_hie
-from labeldp.paper.network.sizing import network_settings
+from labeldp.paper.network.regressor import network_settings
 from labeldp.priors import BudgetWarning, histogram, noisy_counts, split_budget, unimodal_masses
 from labeldp.training.sizing import boosting_settings, label_share
 

@@ -16,7 +16,7 @@ from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.paper.data import criteo_prior
-from labeldp.paper.network.sizing import network_settings
+from labeldp.paper.network.regressor import network_settings
 from labeldp.priors import split_budget
 from labeldp.training.sizing import boosting_settings, label_share
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -99,11 +99,7 @@ def _squared_log(values: Floats, masses: Floats, c: float) -> Problem:
     """
     origin = float(values[_quantile(masses, 0.5)])
     squared = _squared(np.log1p((values - origin) / (1 + origin)), masses, c)
-
-    def to_outputs(steps: Floats) -> Floats:
-        return origin + (1 + origin) * np.expm1(squared.to_outputs(steps))
-
-    return Problem(squared.tables, squared.n, squared.first_path, squared.cost_unit, to_outputs)
+    return replace(squared, to_outputs=lambda steps: origin + (1 + origin) * np.expm1(squared.to_outputs(steps)))
 
 
 def _pinball(values: Floats, masses: Floats, c: float, structure: PinballDistance) -> Problem:

@@ -11,7 +11,7 @@ import typer
 
 from labeldp.cli.console import out, print_json, print_table
 from labeldp.cli.lazy_help import LOSSES
-from labeldp.cli.options import OUTPUT, Json, comma_list
+from labeldp.cli.options import Json, OutputOption, comma_list
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -41,10 +41,7 @@ def compare(
         typer.Option(metavar="N", min=1, help="Also predict the test error of a model trained on N records."),
     ] = None,
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Also write comparison.csv, .png and .svg here.", rich_help_panel=OUTPUT
-        ),
+        Path | None, OutputOption("--out", metavar="DIR", help="Also write comparison.csv, .png and .svg here.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -14,9 +14,11 @@ def help_with(title: str, entries: Callable[[], dict[str, str]]) -> type[TyperCo
 
     class LazyHelp(TyperCommand):
         def format_help(self, ctx: Any, formatter: Any) -> None:
+            from labeldp.losses import loss_examples
+
             for parameter in self.params:
                 if LOSSES in (getattr(parameter, "help", None) or ""):
-                    parameter.help = parameter.help.replace(LOSSES, _losses())  # type: ignore[attr-defined]
+                    parameter.help = parameter.help.replace(LOSSES, ", ".join(loss_examples()))  # type: ignore[attr-defined]
             super().format_help(ctx, formatter)
             _print_panel(title, entries())
 
@@ -44,16 +46,10 @@ def models() -> dict[str, str]:
 
 def learners() -> Any:
     """The catalogue of learners, including the paper's network."""
-    import labeldp.paper.network.learner  # noqa: F401 - enters the network
+    import labeldp.paper.network  # noqa: F401 - enters the network
     from labeldp.training.learners import LEARNERS
 
     return LEARNERS
-
-
-def _losses() -> str:
-    from labeldp.losses import loss_examples
-
-    return ", ".join(loss_examples())
 
 
 def _print_panel(title: str, entries: dict[str, str]) -> None:

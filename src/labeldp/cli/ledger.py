@@ -26,9 +26,7 @@ RELEASE_FIELDS = "id dataset epsilon state reserved_at committed_at mechanism_di
 LedgerPath = Annotated[Path, typer.Argument(metavar="DB", help="The ledger's file, for instance ledger.db.")]
 
 
-@app.command(
-    epilog="Example: labeldp ledger create ledger.db --dataset sales --budget 3",
-)
+@app.command(epilog="Example: labeldp ledger create ledger.db --dataset sales --budget 3")
 def create(
     path: LedgerPath,
     dataset: Annotated[str, typer.Option(metavar="NAME", help="The dataset's name; privatize refers to it.")],
@@ -44,12 +42,11 @@ def create(
     entered = Ledger.create(path, exist_ok=True).add_dataset(name, amount)
     budget_line = f"Dataset {entered.name!r} may spend ε = {decimal_text(entered.budget)} in all, kept in {path}."
     out.print(Text(budget_line), soft_wrap=True)
-    out.print(Text("Charge a release to it with: labeldp privatize … ") + _hint(path, entered.name), soft_wrap=True)
+    options = shlex.join(["--ledger", str(path), "--dataset", entered.name])
+    out.print(Text(f"Charge a release to it with: labeldp privatize … {options}"), soft_wrap=True)
 
 
-@app.command(
-    epilog="Example: labeldp ledger show ledger.db",
-)
+@app.command(epilog="Example: labeldp ledger show ledger.db")
 def show(path: LedgerPath, as_json: Json = False) -> None:
     """Show the budget of every dataset, what is spent and what is left."""
     datasets = Ledger(path).datasets()
@@ -78,9 +75,7 @@ def show(path: LedgerPath, as_json: Json = False) -> None:
         )
 
 
-@app.command(
-    epilog="Example: labeldp ledger history ledger.db --dataset sales",
-)
+@app.command(epilog="Example: labeldp ledger history ledger.db --dataset sales")
 def history(
     path: LedgerPath,
     dataset: Annotated[str | None, typer.Option(metavar="NAME", help="Only the releases of this dataset.")] = None,
@@ -112,10 +107,6 @@ def history(
             Text((release.mechanism_digest or "not fixed")[:9]),
         )
     out.print(table)
-
-
-def _hint(path: Path, dataset: str) -> str:
-    return f"--ledger {shlex.quote(str(path))} --dataset {shlex.quote(dataset)}"
 
 
 def _fields(record: Dataset | Release, names: str) -> dict[str, Any]:

@@ -1,22 +1,21 @@
 """Options that several commands take, and the reading of lists."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
 
 from labeldp.errors import InvalidInput
 
-OUTPUT = "Output"
+OutputOption = partial(typer.Option, rich_help_panel="Output")
 
 Label = Annotated[str, typer.Option("--label", metavar="COL", help="The column of sensitive numbers.")]
 IdType = Annotated[
     Literal["int", "str"] | None,
     typer.Option("--id-type", help="The type of the ids, for text files, which do not say it."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.", rich_help_panel=OUTPUT)]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print the result as JSON; exact numbers are text.", rich_help_panel=OUTPUT)
-]
+Quiet = Annotated[bool, OutputOption("--quiet", "-q", help="Print warnings and errors only.")]
+Json = Annotated[bool, OutputOption("--json", help="Print the result as JSON; exact numbers are text.")]
 
 
 def comma_list(text: str | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""`labeldp privatize`: a file of labels into one message."""
+"""`labeldp privatize`: a file of labels into one message. `labeldp apply`: a later batch for the same message."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import typer
 from labeldp.budget import decimal_text
 from labeldp.cli.console import line, note, print_json, stoppable
 from labeldp.cli.lazy_help import LOSSES
-from labeldp.cli.options import OUTPUT, IdType, Json, Label, Quiet
-from labeldp.cli.outcome import note_clipped, outcome_record
+from labeldp.cli.options import IdType, Json, Label, OutputOption, Quiet
 from labeldp.cli.progress import phases
 from labeldp.errors import InvalidInput
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from labeldp.domain import Domain
     from labeldp.release.privatize import ReleaseOutcome
 
-OutputOption = partial(typer.Option, rich_help_panel=OUTPUT)
 BoundsOption = partial(typer.Option, rich_help_panel="Public bounds")
 MechanismOption = partial(typer.Option, rich_help_panel="Mechanism")
 BudgetOption = partial(typer.Option, rich_help_panel="Privacy budget")
@@ -154,9 +152,9 @@ def privatize(
             keep_order=keep_order,
             phase=phase,
         )
-    note_clipped(outcome)
+    _note_clipped(outcome)
     if as_json:
-        print_json(outcome_record(outcome))
+        print_json(_record(outcome))
     elif not quiet:
         _report(outcome)
         if budget is not None and dataset is not None:
@@ -165,6 +163,49 @@ def privatize(
             line("key", f"{key_file} can undo the noise: guard it like the labels, and keep one copy only")
         line("next", "send the folder. The other side trains with:")
         line("", f"labeldp train {message} --features FILE --id {labels.id_name} --out MODEL")
+
+
+def apply(
+    message: Annotated[Path, typer.Argument(metavar="MESSAGE", help="The message to add to.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="NEW_FILE", help="The new records, in any format that privatize reads.")
+    ],
+    label: Label,
+    key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
+    id_column: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COL", help="The column of record ids. By default named as in the message."),
+    ] = None,
+    id_type: IdType = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Add new records to a message, with the same mechanism and at no further cost.
+
+    Records that the message holds already keep their private label, even if their label has changed since.
+
+    Only a new release, charged anew, can show a changed label.
+
+    \b
+    Example:
+      labeldp apply message tuesday.parquet --label amount --key-file sales.key
+    """  # noqa: D301 - the escape keeps the line of the example
+    from labeldp.engines.arrow.source import LabelSource
+    from labeldp.message.reader import Message
+    from labeldp.release.apply import apply as run
+
+    ids = id_column if id_column is not None else Message.open(message).header.id_column
+    with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase:
+        outcome = run(message, LabelSource(source, label, ids, id_type), key_file=key_file, phase=phase)
+    _note_clipped(outcome)
+    if as_json:
+        print_json(_record(outcome))
+    elif not quiet:
+        line("added", f"{outcome.records:,} new records to {outcome.message}")
+        if outcome.already_held:
+            line("kept", f"{outcome.already_held:,} records that were there already, with the private label they had")
+        if outcome.records:
+            line("next", "send the folder again")
 
 
 def _mechanism(name: str | None, purpose: str) -> str:
@@ -210,19 +251,40 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
     line("outputs", _values(outputs))
 
 
-def _report(outcome: ReleaseOutcome) -> None:
+def _note_clipped(outcome: ReleaseOutcome) -> None:
+    """Tell the labels party how many labels were clipped. The number is not private, so it is in no result."""
+    if outcome.clipped:
+        note(
+            f"{outcome.clipped:,} labels lay outside the bounds and were moved to them. Keep this number to yourself: it is "
+            "not part of what ε covers"
+        )
+
+
+def _record(outcome: ReleaseOutcome) -> dict[str, Any]:
+    """The outcome for `--json`."""
     mechanism = outcome.mechanism
     spent = mechanism.prior.epsilon_exact if mechanism.prior is not None else 0
-    line(
-        "message",
-        f"{outcome.message}{' (the same release as before: nothing was charged again)' if outcome.resumed else ''}",
-    )
+    return {
+        "message": str(outcome.message),
+        "records": outcome.records,
+        "already_held": outcome.already_held,
+        "resumed": outcome.resumed,
+        "epsilon": mechanism.epsilon_exact + spent,
+        "epsilon_prior": float(spent),
+        "epsilon_labels": float(mechanism.epsilon_exact),
+        "outputs": int(mechanism.outputs.size),
+        "digest": mechanism.digest,
+    }
+
+
+def _report(outcome: ReleaseOutcome) -> None:
+    record = _record(outcome)
+    again = " (the same release as before: nothing was charged again)" if outcome.resumed else ""
+    line("message", f"{outcome.message}{again}")
     line("records", f"{outcome.records:,}")
-    line(
-        "epsilon",
-        f"{float(mechanism.epsilon_exact + spent):g} = {float(spent):.4g} prior + {float(mechanism.epsilon_exact):.4g} labels",
-    )
-    line("outputs", _values(mechanism.outputs))
+    parts = f"{record['epsilon_prior']:.4g} prior + {record['epsilon_labels']:.4g} labels"
+    line("epsilon", f"{float(record['epsilon']):g} = {parts}")
+    line("outputs", _values(outcome.mechanism.outputs))
 
 
 def _values(outputs: Floats) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from labeldp.cli.console import err, line, note, out, print_json, print_table, stoppable
-from labeldp.cli.options import OUTPUT, Json, comma_list
+from labeldp.cli.options import Json, OutputOption, comma_list
 
 if TYPE_CHECKING:
     from labeldp.paper.experiments import Reproduction, Scale
@@ -57,13 +57,7 @@ def reproduce(
         int | None, typer.Option(min=1, help="Processes that train side by side. By default one per core.")
     ] = None,
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="For tables, figures, report and finished trainings.",
-            rich_help_panel=OUTPUT,
-        ),
+        Path | None, OutputOption("--out", metavar="DIR", help="For tables, figures, report and finished trainings.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -198,7 +192,7 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
     """Show the trainings done and the time left: as a bar on a terminal, as an occasional line in logs."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from labeldp.paper.experiments.forecast import duration
+    from labeldp.paper.experiments.pool import duration
 
     start = last = time.monotonic()
 
@@ -229,6 +223,3 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
             shown.update(task, completed=done, total=total, left="" if done == total else f"{left(done, total)} left")
 
         yield update
-
-
-__all__ = ["reproduce"]

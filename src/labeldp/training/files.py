@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv, feather
 
-from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES
+from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES, file_format
 from labeldp.errors import InvalidInput
 from labeldp.training.saved import SavedModel, check_new
 from labeldp.training.tables import closest
@@ -35,10 +37,7 @@ def predict_file(model: SavedModel, features: Path, predictions: Path, id_column
 
     Returns the number of rows. The new file is there whole or not at all.
     """
-    import pyarrow.csv as pa_csv
-    import pyarrow.parquet as pq
-
-    writers = {".parquet": pq.write_table, ".csv": pa_csv.write_csv}
+    writers = {".parquet": pq.write_table, ".csv": csv.write_csv}
     if predictions.suffix not in writers:
         raise InvalidInput(f"predictions are written to a .parquet or .csv file, not to {predictions}")
     check_new(predictions)
@@ -55,19 +54,12 @@ def predict_file(model: SavedModel, features: Path, predictions: Path, id_column
 
 
 def _reader(path: Path) -> Any:
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    suffix = suffixes[-1] if suffixes else ""
+    suffix = file_format(path)
     if path.is_dir() or suffix in PARQUET_SUFFIXES:
-        import pyarrow.parquet as pq
-
         return pq.read_table
     if suffix in TEXT_SUFFIXES:
-        from pyarrow import csv
-
         options = csv.ParseOptions(delimiter=TEXT_SUFFIXES[suffix])
         return lambda file: csv.read_csv(file, parse_options=options)
     if suffix in IPC_SUFFIXES:
-        from pyarrow import feather
-
         return feather.read_table
     raise InvalidInput(f"cannot tell what {path} is: name it .parquet, .csv, .tsv (these also with .gz) or .arrow")

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp.engines.arrow import spill as spills
-from labeldp.engines.arrow.partitions import PartitionedColumn
-from labeldp.engines.arrow.spill import open_spill, spill_rows
+from labeldp.engines.arrow.spill import PartitionedColumn, open_spill, spill_rows
 from labeldp.errors import InvalidInput
 from labeldp.sampling.ids import digest_ids
 

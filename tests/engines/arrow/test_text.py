@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 
-from labeldp.engines.arrow import text
+from labeldp.engines.arrow import files
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 
@@ -24,7 +24,7 @@ def ids_of(tmp_path):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(text, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 1000)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_name(ids_of):

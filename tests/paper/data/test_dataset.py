@@ -49,6 +49,5 @@ def test_codes_agree_between_the_parts_of_a_split(dataset):
 
 
 def test_the_words_say_that_it_is_generated(dataset):
-    assert dataset.generated
     assert "generated" in dataset.description
     assert "generated" in repr(dataset)

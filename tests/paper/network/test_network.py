@@ -174,10 +174,10 @@ def test_without_torch_it_imports_and_the_error_says_what_to_install(monkeypatch
 def test_the_progress_bar_shows_loss_and_speed():
     from rich.console import Console
 
-    from labeldp.paper.network.progress import TrainingProgress
+    from labeldp.paper.network.progress import training_progress
 
     text = io.StringIO()
-    with TrainingProgress(1000, 2, Console(file=text, force_terminal=True, width=120)) as bar:
+    with training_progress(1000, 2, Console(file=text, force_terminal=True, width=120)) as bar:
         bar(0, 1000, 123.456)
         bar(1, 1000, 98.765)
     assert "epoch 2/2" in text.getvalue()

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.engines.arrow import files
-from labeldp.engines.arrow.text import read_text
 from labeldp.engines.batches import LabelBatch
 from labeldp.engines.columns import checked_ids, checked_labels, first_line
 from labeldp.errors import InvalidInput
@@ -143,7 +142,7 @@ class LabelSource:
         id_type = self.id_type
         first = 0
         for file in self.files():
-            is_text = _format(file) in TEXT_SUFFIXES
+            is_text = file_format(file) in TEXT_SUFFIXES
             with _readable(file):
                 for batch in _read_columns(file, wanted, number=self.label_column):
                     if not batch.num_rows:
@@ -173,16 +172,16 @@ def count_rows(source: LabelSource) -> int:
     return total
 
 
-def _format(file: Path) -> str:
+def file_format(file: Path) -> str:
     """The suffix that says what a file is: .csv for sales.csv.gz."""
     return next((suffix.lower() for suffix in reversed(file.suffixes) if suffix.lower() != ".gz"), "")
 
 
 def _read_columns(file: Path, wanted: list[str], *, number: str | None = None) -> Iterator[pa.RecordBatch]:
     """These columns of one file, unchecked, in batches of bounded size. In text files all but `number` are text."""
-    suffix = _format(file)
+    suffix = file_format(file)
     if suffix in TEXT_SUFFIXES:
-        return read_text(file, TEXT_SUFFIXES[suffix], wanted, number=number)
+        return files.read_text(file, TEXT_SUFFIXES[suffix], wanted, number=number)
     if suffix in IPC_SUFFIXES:
         return files.read_ipc(file, wanted)
     if suffix in PARQUET_SUFFIXES or files.magic(file) == b"PAR1":

@@ -7,6 +7,7 @@ keys, which are repeated ids. So memory is bounded, and the order says nothing a
 
 from __future__ import annotations
 
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.engines.arrow.partitions import PartitionedColumn
+from labeldp.engines.arrow._kernels import gather_by_partition, gather_text, mark_known, sort_buckets
 from labeldp.engines.columns import TEXT, text_buffers
 from labeldp.errors import InvalidInput
 from labeldp.sampling import IdDigests
+from labeldp.sampling.splitmix import mix, unmix
 
 ROWS_PER_PARTITION = 1 << 20
 TEXT_PER_PARTITION = 1 << 26
@@ -84,16 +86,13 @@ class Spill(ABC):
             codes = self._codes.read(number)[rows[chosen]]
             yield Partition(self._ids(number, low, rows, chosen), codes, low.size - chosen.size)
 
-    def close(self) -> None:
-        """Removes the files."""
-        for column in self._columns:
-            column.close()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        """Removes the files."""
+        for column in self._columns:
+            column.close()
 
     def _column(self, kind: Any) -> PartitionedColumn:
         self._columns.append(PartitionedColumn(self._folder, kind))
@@ -115,8 +114,6 @@ class Spill(ABC):
         return order, low[order], high[order]
 
     def _marked(self, low: Keys, high: NDArray[np.uint32], known: Spill, number: int) -> NDArray[np.bool_]:
-        from labeldp.engines.arrow._kernels import mark_known
-
         assert (known.bits, type(known)) == (self.bits, type(self))
         _, known_low, known_high = known._sorted(number)
         marks = np.empty(low.size, np.bool_)
@@ -132,8 +129,6 @@ class IntegerSpill(Spill):
         self._keys = self._column(np.uint64)
 
     def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
-        from labeldp.sampling.splitmix import mix
-
         low = np.ascontiguousarray(digests.low)
         if ids.type != self.id_type:
             # −1 and 2^64 − 1 have the same 64 bits, so drop the ids that this spill's type cannot hold: none of its rows has them
@@ -150,8 +145,6 @@ class IntegerSpill(Spill):
         return keys, np.zeros(keys.size, np.uint32)
 
     def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:  # noqa: ARG002
-        from labeldp.sampling.splitmix import unmix
-
         words = unmix(low[chosen])
         signed = pa.types.is_signed_integer(self.id_type)
         return pa.array(words.view(np.int64) if signed else words).cast(self.id_type)
@@ -185,12 +178,55 @@ class TextSpill(Spill):
         return pa.Array.from_buffers(TEXT, chosen.size, buffers).cast(self.id_type)
 
 
+class PartitionedColumn:
+    """A column in one nameless file. Batches are written in the order of their partitions.
+
+    A partition is read back from its slice of every batch. So a column needs one open file, however many partitions it
+    has, and is written sequentially. The operating system removes the file with the process, however that ends. In memory
+    it keeps 8 bytes per batch and partition.
+    """
+
+    def __init__(self, folder: Path, kind: Any) -> None:
+        self.kind: np.dtype[Any] = np.dtype(kind)
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed by close
+        self._size = 0
+        self._batches: list[tuple[int, NDArray[np.int64]]] = []
+
+    def append(self, values: NDArray[Any], starts: NDArray[np.int64]) -> None:
+        """Writes a batch whose partition p is `values[starts[p]:starts[p + 1]]`. Keeps `starts` itself, not a copy."""
+        self._batches.append((self._size, starts))
+        self._file.seek(self._size * self.kind.itemsize)
+        self._size += values.size
+        data = np.ascontiguousarray(values, self.kind).view(np.uint8).data
+        while data:  # a raw write may stop early, for example on a full disk; the next write then raises
+            data = data[self._file.write(data) :]
+
+    def read(self, partition: int) -> NDArray[Any]:
+        """All values of a partition, in the order in which they were written."""
+        pieces = [
+            (first + starts[partition], starts[partition + 1] - starts[partition]) for first, starts in self._batches
+        ]
+        values = np.empty(sum(int(count) for _, count in pieces), self.kind)
+        data = values.view(np.uint8).data
+        for first, count in pieces:
+            piece = data[: int(count) * self.kind.itemsize]
+            data = data[len(piece) :]
+            self._file.seek(int(first) * self.kind.itemsize)
+            while piece:
+                done = self._file.readinto(piece)
+                if not done:
+                    raise OSError(f"a working file is {len(piece)} bytes too short")
+                piece = piece[done:]
+        return values
+
+    def close(self) -> None:
+        self._file.close()
+
+
 def _gathered(
     content: NDArray[np.uint8], ends: NDArray[np.int64], order: Order
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The strings in another order, as bytes and offsets."""
-    from labeldp.engines.arrow._kernels import gather_text
-
     new_ends = _ends((ends[1:] - ends[:-1])[order])
     text = np.empty(int(new_ends[-1]), np.uint8)
     gather_text(content, ends, order, new_ends, text)
@@ -206,8 +242,6 @@ def _ends(lengths: NDArray[Any]) -> NDArray[np.int64]:
 
 def _by_leading_bits(keys: Keys, skipped: int, bits: int) -> tuple[Order, NDArray[np.int64]]:
     """Rows sorted by `bits` bits of their keys, after `skipped` leading ones, and where the rows of each value begin."""
-    from labeldp.engines.arrow._kernels import gather_by_partition
-
     starts = np.zeros((1 << bits) + 1, np.int64)
     if bits == 0:
         starts[1] = keys.size
@@ -219,8 +253,6 @@ def _by_leading_bits(keys: Keys, skipped: int, bits: int) -> tuple[Order, NDArra
 
 def _order(keys: Keys, same: int) -> Order:
     """An argsort of evenly spread keys that agree in their first `same` bits: small buckets first, then insertion."""
-    from labeldp.engines.arrow._kernels import sort_buckets
-
     bits = min(64 - same, max(0, (keys.size // BUCKET_ROWS).bit_length()))
     order, starts = _by_leading_bits(keys, same, bits)
     if np.diff(starts).max() > LONGEST_BUCKET:  # somebody chose such ids; insertion would take very long

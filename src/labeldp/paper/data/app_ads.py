@@ -66,9 +66,7 @@ def app_ads_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Datase
         labels=np.concatenate([piece["events"] for piece in pieces]).astype(np.float64),
         numeric=APP_ADS_NUMERIC,
         categorical=APP_ADS_CATEGORICAL,
-        lower=0.0,
         upper=APP_ADS_CLIP,
-        generated=True,
         description=f"generated app-ads-like clicks (seed {seed}), not the paper's proprietary data",
     )
 

@@ -130,9 +130,7 @@ def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = Non
         labels=worked,
         numeric=CENSUS_NUMERIC,
         categorical=tuple(CENSUS_VOCABULARIES),
-        lower=0.0,
         upper=float(_WEEKS),
-        generated=False,
         description=f"genuine census records, {len(worked):,} persons who worked, from {path.name}{dropped}",
     )
 

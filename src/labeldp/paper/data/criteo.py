@@ -75,9 +75,7 @@ def load_criteo(
         labels=np.minimum(table["SalesAmountInEuro"].to_numpy(), clip),
         numeric=CRITEO_NUMERIC,
         categorical=CRITEO_CATEGORICAL,
-        lower=0.0,
         upper=clip,
-        generated=generated,
         description=f"{kind}, {table.num_rows:,} rows from {path.name}",
     )
 

@@ -68,9 +68,7 @@ def criteo_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Dataset
         labels=criteo_like_labels(n, seed),
         numeric=CRITEO_NUMERIC,
         categorical=CRITEO_CATEGORICAL,
-        lower=0.0,
         upper=CRITEO_CLIP,
-        generated=True,
         description=f"generated Criteo-like purchases (seed {seed}), not the genuine Criteo log",
     )
 

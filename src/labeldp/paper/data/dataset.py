@@ -23,12 +23,12 @@ class Dataset:
         One label for each row, within the public bounds.
     numeric, categorical : tuple of str
         The names of the columns.
-    lower, upper : float
-        The public bounds of the labels.
-    generated : bool
-        Whether the records are generated, not genuine.
+    upper : float
+        The public upper bound of the labels.
     description : str
         What the data is, in words, and whether it is genuine or generated.
+    lower : float
+        The public lower bound of the labels.
 
     Examples
     --------
@@ -46,10 +46,9 @@ class Dataset:
     labels: NDArray[np.float64]
     numeric: tuple[str, ...]
     categorical: tuple[str, ...]
-    lower: float
     upper: float
-    generated: bool
     description: str
+    lower: float = 0.0
 
     def __post_init__(self) -> None:
         assert self.features.num_rows == len(self.labels)

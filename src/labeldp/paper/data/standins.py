@@ -126,8 +126,6 @@ def _dataset(
         labels=frame[label].to_numpy(dtype=np.float64),
         numeric=numeric,
         categorical=categorical,
-        lower=0.0,
         upper=upper,
-        generated=False,
         description=description,
     )

@@ -13,9 +13,8 @@ from labeldp.errors import MissingExtra
 from labeldp.paper.data import Dataset
 from labeldp.paper.experiments import claims, summary
 from labeldp.paper.experiments.claims import Claim
-from labeldp.paper.experiments.forecast import forecast
 from labeldp.paper.experiments.methods import get_method
-from labeldp.paper.experiments.pool import default_workers, planned_runs, train_all
+from labeldp.paper.experiments.pool import default_workers, forecast, planned_runs, train_all
 from labeldp.paper.experiments.summary import ComparedFigure, Figures, Measured
 from labeldp.paper.experiments.tasks import PAPER_EPSILONS, LabelDistribution, Scale, Task, label_distribution
 from labeldp.paper.experiments.training import Model, TrainingSetup

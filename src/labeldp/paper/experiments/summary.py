@@ -114,7 +114,7 @@ def side_by_side(
     for epsilon in budgets:
         cells = [epsilon_text(epsilon)]
         for method in methods:
-            measured = _measured(figures, method, epsilon)
+            measured = figures.get((NOT_PRIVATE if epsilon == INFINITY else method, epsilon))
             mean, sd = published.get((column, method, epsilon), (None, None))
             cells.append("" if mean is None else str(Measured(mean, sd or None)))
             cells.append("" if measured is None else str(measured))
@@ -157,10 +157,6 @@ def write_table(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]]) 
 
 def epsilon_text(epsilon: float) -> str:
     return "∞" if epsilon == INFINITY else f"{epsilon:g}"
-
-
-def _measured(figures: Figures, method: str, epsilon: float) -> Measured | None:
-    return figures.get((NOT_PRIVATE if epsilon == INFINITY else method, epsilon))
 
 
 def _published(published: Published, column: str, method: str, epsilon: float) -> tuple[float | None, float | None]:

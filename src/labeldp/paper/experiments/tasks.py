@@ -184,7 +184,10 @@ class Task:
 
         """
         if data is None:
-            return _at_most(self.stand_ins[self._stand_in(stand_in)](rows), rows)
+            name = next(iter(self.stand_ins)) if stand_in is None else stand_in
+            if name not in self.stand_ins:
+                raise InvalidInput(f"unknown stand-in {name!r} for {self.name}; it has {', '.join(self.stand_ins)}")
+            return _at_most(self.stand_ins[name](rows), rows)
         if self.genuine is None:
             raise InvalidInput(f"{self.name} takes no --data: the paper's file is proprietary. Leave --data out.")
         return _at_most(self.genuine(data), rows)
@@ -213,13 +216,6 @@ class Task:
         if (dataset.lower, dataset.upper) == (self.domain.lower, self.domain.upper):
             return self.domain
         return Domain.integers(int(dataset.lower), int(dataset.upper))
-
-    def _stand_in(self, name: str | None) -> str:
-        if name is None:
-            return next(iter(self.stand_ins))
-        if name not in self.stand_ins:
-            raise InvalidInput(f"unknown stand-in {name!r} for {self.name}; it has {', '.join(self.stand_ins)}")
-        return name
 
     def _check_values(self, method: Method) -> None:
         """Make the mechanism once, to see whether it exists for these labels and its values are valid for the loss."""

@@ -18,8 +18,7 @@ from labeldp.paper.data import Dataset
 from labeldp.paper.experiments.methods import NOT_PRIVATE, Targets, get_method
 from labeldp.paper.experiments.tasks import Task
 from labeldp.paper.experiments.training_log import Run, TrainedRun
-from labeldp.paper.network import NetworkRegressor
-from labeldp.paper.network.sizing import network_settings
+from labeldp.paper.network.regressor import NetworkRegressor, network_settings
 from labeldp.paper.network.weights import TrainingLoss, mean_loss
 from labeldp.training.boosting import BoostingRegressor
 
@@ -73,19 +72,16 @@ class TrainingSetup:
         if self.model == "boosting":
             loss = "poisson" if self.loss == "poisson" else "squared_error"
             return BoostingRegressor(**columns, loss=loss, share=1.0 if share is None else share)
+        epochs = self.epochs
+        if share is not None:
+            epochs = min(epochs, network_settings(len(self.dataset) * 4 // 5, share, self.batch_size)["epochs"])
         return NetworkRegressor(
             **columns,
             loss=self.loss,
-            epochs=self._epochs(share),
+            epochs=epochs,
             batch_size=self.batch_size,
             threads=self.threads,
         )
-
-    def _epochs(self, share: float | None) -> int:
-        """The epochs for values worth `share` of a true label, at most `epochs`; without `share`, `epochs`."""
-        if share is None:
-            return self.epochs
-        return min(self.epochs, network_settings(len(self.dataset) * 4 // 5, share, self.batch_size)["epochs"])
 
     def train_and_test(self, run: Run) -> TrainedRun:
         """Train a model and test it. As in the paper, every seed splits the data anew."""

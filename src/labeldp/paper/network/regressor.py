@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -15,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput, MissingExtra
-from labeldp.paper.network.progress import TrainingProgress
+from labeldp.paper.network.progress import training_progress
 from labeldp.paper.network.weights import Singles, TrainingLoss, Weights, mean_loss
 from labeldp.training.columns import ColumnEncoder, ColumnKey, standardizer
+from labeldp.training.learners import LEARNERS, Learner, LearnerRequest
 from labeldp.training.tables import FeatureTable
 
 if TYPE_CHECKING:
@@ -187,20 +189,13 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         used = ~held_out if weights is None else ~held_out & (weights > 0)
         self.loss_curve_: list[float] = []
         self.validation_loss_curve_: list[float] | None = [] if self.early_stopping else None
-        monitor = _EpochMonitor(
-            self.loss_curve_,
-            self.validation_loss_curve_,
-            self.patience,
-            lambda network: mean_loss(
-                self.loss,
-                network.predict(codes[held_out], inputs[held_out]),
-                targets[held_out],
-                None if weights is None else weights[held_out],
-            ),
-        )
+
+        def validate(network: Weights) -> float:
+            predictions = network.predict(codes[held_out], inputs[held_out])
+            return mean_loss(self.loss, predictions, targets[held_out], None if weights is None else weights[held_out])
+
         everything = bool(used.all())
-        bar = TrainingProgress(int(used.sum()), settings.epochs) if self.progress else None
-        with bar or nullcontext():
+        with training_progress(int(used.sum()), settings.epochs) if self.progress else nullcontext() as bar:
             final = _trainer().train(
                 codes if everything else codes[used],
                 inputs if everything else inputs[used],
@@ -209,9 +204,10 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 sizes=self.encoder_.sizes,
                 settings=settings,
                 after_batch=bar,
-                after_epoch=monitor,
+                after_epoch=partial(self._after_epoch, validate),
             )
-        self.weights_: Weights = monitor.best or final
+        if self.validation_loss_curve_ is None:
+            self.weights_: Weights = final
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -261,6 +257,22 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.asarray(table.names, object)
         return table, targets
+
+    def _after_epoch(self, validate: Callable[[Weights], float], loss: float, weights: Callable[[], Weights]) -> bool:
+        """Extend the loss curves, and with held-out rows keep the best network. Whether to stop. Refuses a divergence."""
+        if not math.isfinite(loss):
+            epoch = len(self.loss_curve_) + 1
+            raise InvalidInput(f"training diverged in epoch {epoch}: lower learning_rate, or check for extreme targets")
+        self.loss_curve_.append(loss)
+        curve = self.validation_loss_curve_
+        if curve is None:
+            return False
+        network = weights()
+        curve.append(validate(network))
+        lowest = int(np.argmin(curve))
+        if lowest == len(curve) - 1:
+            self.weights_ = network
+        return len(curve) - 1 - lowest >= self.patience
 
     def _hold_out(self, rows: int, seed: int) -> NDArray[np.bool_]:
         held_out = np.zeros(rows, bool)
@@ -313,35 +325,6 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class _EpochMonitor:
-    """After each epoch: extends the loss curves, stops if training diverged, and with held-out rows keeps the best network."""
-
-    def __init__(
-        self,
-        curve: list[float],
-        validation: list[float] | None,
-        patience: int,
-        validate: Callable[[Weights], float],
-    ) -> None:
-        self._curve, self._validation, self._patience, self._validate = curve, validation, patience, validate
-        self.best: Weights | None = None
-
-    def __call__(self, loss: float, weights: Callable[[], Weights]) -> bool:
-        if not math.isfinite(loss):
-            raise InvalidInput(
-                f"training diverged in epoch {len(self._curve) + 1}: lower learning_rate, or check for extreme targets"
-            )
-        self._curve.append(loss)
-        if self._validation is None:
-            return False
-        network = weights()
-        self._validation.append(self._validate(network))
-        lowest = int(np.argmin(self._validation))
-        if lowest == len(self._validation) - 1:
-            self.best = network
-        return len(self._validation) - 1 - lowest >= self._patience
-
-
 def _checked_weights(sample_weight: Any, rows: int) -> Floats:
     weights = label_array(sample_weight, "sample_weight")
     if len(weights) != rows:
@@ -360,3 +343,34 @@ def _trainer() -> Any:
     except ImportError as error:
         raise MissingExtra("training a network needs torch: pip install 'labeldp[torch]'") from error
     return trainer
+
+
+def network_settings(records: int, share: float = 1.0, batch_size: int = 8192) -> dict[str, int]:
+    """Parameters of `NetworkRegressor` for training on `records` values, each worth `share` of a true label.
+
+    The network first learns what many records have in common, then memorises single records. 3·∛(records · share) steps end
+    between the two. They are rounded up to whole epochs.
+    """
+    steps = 3 * max(records * share, 1.0) ** (1 / 3)
+    return {"epochs": math.ceil(steps / math.ceil(max(records, 1) / batch_size))}
+
+
+def _made(request: LearnerRequest) -> Any:
+    return NetworkRegressor(
+        categorical=request.categorical,
+        numeric=request.numeric,
+        loss=request.loss,  # type: ignore[arg-type]
+        epochs=request.epochs or network_settings(request.records, request.share)["epochs"],
+        random_state=request.seed,
+        progress=request.progress,
+    )
+
+
+LEARNERS.add(
+    Learner(
+        "network",
+        help="the paper's network; needs the extra labeldp[torch]",
+        make=_made,
+        losses=("squared", "poisson"),
+    )
+)

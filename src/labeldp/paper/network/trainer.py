@@ -22,7 +22,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from types import TracebackType
 from typing import Any, Self
 
 import joblib
@@ -273,9 +272,7 @@ class Trainer:
         self._pool = ThreadPoolExecutor(max(1, self.threads - 1), "labeldp-network")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._pool.shutdown()
         torch.set_num_threads(self._torch_threads)
 

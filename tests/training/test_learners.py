@@ -36,7 +36,7 @@ LEARNERS.add(
 def new_learner(tmp_path, monkeypatch):
     """The file, in the folder of the other learners as far as Python can tell."""
     (tmp_path / "median.py").write_text(NEW_FILE)
-    assert learners().names == ["boosting", "network"]  # read now: what the test reads is forgotten after it
+    assert "median" not in learners().names  # read now: what the test reads is forgotten after it
     monkeypatch.setattr(labeldp.training, "__path__", [*labeldp.training.__path__, str(tmp_path)])
     monkeypatch.setattr(LEARNERS, "_entries", dict(LEARNERS._entries))
     monkeypatch.setattr(LEARNERS, "_complete", False)

@@ -46,8 +46,9 @@ def optimal_bins(
 ) -> Bins:
     """The bins whose randomized response has the least expected loss of all ε-DP mechanisms for this prior.
 
-    For named losses, no ε-DP mechanism on these labels has a smaller expected loss, up to a relative rounding error of about
-    1e-12. For callables, and if `outputs` is given, no mechanism with outputs in the set of candidates does.
+    For losses with a structure, which all that come with labeldp have, no ε-DP mechanism on these labels has a smaller
+    expected loss, up to a relative rounding error of about 1e-12. For other losses, and if `outputs` is given, no mechanism
+    with outputs in the set of candidates does.
 
     For k labels it takes O(k log k) time and O(k) memory for squared and squared-log loss. Absolute, pinball and Huber loss take
     another factor log k in time, Poisson and gamma deviance in memory. With m candidate outputs, both are O(k·m).
@@ -64,8 +65,8 @@ def optimal_bins(
     loss : str, Loss or callable, default "squared"
         The loss, as for `get_loss`.
     outputs : array-like of float, optional
-        The outputs to choose from. By default named losses choose from all real numbers, callables from the labels and an
-        even grid over their range.
+        The outputs to choose from. By default losses with a structure choose from all real numbers, others from the labels
+        and an even grid over their range.
 
     Returns
     -------
@@ -110,7 +111,7 @@ def _support(prior: HasPrior, loss: Loss) -> tuple[Floats, Floats]:
         raise InvalidInput(f"a prior needs one mass per value, got shapes {values.shape} and {masses.shape}")
     if not np.isfinite(masses).all() or (masses < 0).any() or not masses.sum() > 0:
         raise InvalidInput("masses of a prior must be finite, 0 or more, and not all 0")
-    loss.valid_labels.check(values, f"labels for {loss.name} loss")
+    loss.valid_labels.check(values, f"values of the prior or cells of the domain, under {loss.name} loss,")
     if (np.diff(values) < 0).any():
         raise InvalidInput("values of a prior must increase")
     positive = masses > 0
@@ -132,7 +133,7 @@ def _problem(values: Floats, masses: Floats, c: float, loss: Loss, outputs: npt.
     if candidates.size * values.size > TABLE_LIMIT:
         raise InvalidInput(
             f"{values.size} labels × {candidates.size} candidate outputs are more than {TABLE_LIMIT:,} losses to tabulate; "
-            "use fewer cells, give fewer outputs, or use a named loss"
+            "use fewer cells, give fewer outputs, or use a loss with a structure, such as squared"
         )
     return candidate_problem(values, masses, c, loss, candidates)
 

@@ -99,7 +99,8 @@ class Message(Tabular):
         mechanism, header = read_description(described)
         suffix = next((suffix for suffix in FORMATS if labels_path(folder, 0, suffix).is_file()), None)
         if suffix is None:
-            raise InvalidInput(f"{folder} is not a whole message: {labels_path(Path(), 0)} is missing")
+            names = " or ".join(str(labels_path(Path(), 0, suffix)) for suffix in FORMATS)
+            raise InvalidInput(f"{folder} is not a whole message: {names} is missing")
         files = tuple(FORMATS[suffix](file, header, mechanism) for file in labels_paths(folder, suffix))
         for file in files:
             file.check()

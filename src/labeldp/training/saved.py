@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
@@ -69,6 +70,10 @@ class SavedModel:
             A prediction for each row.
 
         """
+        if (
+            isinstance(features, pa.Table) and "columns" in self.facts
+        ):  # an id, or what training left out, is no feature
+            features = features.select([name for name in features.schema.names if name in self.facts["columns"]])
         values = np.asarray(self.model.predict(features), np.float64)
         bounds = self.facts.get("bounds")
         return np.clip(values, *bounds) if bounds else values

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from fractions import Fraction
 from functools import partial
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -39,16 +39,8 @@ def note(text: str) -> None:
     err.print(f"[yellow]note:[/yellow] {escape(text)}", soft_wrap=True)
 
 
-def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning without the path of the code that raised it."""
-    del category, filename, lineno, file, line
     note(str(message))
 
 

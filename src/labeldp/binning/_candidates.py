@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.arrays import Floats
-from labeldp.binning._compiled import compiled, internal
-from labeldp.binning._steps import register
+from labeldp.binning._compiled import compiled, internal, register
 
 Counts = npt.NDArray[np.int64]
 

@@ -1,4 +1,9 @@
-"""numba's decorators with types: the result has the type of the function."""
+"""How numba compiles the search: decorators with types, and the two functions through which the search sees a cost.
+
+Those are chosen at compile time by the type of the tables. Each cost module keeps its numbers in its own NamedTuple and registers
+two compiled functions for that type. numba then compiles the search once per type with the cost inlined, so a new cost does not
+touch the search.
+"""
 
 import contextlib
 from collections.abc import Callable
@@ -6,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba as nb
+from numba.extending import overload
 
 from labeldp.losses import deviance_series
 
@@ -22,6 +28,32 @@ def internal(function: _Function) -> _Function:
     """For functions that only compiled ones call; they become part of the caller's machine code."""
     result: _Function = nb.njit(function)
     return result
+
+
+def step_cost(tables: Any, r: int, i: int) -> float:
+    """The cost of the step from node r to node i > r: a Monge function."""
+    raise NotImplementedError
+
+
+def step_output(tables: Any, r: int, i: int) -> float:
+    """The output of the bin between nodes r and i, on the scale of the tables."""
+    raise NotImplementedError
+
+
+def register(kind: type, cost: Callable[..., float], output: Callable[..., float]) -> None:
+    """Make `step_cost` and `step_output` call these functions for tables of this type."""
+    for function, implementation in ((step_cost, cost), (step_output, output)):
+        _dispatch(function, kind, implementation)
+
+
+def _dispatch(function: Callable[..., float], kind: type, implementation: Callable[..., float]) -> None:
+    def call(tables: Any, r: Any, i: Any) -> Any:
+        return implementation(tables, r, i)
+
+    def choose(tables: Any, r: Any, i: Any) -> Any:  # noqa: ARG001 - numba compares the two signatures
+        return call if getattr(tables, "instance_class", None) is kind else None
+
+    overload(function)(choose)
 
 
 def forget_stale_code(room: Path, *others: Path) -> None:

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.arrays import Floats
-from labeldp.binning._compiled import compiled, internal
+from labeldp.binning._compiled import compiled, internal, register
 from labeldp.binning._double_double import add, product, times, two_sum
-from labeldp.binning._steps import register
 
 Counts = npt.NDArray[np.int64]
 

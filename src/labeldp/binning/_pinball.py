@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.binning._compiled import compiled, internal
+from labeldp.binning._compiled import compiled, internal, register
 from labeldp.binning._double_double import add, product, times, two_sum
-from labeldp.binning._steps import register
 
 # Sums of p and p·y (pairs) up to point i, the loss of all labels at point i, point i as a pair; one cache line.
 _P, _S, _ALL, _U, _COLUMNS = 0, 2, 4, 5, 8
@@ -39,21 +38,23 @@ def pinball_table(values: Floats, masses: Floats, anchor: int, under: float, ove
 @internal
 def _below(table: Floats, r: int, i: int, j: int) -> float:
     """Σ p·(y_j − y) over points r+1 … i, all at or below point j."""
-    p, p_low = add(table[i, _P], table[i, _P + 1], -table[r, _P], -table[r, _P + 1])
-    high, low = product(p, p_low, table[j, _U], table[j, _U + 1])
-    high, low = add(high, low, -table[i, _S], -table[i, _S + 1])
-    high, low = add(high, low, table[r, _S], table[r, _S + 1])
-    return float(max(high, 0.0))
+    return max(_signed(table, r, i, j), 0.0)
 
 
 @internal
 def _above(table: Floats, r: int, i: int, j: int) -> float:
     """Σ p·(y − y_j) over points r+1 … i, all at or above point j."""
+    return max(-_signed(table, r, i, j), 0.0)
+
+
+@internal
+def _signed(table: Floats, r: int, i: int, j: int) -> float:
+    """Σ p·(y_j − y) over points r+1 … i, on either side of point j."""
     p, p_low = add(table[i, _P], table[i, _P + 1], -table[r, _P], -table[r, _P + 1])
     high, low = product(p, p_low, table[j, _U], table[j, _U + 1])
-    high, low = add(-high, -low, table[i, _S], table[i, _S + 1])
-    high, low = add(high, low, -table[r, _S], -table[r, _S + 1])
-    return float(max(high, 0.0))
+    high, low = add(high, low, -table[i, _S], -table[i, _S + 1])
+    high, low = add(high, low, table[r, _S], table[r, _S + 1])
+    return float(high)
 
 
 class PinballTables(NamedTuple):

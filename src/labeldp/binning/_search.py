@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.arrays import Floats
-from labeldp.binning._compiled import compiled, internal
+from labeldp.binning._compiled import compiled, internal, step_cost, step_output
 from labeldp.binning._double_double import two_sum
-from labeldp.binning._steps import step_cost, step_output
 
 Nodes = npt.NDArray[np.int64]
 

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.binning._compiled import compiled, internal
+from labeldp.binning._compiled import compiled, internal, register
 from labeldp.binning._double_double import add, product, quotient, times, two_product, two_sum
-from labeldp.binning._steps import register
 
 # A row of the table is one cache line: sums of p, p·y, p·y² (pairs) up to point i, then points i and i + 1.
 _P, _S, _Q, _HERE, _NEXT, _COLUMNS = 0, 2, 4, 6, 7, 8

@@ -2,16 +2,18 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from fractions import Fraction
 from functools import partial
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from labeldp.budget import decimal_text
 
@@ -37,16 +39,8 @@ def note(text: str) -> None:
     err.print(f"[yellow]note:[/yellow] {escape(text)}", soft_wrap=True)
 
 
-def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning without the path of the code that raised it."""
-    del category, filename, lineno, file, line
     note(str(message))
 
 
@@ -58,6 +52,31 @@ def stoppable(advice: str) -> Iterator[None]:
     except KeyboardInterrupt:
         complain(f"stopped. {advice}")
         raise typer.Exit(130) from None
+
+
+@contextmanager
+def phases(*, quiet: bool = False) -> Iterator[Callable[[str, int | None], Callable[[int], None] | None]]:
+    """Give a function that begins a phase and returns the callback for its rows. Without a terminal nothing is shown."""
+    if quiet or not err.is_terminal:
+        yield lambda name, rows: None  # noqa: ARG005
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        TextColumn("{task.completed:>13,.0f}"),
+        _Rate(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err) as progress:
+
+        def begin(name: str, rows: int | None) -> Callable[[int], None]:
+            _end(progress)
+            task = progress.add_task(name, total=rows)
+            return lambda done: progress.advance(task, done)
+
+        yield begin
+        _end(progress)
 
 
 def print_json(data: Any) -> None:
@@ -104,7 +123,6 @@ def print_table(
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
-    from rich.text import Text
 
     console = out if out.is_terminal else Console(file=out.file, width=WIDE, highlight=False)
     grouped = any(not row[0] for row in rows)
@@ -136,6 +154,19 @@ def column_parts(head: Sequence[str], rows: Sequence[Sequence[str]], width: int,
         part += group
         room -= need
     yield part
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if not speed else f"{speed / 1e6:.2f} M rows/s" if speed >= 1e5 else f"{speed:,.0f} rows/s")
+
+
+def _end(progress: Progress) -> None:
+    """Fill the bars of phases of unknown length, which are over when the next one begins."""
+    for task in progress.tasks:
+        if task.total is None:
+            progress.update(task.id, total=task.completed)
 
 
 def _width(head: Sequence[str], rows: Sequence[Sequence[str]], column: int) -> int:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from labeldp.budget import decimal_text
-from labeldp.cli.console import line, note, print_json, stoppable
+from labeldp.cli.console import line, note, phases, print_json, stoppable
 from labeldp.cli.lazy_help import LOSSES
 from labeldp.cli.options import IdType, Json, Label, OutputOption, Quiet
-from labeldp.cli.progress import phases
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:

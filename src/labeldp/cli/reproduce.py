@@ -6,7 +6,7 @@ import math
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -143,11 +143,10 @@ def _show(work: Reproduction) -> None:
 
 
 def _plain(work: Reproduction) -> dict[str, Any]:
-    figures = []
-    for figure in work.compared_figures():
-        record = asdict(figure)
-        record["epsilon"] = figure.epsilon if math.isfinite(figure.epsilon) else "inf"
-        figures.append(record)
+    figures = [
+        asdict(figure) | {"epsilon": figure.epsilon if math.isfinite(figure.epsilon) else "inf"}
+        for figure in work.compared_figures()
+    ]
     return {
         "experiment": work.task.name,
         "data": work.data_in_words,
@@ -178,13 +177,8 @@ def _tell(text: str) -> None:
     err.print(text, soft_wrap=True, markup=False)
 
 
-@contextmanager
-def _status(text: str) -> Iterator[None]:
-    if err.is_terminal:
-        with err.status(text):
-            yield
-    else:
-        yield
+def _status(text: str) -> AbstractContextManager[object]:
+    return err.status(text) if err.is_terminal else nullcontext()
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from labeldp.training.sizing import label_share
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 DATASET = "sales"
+SEED = 0
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,17 @@ def run_demo(
     folder: Path,
     *,
     rows: int,
-    seed: int = 0,
     on_step: Callable[[str], None] = lambda text: None,  # noqa: ARG005
 ) -> DemoResult:
     """Run the demo in `folder`: write data, ledger and messages, train models. `on_step` is called before each step."""
     on_step(f"generating {rows:,} Criteo-like sales")
-    train, test = criteo_like(rows, seed=seed).split(seed)
-    ids = np.random.default_rng(seed).permutation(len(train))
+    train, test = criteo_like(rows, seed=SEED).split(SEED)
+    ids = np.random.default_rng(SEED).permutation(len(train))
     pq.write_table(pa.table({"order": ids, "amount": train.labels}), folder / "labels.parquet")
     pq.write_table(train.features.append_column("order", pa.array(ids)), folder / "features.parquet")
     ledger = Ledger.create(folder / "ledger.db")
     ledger.add_dataset(DATASET, 2 * sum(float(epsilon) for epsilon in EPSILONS))
-    features_party = _FeaturesParty(train.features, test.features, test.labels, seed)
+    features_party = _FeaturesParty(train.features, test.features, test.labels)
     on_step("training without privacy, for comparison")
     not_private = features_party.test_error(np.arange(len(train)), train.labels)
     published = {row.epsilon: row for row in published_criteo()}
@@ -113,10 +113,10 @@ def _release(folder: Path, epsilon: str, ledger: Ledger, mechanism: str) -> Mess
 class _FeaturesParty:
     """Gradient boosting on feature columns that are encoded once."""
 
-    def __init__(self, features: pa.Table, test_features: pa.Table, test_labels: Floats, seed: int) -> None:
+    def __init__(self, features: pa.Table, test_features: pa.Table, test_labels: Floats) -> None:
         encoder = ColumnEncoder.for_trees(features)
         self._matrix, self._test_matrix = encoder.ordinal(features), encoder.ordinal(test_features)
-        self._test_labels, self._seed = test_labels, seed
+        self._test_labels = test_labels
 
     def private_test_error(self, message: Message, joined: Joined, decoder: str) -> float:
         """Train on the message's values, with trees sized by the share of a true label that a value is worth."""
@@ -125,7 +125,7 @@ class _FeaturesParty:
 
     def test_error(self, rows: NDArray[np.int64], targets: Floats, share: float = 1.0) -> float:
         """Train, and return the mean squared error on the test rows, with predictions clipped to the public bounds."""
-        model = BoostingRegressor(random_state=self._seed, share=share).trees(rows.size)
+        model = BoostingRegressor(random_state=SEED, share=share).trees(rows.size)
         model.fit(self._matrix[rows], targets)
         return float(np.mean((np.clip(model.predict(self._test_matrix), 0, 400) - self._test_labels) ** 2))
 

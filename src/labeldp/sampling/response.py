@@ -11,15 +11,7 @@ from numpy.typing import NDArray
 
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
-from labeldp.sampling.table import (
-    TOTAL,
-    Codes,
-    Table,
-    Words,
-    WorstRatio,
-    count_from_json,
-    integer_from_json,
-)
+from labeldp.sampling.table import TOTAL, Codes, Table, Words, WorstRatio, count_from_json, integer_from_json
 
 
 class ResponseTable(Table):

@@ -117,7 +117,7 @@ class ShiftTable(Table):
         PrivacyRefused
             If the table would be farther from the profile than the tolerance: the profile is not ε-DP, or 64 bits are too few.
         """
-        from labeldp.sampling._noise_rounding import rounded_noise
+        from labeldp.sampling._rounding import rounded_noise
 
         bound = exact_epsilon(epsilon)
         _check_size(cells, window)

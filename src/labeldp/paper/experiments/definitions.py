@@ -18,14 +18,7 @@ from labeldp.paper.data import (
     published_criteo,
     rand_hie,
 )
-from labeldp.paper.experiments.tasks import (
-    PAPER_EPSILONS,
-    QUICK_EPSILONS,
-    LabelDistribution,
-    Published,
-    Scale,
-    Task,
-)
+from labeldp.paper.experiments.tasks import PAPER_EPSILONS, QUICK_EPSILONS, LabelDistribution, Published, Scale, Task
 
 
 def get_task(name: str) -> Task:

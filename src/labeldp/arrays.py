@@ -10,6 +10,11 @@ from labeldp.errors import InvalidInput
 Floats = NDArray[np.float64]
 
 
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of a flat array that nobody can make writeable again."""
+    return np.frombuffer(array.tobytes(), array.dtype)
+
+
 def label_array(labels: Any, name: str = "labels") -> Floats:
     """`labels` as a one-dimensional float64 array of finite numbers; the error for any other names the first bad rows."""
     array = _to_numpy(labels, name)

@@ -1,6 +1,6 @@
 """A catalogue: entries by name, each declared beside the code it describes and found without a central list."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
@@ -66,11 +66,15 @@ class Catalogue(Generic[E]):
         """The entry of that name; if there is none, the error suggests the nearest name."""
         entry = self.get(name)
         if entry is None:
-            close = get_close_matches(str(name).lower(), self.names, n=1, cutoff=0.5)
-            hint = f" Did you mean {_as_written(self._entries[close[0]])!r}?" if close else ""
-            known = ", ".join(_as_written(entry) for entry in self)
-            raise InvalidInput(f"unknown {self._what} {name!r}.{hint} Known: {known}.")
+            raise self.unknown(name, self)
         return entry
+
+    def unknown(self, name: object, entries: Iterable[E]) -> InvalidInput:
+        """The error for a name that is not there, with the nearest of these entries."""
+        known = {entry.name: _as_written(entry) for entry in entries}
+        close = get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
+        hint = f" Did you mean {known[close[0]]!r}?" if close else ""
+        return InvalidInput(f"unknown {self._what} {name!r}.{hint} Known: {', '.join(known.values())}.")
 
     def __iter__(self) -> Iterator[E]:
         return iter(self._all().values())

@@ -191,6 +191,7 @@ class Domain:
         InvalidInput
             If a label is missing, not a number, or, with "error", outside. The message names the first such rows.
         """
+        check_out_of_range(out_of_range)
         values = label_array(labels)
         outside = (values < self.lower) | (values > self.upper)
         if not outside.any():
@@ -200,8 +201,6 @@ class Domain:
                 f"labels must lie from {self.lower:g} to {self.upper:g}: {offending_rows(outside, values)} outside. "
                 'Widen the bounds, or use out_of_range="clip".'
             )
-        if out_of_range != "clip":
-            raise InvalidInput(f'out_of_range must be "clip" or "error", got {out_of_range!r}')
         return np.clip(values, self.lower, self.upper)
 
     def cell(self, labels: Any) -> NDArray[np.uint32]:
@@ -240,3 +239,9 @@ def _number(value: object, name: str) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"the domain's {name} bound must be a number, got {value!r}") from error
+
+
+def check_out_of_range(out_of_range: object) -> None:
+    """Refuse anything but "clip" and "error"."""
+    if out_of_range not in ("clip", "error"):
+        raise InvalidInput(f'out_of_range must be "clip" or "error", got {out_of_range!r}')

@@ -56,6 +56,12 @@ class PrivacyRefused(InvalidInput):
     """
 
 
+def expect(value: object, kind: type, name: str, how: str) -> None:
+    """Refuse a value of another type, and say how to make one of the right type."""
+    if not isinstance(value, kind):
+        raise InvalidInput(f"{name} must be a {kind.__name__}, got {type(value).__name__}: {how}")
+
+
 class InsufficientBudget(LabelDPError):  # noqa: N818
     """The ledger holds less budget than a release asks for.
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
-from labeldp.domain import Domain, OutOfRange
-from labeldp.errors import InvalidInput
-from labeldp.losses import LossLike
+from labeldp.domain import Domain, OutOfRange, check_out_of_range
+from labeldp.errors import InvalidInput, PrivacyRefused, expect
+from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels, Request, design, releasable
 from labeldp.priors import BudgetSplit, Prior, histogram
 from labeldp.sampling import Randomness
@@ -58,6 +58,10 @@ class LabelRandomizer:
     def __post_init__(self) -> None:
         exact_epsilon(self.epsilon)
         releasable(self.mechanism)
+        get_loss(self.loss)
+        check_out_of_range(self.out_of_range)
+        if self.prior is not None:
+            expect(self.prior, Prior, "prior", "make one with Prior(values, masses) or Prior.from_csv(path)")
         if self.prior is not None and self.prior.epsilon_exact > 0:
             raise InvalidInput(
                 f"this prior was estimated from labels and cost ε = {self.prior.epsilon:.4g}: it is not public. Leave it out and "
@@ -203,6 +207,8 @@ class LabelRandomizer:
         if split is None:
             return design(self.mechanism, request)
         prior = entry.fit_prior(counts, split.scale, request)
+        if prior.epsilon_exact != split.epsilon_prior:
+            raise PrivacyRefused(f"the prior of {self.mechanism} cost another epsilon than its share of the budget")
         return design(self.mechanism, Request(request.domain, split.epsilon_labels, self.loss, prior, records))
 
     def _request(self, records: int) -> Request:

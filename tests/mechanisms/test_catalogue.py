@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 import labeldp.mechanisms
 from labeldp import Domain, LabelRandomizer, Mechanism, Prior, code_values, compare
 from labeldp.cli import app
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.mechanisms import MECHANISMS, FiniteMechanism, Request, design
 from labeldp.mechanisms import Mechanism as Base
 from labeldp.paper.data import criteo_prior
@@ -123,3 +124,29 @@ def test_mechanisms_are_frozen():
         if isinstance(made, FiniteMechanism):
             with pytest.raises(TypeError):
                 made.parameters[0] = ("tau", 3)
+
+
+def test_what_is_sampled_cannot_be_changed_after_the_proof():
+    made = MECHANISMS["rr-on-bins"].make(
+        Request(Domain.integers(0, 10), 2, "squared", Prior(np.arange(11.0), np.ones(11)))
+    )
+    for array in (made.outputs, made.encoder.thresholds):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
+
+
+@pytest.mark.parametrize("cheat", ["prior", "labels"])
+def test_an_entry_that_spends_more_than_it_is_given_is_refused(cheat, monkeypatch):
+    honest = MECHANISMS["rr-on-bins"]
+    changes = {
+        "prior": {"fit_prior": lambda counts, scale, request: honest.fit_prior(counts, scale / 100, request)},
+        "labels": {"make": lambda r: honest.make(replace(r, epsilon=9))},
+    }
+    monkeypatch.setitem(MECHANISMS._entries, "cheat", replace(honest, name="cheat", **changes[cheat]))
+    with pytest.raises(PrivacyRefused, match="epsilon"):
+        LabelRandomizer(1, Domain.integers(0, 10), mechanism="cheat").randomize(np.arange(11).repeat(50))
+
+
+def test_only_mechanisms_that_may_be_released_are_suggested():
+    with pytest.raises(InvalidInput, match="Did you mean 'discrete-laplace'"):
+        LabelRandomizer(1, (0, 10), mechanism="laplase")

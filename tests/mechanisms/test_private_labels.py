@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -52,6 +53,9 @@ def test_a_file_that_was_edited_is_refused(tmp_path):
     pq.write_table(table.replace_schema_metadata(None), path)
     with pytest.raises(InvalidInput, match="does not hold private labels"):
         PrivateLabels.load(path)
+    pq.write_table(table.replace_schema_metadata({b"labeldp mechanism": b"\xff"}), path)
+    with pytest.raises(InvalidInput, match="not valid JSON"):
+        PrivateLabels.load(path)
     path.write_bytes(b"something else")
     with pytest.raises(InvalidInput, match="cannot read"):
         PrivateLabels.load(path)
@@ -66,3 +70,33 @@ def test_codes_that_the_mechanism_does_not_have_are_refused():
 def test_it_shows_how_many_and_at_what_cost():
     assert repr(PRIVATE) == f"PrivateLabels(records=4, epsilon=1, mechanism={MECHANISM!r})"
     assert "<th>epsilon</th><td>1</td>" in PRIVATE._repr_html_()
+
+
+def test_iterating_gives_numbers_so_that_it_can_be_a_column_of_a_frame():
+    assert list(PRIVATE) == [1, 9, 5, 5]
+    frame = pd.DataFrame({"x": range(4)})
+    frame["private"] = PRIVATE
+    assert frame.private.tolist() == [1, 9, 5, 5]
+
+
+def test_saving_where_nobody_can_write_is_an_error_that_says_so(tmp_path):
+    with pytest.raises(InvalidInput, match="cannot write"):
+        PRIVATE.save(tmp_path / "nowhere" / "private.parquet")
+    with pytest.raises(InvalidInput, match="there is no file"):
+        PrivateLabels.load(tmp_path / "none.parquet")
+
+
+def test_saving_follows_no_link_that_somebody_else_has_put_there(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine", encoding="utf-8")
+    (tmp_path / "private.parquet").symlink_to(victim)
+    PRIVATE.save(tmp_path / "private.parquet")
+    assert victim.read_text(encoding="utf-8") == "mine"
+    assert len(PrivateLabels.load(tmp_path / "private.parquet")) == 4
+
+
+def test_its_codes_are_its_own():
+    codes = np.array([0, 1], np.uint32)
+    private = PrivateLabels(codes, MECHANISM)
+    codes[0] = 9
+    assert private.codes.tolist() == [0, 1]

@@ -119,6 +119,7 @@ def _show(rows: list[Comparison], loss: str) -> None:
     )
     if not all(row.exact for row in rows):
         out.print("* a float mechanism, for comparison only: labeldp never releases with it")
+    out.print("auto and bias-variance are designed for models, not for the labels: --records N predicts what they give")
 
 
 def _training_figures(choice: Choice) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from labeldp.arrays import Floats
+from labeldp.errors import expect
 from labeldp.evaluation.estimates import ErrorEstimate, estimate_error
 from labeldp.mechanisms import PrivateLabels
 
@@ -54,6 +55,7 @@ def cross_validated_error(
     >>> bool(estimate.upper < np.var(feature))  # much of the label is explained
     True
     """
+    expect(private, PrivateLabels, "private", "LabelRandomizer(...).randomize(labels) gives one, Message.labels too")
     predictions = out_of_fold_predictions(estimator, X, private.values(decoder), folds)
     return estimate_error(private, predictions, confidence=confidence)
 

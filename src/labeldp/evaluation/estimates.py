@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from labeldp.arrays import Floats, label_array
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, expect
 from labeldp.evaluation.intervals import consistent_range
 from labeldp.evaluation.intervals.target import Target
 from labeldp.evaluation.moments import moment_values
@@ -192,7 +192,7 @@ def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95) -> Estima
     >>> abs(estimate.value - 4.5) < 0.5
     True
     """
-    _checked(private, np.ones(len(private)), confidence)
+    _checked(private, np.ones(np.size(getattr(private, "codes", 0))), confidence)
     return _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), confidence)
 
 
@@ -233,14 +233,15 @@ def estimate_gain(private: PrivateLabels, predictions: Any, *, confidence: float
     >>> bool(estimate_gain(private, feature).lower > 0)  # the feature tells something about the labels
     True
     """
-    target = Target.gain(private.mechanism, _checked(private, predictions, confidence))
-    return _estimate(Estimate, private, target, confidence)
+    predicted = _checked(private, predictions, confidence)
+    return _estimate(Estimate, private, Target.gain(private.mechanism, predicted), confidence)
 
 
 Kind = TypeVar("Kind", bound=Estimate)
 
 
 def _checked(private: PrivateLabels, predictions: Any, confidence: float) -> Floats:
+    expect(private, PrivateLabels, "private", "LabelRandomizer(...).randomize(labels) gives one, Message.labels too")
     predicted = label_array(predictions, "predictions")
     if len(private) < 2:
         raise InvalidInput(f"an estimate needs at least two private labels, got {len(private)}")

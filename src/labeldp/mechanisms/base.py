@@ -229,7 +229,7 @@ class Mechanism(Shown, ABC):
         """
         try:
             record = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # not JSON, or a number or nesting without end
             raise InvalidInput(f"the mechanism is not valid JSON: {error}") from error
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise InvalidInput(f"this JSON does not describe a labeldp mechanism (its format is not {FORMAT!r})")

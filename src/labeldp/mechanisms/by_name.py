@@ -1,5 +1,6 @@
 """Mechanisms by name: which may be released, and how one is made."""
 
+from labeldp.budget import exact_epsilon
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request
 from labeldp.mechanisms.finite import FiniteMechanism
@@ -18,12 +19,13 @@ def releasable(name: str) -> Entry:
     PrivacyRefused
         If it is a float mechanism, which is for comparison only.
     """
-    entry = MECHANISMS[name]
+    entry, choices = MECHANISMS.get(name), [entry for entry in MECHANISMS if entry.exact]
+    if entry is None:
+        raise MECHANISMS.unknown(name, choices)
     if not entry.exact:
-        choices = ", ".join(other.name for other in MECHANISMS if other.exact)
         raise PrivacyRefused(
             f"the {name} mechanism draws floats, whose low bits leak the label, so it is for comparison only. "
-            f"Choose one of {choices}."
+            f"Choose one of {', '.join(choice.name for choice in choices)}."
         )
     return entry
 
@@ -33,5 +35,7 @@ def design(name: str, request: Request) -> FiniteMechanism:
     entry = releasable(name)
     if entry.needs_prior and request.prior is None:
         raise InvalidInput(f"{name} needs a prior")
-    made: FiniteMechanism = entry.make(request)
+    made = entry.make(request)
+    if not isinstance(made, FiniteMechanism) or made.epsilon_exact > exact_epsilon(request.epsilon):
+        raise PrivacyRefused(f"{name} did not make an exact mechanism of at most epsilon = {request.epsilon}")
     return made

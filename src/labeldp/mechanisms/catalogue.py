@@ -42,7 +42,9 @@ class Request:
     def known_records(self) -> int:
         """The number of records; an error where it is not known."""
         if self.records is None:
-            raise InvalidInput("this mechanism is designed for training on a number of records: give records")
+            raise InvalidInput(
+                "auto and bias-variance are designed for training on a number of records: give records (--records N)"
+            )
         return self.records
 
 

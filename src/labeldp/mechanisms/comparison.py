@@ -8,7 +8,7 @@ import numpy as np
 
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, expect
 from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms.base import Mechanism
 from labeldp.mechanisms.catalogue import MECHANISMS, Request
@@ -95,6 +95,7 @@ def compare(
     >>> [(row.mechanism, round(row.expected_loss, 3)) for row in rows]
     [('rr-on-bins', 0.569), ('exponential', 1.099)]
     """
+    expect(prior, Prior, "prior", "make one with Prior(values, masses) or Prior.from_csv(path)")
     frame = grid_of(prior) if domain is None else Domain.of(domain)
     if frame.cells is None:
         frame = Domain(frame.lower, frame.upper, grid_of(prior).count)

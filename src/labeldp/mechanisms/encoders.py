@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats
+from labeldp.arrays import Floats, frozen
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.sampling import count_below
@@ -29,6 +29,9 @@ class Thresholds:
     symbol_of: Symbols | None = None
 
     def __post_init__(self) -> None:
+        for name in ("thresholds", "symbol_of"):
+            if (array := getattr(self, name)) is not None and array.ndim == 1:
+                object.__setattr__(self, name, frozen(array))
         if self.thresholds.ndim != 1 or not np.isfinite(self.thresholds).all() or (np.diff(self.thresholds) < 0).any():
             raise InvalidInput("thresholds must be finite and must not decrease")
         if self.symbol_of is not None and self.symbol_of.size != self.thresholds.size + 1:

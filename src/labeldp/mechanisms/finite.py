@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, label_array
+from labeldp.arrays import Floats, frozen, label_array
 from labeldp.budget import decimal_text, exact_epsilon, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
@@ -76,8 +76,7 @@ class FiniteMechanism(Mechanism):
     parameters: Parameters = ()
 
     def __post_init__(self) -> None:
-        values = np.array(self.outputs, np.float64)
-        values.flags.writeable = False
+        values = np.asarray(self.outputs, np.float64)
         if values.ndim != 1 or not np.isfinite(values).all():
             raise InvalidInput("outputs must be a flat list of finite numbers")
         if not isinstance(self.loss, (str, NoneType)):
@@ -87,7 +86,7 @@ class FiniteMechanism(Mechanism):
                 f"the parts do not fit: {self.encoder.symbols} symbols for {self.table.inputs} rows, "
                 f"{values.size} outputs for {self.table.outputs} columns"
             )
-        object.__setattr__(self, "outputs", values)
+        object.__setattr__(self, "outputs", frozen(values))
         object.__setattr__(self, "epsilon_exact", exact_epsilon(self.epsilon_exact))
         verify(self).require()
 
@@ -327,7 +326,7 @@ class FiniteMechanism(Mechanism):
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
         raise InvalidInput(f"a parameter of a mechanism is a number, got {value!r:.40}")
     return value
 

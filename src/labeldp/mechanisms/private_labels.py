@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats
+from labeldp.arrays import Floats, frozen
 from labeldp.budget import float_up
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms.base import Mechanism
@@ -55,7 +57,7 @@ class PrivateLabels(Tabular):
             raise InvalidInput(f"codes must be a flat array of whole numbers, got {codes.dtype} of shape {codes.shape}")
         if codes.size and not (int(codes.min()) >= 0 and int(codes.max()) < self.mechanism.outputs.size):
             raise InvalidInput(f"codes must lie from 0 to {self.mechanism.outputs.size - 1}, the mechanism's outputs")
-        object.__setattr__(self, "codes", codes.astype(np.uint32, copy=False))
+        object.__setattr__(self, "codes", frozen(codes.astype(np.uint32)))
 
     @property
     def epsilon_exact(self) -> Fraction:
@@ -105,12 +107,13 @@ class PrivateLabels(Tabular):
         import pyarrow.parquet as pq
 
         target = Path(path)
-        partial = target.with_name(f".{target.name}.partial")
         try:
-            pq.write_table(self.to_arrow(), partial)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+            with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:  # nobody else's name
+                partial = Path(folder) / target.name
+                pq.write_table(self.to_arrow(), partial)
+                partial.replace(target)
+        except OSError as error:
+            raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PrivateLabels:
@@ -133,6 +136,8 @@ class PrivateLabels(Tabular):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        if not Path(path).is_file():
+            raise InvalidInput(f"there is no file {path}; the labels of a message are Message.open(folder).labels")
         try:
             table = pq.read_table(path)
         except (pa.ArrowInvalid, OSError) as error:
@@ -140,7 +145,7 @@ class PrivateLabels(Tabular):
         described = (table.schema.metadata or {}).get(_METADATA)
         if described is None or "code" not in table.schema.names:
             raise InvalidInput(f"{path} does not hold private labels as PrivateLabels.save writes them")
-        mechanism = Mechanism.from_json(described.decode())
+        mechanism = Mechanism.from_json(described.decode(errors="replace"))
         if not isinstance(mechanism, FiniteMechanism):
             raise InvalidInput(f"{path} names a mechanism for comparison only: it cannot be a release")
         codes: Any = table.column("code").to_numpy()
@@ -150,8 +155,10 @@ class PrivateLabels(Tabular):
         return self.codes.size
 
     def __getitem__(self, rows: Any) -> PrivateLabels:
-        chosen = self.codes[rows]
-        return PrivateLabels(np.atleast_1d(chosen), self.mechanism)
+        return PrivateLabels(np.atleast_1d(self.codes[rows]), self.mechanism)
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.values())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values(), dtype=dtype, copy=copy)

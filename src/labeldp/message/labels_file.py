@@ -72,11 +72,11 @@ class LabelsFile:
             for batch in self.record_batches():
                 if any(column.null_count for column in batch.columns):
                     raise InvalidInput(f"{self.path} has empty fields; {_EDITED}")
-                codes = np.asarray(batch.column("code")).astype(np.uint32)
+                codes = np.asarray(batch.column("code"))
                 values = np.asarray(batch.column("private_label"))
                 if not (codes < outputs.size).all() or (outputs[codes] != values).any():
                     raise InvalidInput(f"{self.path} has a code that does not fit mechanism.json; {_EDITED}")
-                yield batch.column(self.header.id_column), codes
+                yield batch.column(self.header.id_column), codes.astype(np.uint32)
 
     @contextmanager
     def _readable(self) -> Iterator[None]:

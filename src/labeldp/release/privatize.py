@@ -22,7 +22,7 @@ from labeldp.domain import Domain
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.engine import Progress, Scan
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.errors import InvalidInput, LabelDPError, expect
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.labels_file import file_digest
 from labeldp.message.layout import labels_path
@@ -168,6 +168,9 @@ def privatize(
     >>> outcome  # doctest: +ELLIPSIS
     ReleaseOutcome(message=...Path('.../message'), records=400, resumed=False, already_held=0)
     """
+    expect(source, LabelSource, "source", 'make one with LabelSource("labels.parquet", "label column", "id column")')
+    if ledger is not None:
+        expect(ledger, Ledger, "ledger", "make one with Ledger(path), or Ledger.create(path) for a new one")
     out, key_path = Path(out), None if key_file is None else Path(key_file)
     check_paths(source, out, key_path)
     domain = Domain.of(randomizer.domain)

@@ -75,6 +75,8 @@ def train_on_message(
     """
     message = message if isinstance(message, Message) else Message.open(message)
     learner = learner if isinstance(learner, Learner) else LEARNERS[learner]
+    if folds == 1:
+        raise InvalidInput("one fold leaves nothing to train on: give 2 folds or more, or 0 for no estimate")
     if loss not in learner.losses:
         raise InvalidInput(f"the model {learner.name} trains with the loss {' or '.join(learner.losses)}, not {loss!r}")
     decoder = target_values or ("positive" if loss == "poisson" else "auto")

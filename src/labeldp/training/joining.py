@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, expect
 from labeldp.message.reader import Message
 from labeldp.training.tables import is_text, one_array
 
@@ -87,6 +87,7 @@ def join(message: Message, ids: Any) -> Joined:
     >>> targets = code_values(message.mechanism, "auto")[joined.codes]
 
     """
+    expect(message, Message, "message", "read one with Message.open(folder)")
     batches = list(message.batches())
     released = one_array(pa.chunked_array([ids for ids, _ in batches]))
     codes = np.concatenate([codes for _, codes in batches])

@@ -72,9 +72,9 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     private_labels_ : PrivateLabels
         Set only if training failed: the labels that were released for it, to train on again.
 
-    Privacy
-    -------
-    One `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle hold no label and
+    Notes
+    -----
+    Privacy: one `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle hold no label and
     no key. **Every `fit` is a release of its own.** A grid search of ten candidates on five folds releases each label 41
     times, and its scores against raw labels are not private at all. To try several models, randomize once with
     `LabelRandomizer` and use ordinary scikit-learn on `private.values("auto")`.

@@ -70,10 +70,9 @@ class SavedModel:
             A prediction for each row.
 
         """
-        if (
-            isinstance(features, pa.Table) and "columns" in self.facts
-        ):  # an id, or what training left out, is no feature
-            features = features.select([name for name in features.schema.names if name in self.facts["columns"]])
+        columns = self.facts.get("columns", ())
+        if isinstance(features, pa.Table) and columns and set(columns) <= set(features.schema.names):
+            features = features.select(columns)  # an id, or what training left out, is no feature
         values = np.asarray(self.model.predict(features), np.float64)
         bounds = self.facts.get("bounds")
         return np.clip(values, *bounds) if bounds else values

@@ -68,4 +68,4 @@ class Learner:
 
 
 LEARNERS: Catalogue[Learner] = Catalogue("model", "labeldp.training")
-"""Every learner by name. The paper's network enters itself when `labeldp.paper.network.learner` is imported."""
+"""Every learner by name. The paper's network enters itself when `labeldp.paper.network` is imported."""

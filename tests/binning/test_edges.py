@@ -55,7 +55,7 @@ def test_what_is_not_a_prior_is_refused(values, masses, match):
 
 @pytest.mark.parametrize(("loss", "label"), [("poisson", -1.0), ("gamma", 0.0), ("squared-log", -1.0)])
 def test_labels_that_a_loss_does_not_know_are_refused(loss, label):
-    with pytest.raises(InvalidInput, match=f"labels for {loss} loss must lie in"):
+    with pytest.raises(InvalidInput, match=f"under {loss} loss, must lie in"):
         optimal_bins(Prior([label, 1.0], [1, 1]), 1, loss)
 
 

@@ -491,3 +491,7 @@ def test_record_batches_are_tables(estimator):
     model = LabelDPRegressor(estimator, epsilon=8, domain=(0, 400)).fit(batch, Y[:ROWS])
     assert model.feature_names_in_.tolist() == ["a", "b"]
     np.testing.assert_array_equal(model.predict(batch), model.predict(pa.Table.from_batches([batch])))
+
+
+def test_it_shows_itself_in_a_notebook_without_a_warning():
+    assert "LabelDPRegressor" in LabelDPRegressor(epsilon=1, domain=(0, 1))._repr_html_()

@@ -74,13 +74,11 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
 
     Notes
     -----
-    Privacy: one `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle hold no label and
-    no key. **Every `fit` is a release of its own.** A grid search of ten candidates on five folds releases each label 41
+    Privacy: one `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle hold no
+    label and no key. **Every `fit` is a release of its own.** A grid search of ten candidates on five folds releases each label 41
     times, and its scores against raw labels are not private at all. To try several models, randomize once with
     `LabelRandomizer` and use ordinary scikit-learn on `private.values("auto")`.
 
-    Notes
-    -----
     There is no `random_state`: secure randomness has no seed, so two fits differ. Sample weights reach the inner estimator
     and must not depend on the labels.
 

@@ -14,11 +14,7 @@ help:            ## show this list
 	@touch $@
 
 .venv/test: .venv/core
-	$(BIN)/python $(INSTALL) -c constraints.txt -e '.[test,torch,data]'
-	@touch $@
-
-.venv/check: .venv/test
-	$(BIN)/python $(INSTALL) -c constraints.txt -e '.[check]'
+	$(BIN)/python $(INSTALL) -c constraints.txt -e '.[test,check,torch,data]'
 	@touch $@
 
 .venv-floors/test: pyproject.toml constraints-floors.txt
@@ -38,7 +34,7 @@ test-slow: .venv/test  ## the tests that take minutes
 test-floors: .venv-floors/test  ## the tests on the oldest versions that pyproject.toml allows
 	.venv-floors/bin/python -m pytest -n 2 $(ARGS)
 
-check: .venv/check  ## ruff, mypy and the import contract
+check: .venv/test  ## ruff, mypy and the import contract
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
 clean:           ## remove the environments and caches

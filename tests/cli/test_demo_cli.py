@@ -122,7 +122,7 @@ def test_the_output_says_where_everything_is(demo):
     for name in ("report.html", "message-auto-1", "ledger.db"):
         assert str(folder / name) in result.stdout
         assert (folder / name).exists()
-    assert "ε = 8" in result.stderr
+    assert "ε = 8" in result.output
 
 
 def test_only_the_folder_of_an_earlier_demo_is_replaced(run, tmp_path):

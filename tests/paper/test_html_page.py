@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 from labeldp import plots
@@ -74,4 +75,5 @@ def test_a_figure_is_drawn_into_the_page_with_its_text():
     for words in ("<svg", ">some curve<", ">error of it<"):
         assert words in page
     assert "<image" not in page
-    assert svg(axes) == svg(axes.get_figure())
+    first, second = (re.sub("p[0-9a-f]{10}", "clip", svg(drawn)) for drawn in (axes, axes.get_figure()))
+    assert first == second  # but for clip paths, which old matplotlib numbers by address

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -75,6 +77,7 @@ def test_the_same_figure_is_the_same_file(tmp_path):
     files = [tmp_path / f"{number}.svg" for number in (1, 2)]
     for file in files:
         plots.save(plots.curves([1, 2], {"a": [5, 3]}), file)
-    first, second = (file.read_bytes() for file in files)
-    assert b"<svg" in first
+    # but for clip paths, which old matplotlib numbers by address
+    first, second = (re.sub("p[0-9a-f]{10}", "clip", file.read_text(encoding="utf-8")) for file in files)
+    assert "<svg" in first
     assert first == second

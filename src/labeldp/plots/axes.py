@@ -30,7 +30,7 @@ def new_axes(width: float = 7.0, height: float = 4.2) -> Axes:
 
 
 def save(axes: Axes, path: Path) -> None:
-    """Write the figure of these axes to a file. The same input gives the same bytes.
+    """Write the figure of these axes to a file. The same input gives the same bytes, with matplotlib 3.11 or newer.
 
     Parameters
     ----------

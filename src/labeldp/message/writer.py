@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.card import privacy_card_text
 from labeldp.message.layout import CARD, DESCRIPTION, labels_path
 from labeldp.message.manifest import Header, describe
+from labeldp.message.privacy_card import privacy_card_text
 
 
 @contextmanager

@@ -40,18 +40,7 @@ class Gamma(Loss):
         return 2 * np.where(far, t - np.log(np.where(far, label / output, 1.0)), log_excess(np.where(far, 0.0, t)))
 
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
-        """The label a·b·(log b − log a)/(b − a) between the outputs a and b.
-
-        Parameters
-        ----------
-        low_output, high_output : array-like of float
-            Outputs with `low_output <= high_output`, broadcast against each other.
-
-        Returns
-        -------
-        array of float64
-            Labels at or below it lose least at `low_output`, labels above it at `high_output`.
-        """
+        # The label a·b·(log b − log a)/(b − a) between the outputs a and b.
         low, high = as_float(low_output), as_float(high_output)
         ratio = (high - low) / low
         with np.errstate(invalid="ignore"):

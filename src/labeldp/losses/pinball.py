@@ -51,18 +51,7 @@ class Pinball(Loss):
         return np.where(short >= 0, self.quantile * short, (self.quantile - 1) * short)
 
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
-        """The label a + (1 − q)·(b − a) between the outputs a and b.
-
-        Parameters
-        ----------
-        low_output, high_output : array-like of float
-            Outputs with `low_output <= high_output`, broadcast against each other.
-
-        Returns
-        -------
-        array of float64
-            Labels at or below it lose least at `low_output`, labels above it at `high_output`.
-        """
+        # The label a + (1 − q)·(b − a) between the outputs a and b.
         low, high = as_float(low_output), as_float(high_output)
         return as_float(np.minimum(low + (1 - self.quantile) * (high - low), high))
 

@@ -48,18 +48,7 @@ class Poisson(Loss):
         return np.where(positive, value, np.where(label == 0, 0.0, math.inf))
 
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
-        """The logarithmic mean (b − a)/(log b − log a) of the outputs a and b.
-
-        Parameters
-        ----------
-        low_output, high_output : array-like of float
-            Outputs with `low_output <= high_output`, broadcast against each other.
-
-        Returns
-        -------
-        array of float64
-            Labels at or below it lose least at `low_output`, labels above it at `high_output`.
-        """
+        # The logarithmic mean (b − a)/(log b − log a) of the outputs a and b.
         low, high = as_float(low_output), as_float(high_output)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             mean = np.where(high > low, (high - low) / np.log1p((high - low) / low), low)

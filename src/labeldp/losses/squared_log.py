@@ -38,18 +38,7 @@ class SquaredLog(Loss):
         return as_float(distance * distance)
 
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
-        """The label √((1 + a)·(1 + b)) − 1 between the outputs a and b.
-
-        Parameters
-        ----------
-        low_output, high_output : array-like of float
-            Outputs with `low_output <= high_output`, broadcast against each other.
-
-        Returns
-        -------
-        array of float64
-            Labels at or below it lose least at `low_output`, labels above it at `high_output`.
-        """
+        # The label √((1 + a)·(1 + b)) − 1 between the outputs a and b.
         low, high = as_float(low_output), as_float(high_output)
         half = np.log1p((high - low) / (1 + low)) / 2
         return as_float(np.clip(low + (1 + low) * np.expm1(half), low, high))

@@ -11,10 +11,10 @@ import pytest
 from rich.console import Console
 
 from labeldp.cli import console
-from labeldp.mechanisms import DiscreteLaplace, RROnBins
-from labeldp.mechanisms.auto import alternatives
-from labeldp.mechanisms.comparison import comparable
-from labeldp.paper.data import CALIBRATED, census_prior
+from labeldp.mechanisms import MECHANISMS, DiscreteLaplace, RROnBins
+from labeldp.mechanisms.auto import VISIBLE, alternatives, choose
+from labeldp.mechanisms.comparison import REFERENCES, comparable
+from labeldp.paper.data import CALIBRATED, census_prior, criteo_prior
 
 
 @pytest.mark.parametrize("name", CALIBRATED.names)
@@ -31,21 +31,102 @@ def test_every_calibrated_distribution_can_be_compared_on_its_experiments_range(
 def test_census_as_typed(run):
     code, out, err = run("compare", "--dataset", "census", "--epsilon", "8", "--mechanisms", "rr-on-bins,rr-with-prior")
     assert (code, err) == (0, "")
-    assert rows_of(out) == [["rr-on-bins", "8", "2.53785"], ["rr-with-prior", "8", "11.5727"]]
+    assert "ε = 8:" in out
+    assert {name: cells[1] for name, *cells in rows_of(out)} == {
+        "not-private": "0",
+        "rr-on-bins": "2.53785",
+        "rr-with-prior": "11.5727",
+        "mean-only": "187.441",
+    }
 
 
 def rows_of(out):
-    """The first three cells of each row: mechanism, ε and expected loss."""
-    return [line.split()[:3] for line in out.splitlines() if re.match(r" rr-", line)]
+    """The rows of the tables: mechanism, error of a model, error of a label and so on."""
+    names = (*MECHANISMS.names, *REFERENCES)
+    return [
+        line.replace(" *", "").split()
+        for line in out.splitlines()
+        if line.startswith(" ") and line.split()[:1] in [[n] for n in names]
+    ]
 
 
-def test_training_on_census_labels_is_predicted_on_the_same_range(run):
-    arguments = ("--dataset", "census", "--epsilon", "2", "--mechanisms", "rr-on-bins", "--records", 50_000, "--json")
+def test_what_to_choose_for_a_model_stands_first_and_the_mean_shows_what_is_useless(run):
+    code, out, err = run("compare", "--dataset", "criteo", "--epsilon", "0.5,2", "--records", 20_000)
+    assert (code, err) == (0, "")
+    first, second = (rows_of(part) for part in out.split("ε = ")[1:])
+    for table in (first, second):
+        assert [row[0] for row in table][:2] == ["not-private", "auto"]
+        errors = [float(row[1].replace(",", "")) for row in table]
+        assert errors == sorted(errors)
+        assert {row[0] for row in table} == set(comparable())
+    names = [row[0] for row in first]
+    assert names.index("rr-on-bins") < names.index("mean-only") < names.index("laplace")
+    said = " ".join(out.split())
+    assert "after training on 20,000 records; --records N changes it" in said
+    assert "To train a model choose auto" in said
+
+
+@pytest.mark.parametrize(("name", "records"), [("census", "40,466,154"), ("criteo", "1,386,176")])
+def test_a_dataset_is_compared_for_as_many_records_as_it_has(run, name, records):
+    code, out, _ = run("compare", "--dataset", name, "--epsilon", "1", "--mechanisms", "auto,bias-variance")
+    assert code == 0
+    assert f"training on {records} records (the dataset's own); --records N changes it" in " ".join(out.split())
+    assert sorted(row[0] for row in rows_of(out)) == ["auto", "bias-variance", "mean-only", "not-private"]
+
+
+def test_a_prior_from_a_file_is_compared_for_a_stated_number_of_records(run, tmp_path):
+    (tmp_path / "prior.csv").write_text("value,mass\n0,2\n10,1\n50,1\n", encoding="utf-8")
+    arguments = ("compare", "--prior", tmp_path / "prior.csv", "--epsilon", "1", "--mechanisms", "auto")
+    assert "training on 100,000 records (assumed)" in " ".join(run(*arguments)[1].split())
+    assert {row["records"] for row in json.loads(run(*arguments, "--json")[1])} == {100_000}
+
+
+def test_errors_of_models_are_those_of_the_rule_of_auto(run):
+    """The oracle is `alternatives`, which works with the channel's matrix where `compare` works with moments."""
+    arguments = ("--dataset", "census", "--epsilon", "2", "--records", 50_000, "--json")
     code, out, _ = run("compare", *arguments)
     assert code == 0
-    expected = alternatives(census_prior(), 2, 50_000, domain=CALIBRATED["census"].domain)
-    found = {row["choice"]: row["predicted_test_error"] for row in json.loads(out)["training"]}
-    assert found == pytest.approx({choice.name: choice.predicted_error for choice in expected})
+    found = {row["mechanism"]: row["model_error"] for row in json.loads(out)}
+    expected = {
+        c.name: c.predicted_error for c in alternatives(census_prior(), 2, 50_000, domain=CALIBRATED["census"].domain)
+    }
+    del expected["rr-on-bins"]  # as the paper trains; `compare` goes by the values that training takes by default
+    expected["rr-on-bins"] = expected.pop("rr-on-bins, debiased")
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+
+
+def test_the_references_are_the_labels_themselves_and_their_mean(run):
+    code, out, _ = run(
+        "compare", "--dataset", "criteo", "--epsilon", "1", "--mechanisms", "auto", "--records", 3000, "--json"
+    )
+    assert code == 0
+    auto, true, mean = json.loads(out)
+    prior = criteo_prior()
+    variance = float(prior.masses @ (prior.values - prior.mean) ** 2)
+    assert (true["mechanism"], true["expected_loss"], true["exact"]) == ("not-private", 0, False)
+    assert (mean["mechanism"], mean["exact"]) == ("mean-only", True)
+    assert mean["expected_loss"] == pytest.approx(variance)
+    assert mean["model_error"] == pytest.approx(variance)
+    floor = true["model_error"] / 1.01  # true labels add 30 / 3,000 of their own variance around E[y | x]
+    assert floor == pytest.approx((1 - VISIBLE) * variance, rel=0.35)
+    assert floor < true["model_error"] < auto["model_error"] < mean["model_error"]
+    assert auto["model_error"] == pytest.approx(
+        choose(prior, 1, 3000, domain=CALIBRATED["criteo"].domain).predicted_error
+    )
+
+
+def test_other_losses_are_ordered_by_the_error_of_the_labels(run):
+    code, out, _ = run("compare", "--dataset", "census", "--epsilon", "1", "--loss", "absolute")
+    assert code == 0
+    errors = [float(row[1].replace(",", "")) for row in rows_of(out)]
+    assert errors == sorted(errors)
+    assert "predicted for squared loss only" in " ".join(out.split())
+    assert all(
+        row["model_error"] is None
+        for row in json.loads(
+            run("compare", "--dataset", "census", "--epsilon", "1", "--loss", "absolute", "--json")[1]
+        )
+    )
 
 
 def test_rr_on_bins_is_lowest_and_the_files_hold_what_was_printed(run, tmp_path):
@@ -54,6 +135,7 @@ def test_rr_on_bins_is_lowest_and_the_files_hold_what_was_printed(run, tmp_path)
     rows = json.loads(out)
     for epsilon in (0.5, 2):
         losses = {row["mechanism"]: row["expected_loss"] for row in rows if row["epsilon"] == epsilon}
+        assert losses.pop("not-private") == 0
         assert min(losses, key=losses.get) == "rr-on-bins"
         assert losses["laplace"] == pytest.approx(losses["discrete-laplace"], rel=1e-3)
     for row in rows:
@@ -77,31 +159,20 @@ def test_infinite_losses_are_null_in_json_and_in_words_in_the_table(run, tmp_pat
     assert "infinite or undefined are null" in err
     code, out, err = run(*arguments)
     assert (code, err) == (0, "")
-    assert re.search(r"randomized-response +2 +infinite ", out)
-    assert re.search(rf"rr-on-bins +2 +{best:.5g}", out)
+    assert re.search(r"randomized-response +infinite ", out)
+    assert re.search(rf"rr-on-bins +{best:.5g}", out)
 
 
-def test_nothing_is_cut_on_a_terminal_of_80_columns(run, monkeypatch):
+@pytest.mark.parametrize("width", [60, 80])
+def test_nothing_is_cut_on_a_narrow_terminal(run, monkeypatch, width):
     screen = io.StringIO()
-    monkeypatch.setattr(console, "out", Console(file=screen, force_terminal=True, width=80, color_system=None))
+    monkeypatch.setattr(console, "out", Console(file=screen, force_terminal=True, width=width, color_system=None))
     assert run("compare", "--dataset", "census", "--epsilon", "0.125,2", "--records", 50_000)[0] == 0
     lines = screen.getvalue().splitlines()
-    assert max(map(len, lines)) <= 80
+    assert max(map(len, lines)) <= width
     assert "…" not in screen.getvalue()
-    first_words = {line.split()[0] for line in lines if line.strip()}
-    assert set(comparable()) <= first_words
-
-
-def test_training_errors_are_predicted(run):
-    chosen = ("--epsilon", "0.5", "--mechanisms", "rr-on-bins", "--records", 50_000)
-    code, out, _ = run("compare", "--dataset", "criteo", *chosen, "--json")
-    assert code == 0
-    predicted = {row["choice"]: row["predicted_test_error"] for row in json.loads(out)["training"]}
-    assert predicted["auto"] == pytest.approx(min(predicted.values()), rel=0.02)
-    assert predicted["auto"] < 0.6 * predicted["rr-on-bins"]
-    code, out, _ = run("compare", "--dataset", "criteo", *chosen)
-    (shown,) = re.findall(r" auto .* ([\d,.]+) *\n", out)
-    assert float(shown.replace(",", "")) == pytest.approx(predicted["auto"], rel=1e-4)
+    words = {word for line in lines for word in line.split()}
+    assert {*comparable(), "model", "label", "(rms)", "variance", "outputs", "continuous"} <= words
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,6 @@ from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from labeldp.domain import Domain
-    from labeldp.mechanisms.auto import Choice
     from labeldp.mechanisms.comparison import Comparison
     from labeldp.priors.prior import Prior
 
@@ -38,16 +37,22 @@ def compare(
     ] = None,
     records: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Also predict the test error of a model trained on N records."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="How many records a model is trained on. By default as many as the dataset has, or 100,000.",
+        ),
     ] = None,
     folder: Annotated[
         Path | None, OutputOption("--out", metavar="DIR", help="Also write comparison.csv, .png and .svg here.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare expected loss, bias and variance of every mechanism across ε.
+    """Compare every mechanism across ε: the error of a model trained on the labels, and of the labels themselves.
 
-    All figures are exact expectations under the prior. Nothing is sampled and nothing private is read.
+    Choose by the error of the model if you train one: noise averages out in training, bias does not.
+
+    All figures are expectations under the prior. Nothing is sampled and nothing private is read.
 
     Give a public distribution or a prior released before. Labels themselves are not read: a look at them costs privacy.
 
@@ -55,109 +60,104 @@ def compare(
     Examples:
       labeldp compare --dataset criteo --epsilon 0.5,1,2
       labeldp compare --dataset census --mechanisms rr-on-bins,rr-with-prior
-      labeldp compare --dataset criteo --mechanisms rr-on-bins,laplace --records 50000
+      labeldp compare --dataset criteo --mechanisms auto,laplace --records 50000
       labeldp compare --prior prior.csv --loss absolute --out comparison
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.mechanisms.auto import alternatives
+    from labeldp.mechanisms.comparison import RECORDS, REFERENCES
     from labeldp.mechanisms.comparison import compare as run
 
-    distribution, domain = _distribution(prior, dataset)
-    epsilons, chosen = comma_list(epsilon), comma_list(mechanisms) or None
-    rows = list(run(distribution, epsilons, loss, mechanisms=chosen, domain=domain, records=records))
+    distribution, domain, own = _distribution(prior, dataset)
+    chosen = None if mechanisms is None else list(dict.fromkeys([*comma_list(mechanisms), *REFERENCES]))
+    trained_on = records or own or RECORDS
+    rows = list(run(distribution, comma_list(epsilon), loss, mechanisms=chosen, domain=domain, records=trained_on))
     if folder is not None:
         _write(rows, folder, loss)
-    choices: list[Choice] = []
-    if records is not None:
-        choices = [c for epsilon in epsilons for c in alternatives(distribution, epsilon, records, domain=domain)]
     if as_json:
-        figures = [asdict(row) for row in rows]
-        training = [_training_figures(choice) for choice in choices]
-        print_json(figures if records is None else {"mechanisms": figures, "training": training})
+        print_json([asdict(row) for row in rows])
         return
-    _show(rows, loss)
-    if records is not None:
-        _show_training(choices, records)
+    for each in dict.fromkeys(row.epsilon for row in rows):
+        _show([row for row in rows if row.epsilon == each], loss)
+    _explain(rows, "" if records else " (the dataset's own)" if own else " (assumed)")
 
 
-def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain | None]:
-    """The prior, and the label range: the experiment's for a named dataset, the prior's own for a file."""
+def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain | None, int | None]:
+    """The prior; the label range and the training records of a named dataset's experiment, None for a file."""
     from labeldp.paper.data import CALIBRATED
     from labeldp.priors.prior import Prior
 
     if path is not None and dataset is None:
-        return Prior.from_csv(path), None
+        return Prior.from_csv(path), None, None
     if path is not None or dataset is None:
         ways = ", ".join(["--prior CSV", *(f"--dataset {name}" for name in CALIBRATED.names)])
         raise InvalidInput(f"give the distribution of the labels: one of {ways}")
     known = CALIBRATED[dataset]
-    return known.prior(), known.domain
+    return known.prior(), known.domain, known.train_rows
 
 
 def _show(rows: list[Comparison], loss: str) -> None:
-    least = {
-        epsilon: min(r.expected_loss for r in rows if r.epsilon == epsilon) for epsilon in {r.epsilon for r in rows}
-    }
-    cells, before = [], ""
-    for row in rows:
+    """One table for one ε, what to choose first."""
+    from labeldp.mechanisms.comparison import NOT_PRIVATE
+
+    modelled = rows[0].model_error is not None
+    ordered = sorted(rows, key=_rank)
+    private = [row for row in ordered if row.mechanism != NOT_PRIVATE]
+    least = min((row.expected_loss for row in private), default=0.0)
+    cells, bold = [], []
+    for row in ordered:
+        model = (_number(row.model_error),) if row.model_error is not None else ()
         cells.append(
             (
-                "" if row.mechanism == before else row.mechanism + ("" if row.exact else " *"),
-                f"{row.epsilon:g}",
-                f"{row.expected_loss:,.6g}" if math.isfinite(row.expected_loss) else "infinite",
-                f"{row.bias:,.4g}",
-                f"{row.variance:,.6g}",
+                row.mechanism + ("" if row.exact or row.mechanism == NOT_PRIVATE else " *"),
+                *model,
+                _number(row.expected_loss),
+                _number(row.bias if row.bias**2 > 1e-18 * row.variance else 0.0, 4),  # an unbiased one has none
+                _number(row.variance),
                 "continuous" if row.outputs is None else f"{row.outputs:,}",
             )
         )
-        before = row.mechanism
+        best = modelled and row is private[0]
+        bold.append(1 if best else len(model) + 1 if row in private and row.expected_loss == least else -1)
+    head = ("mechanism", *(("error of a model",) if modelled else ()), "error of a label", "bias (rms)", "variance")
     print_table(
-        f"expected {loss} loss of a private label, lowest in bold",
-        ("mechanism", "ε", "expected loss", "bias (rms)", "variance", "outputs"),
+        f"ε = {rows[0].epsilon:g}: expected {loss} error, lowest first",
+        (*head, "outputs"),
         cells,
-        bold=[2 if row.expected_loss == least[row.epsilon] else -1 for row in rows],
+        bold=bold,
         left=[0],
     )
-    if not all(row.exact for row in rows):
-        out.print("* a float mechanism, for comparison only: labeldp never releases with it")
-    out.print("auto and bias-variance are designed for models, not for the labels: --records N predicts what they give")
 
 
-def _training_figures(choice: Choice) -> dict[str, Any]:
-    return {
-        "epsilon": choice.mechanism.epsilon,
-        "choice": choice.name,
-        "visible_bias": choice.excess.squared_bias**0.5,
-        "variance": choice.excess.variance,
-        "predicted_test_error": choice.predicted_error,
-        "why": choice.why,
-    }
+def _rank(row: Comparison) -> float:
+    return row.expected_loss if row.model_error is None else row.model_error
 
 
-def _show_training(choices: list[Choice], records: int) -> None:
+def _number(value: float, digits: int = 6) -> str:
+    if not math.isfinite(value):
+        return "infinite"
+    return f"{value:,.0f}" if value >= 10**digits else f"{value:,.{digits}g}"
+
+
+def _explain(rows: list[Comparison], whose: str) -> None:
     from labeldp.mechanisms.auto import VISIBLE
 
-    least: dict[float, float] = {}
-    cells = []
-    for choice in choices:
-        epsilon = choice.mechanism.epsilon
-        cells.append(
-            (
-                "" if epsilon in least else f"{epsilon:g}",
-                choice.name,
-                f"{choice.excess.squared_bias**0.5:,.3g}",
-                f"{choice.excess.variance:,.5g}",
-                f"{choice.predicted_error:,.5g}",
-            )
+    if rows[0].model_error is not None:
+        out.print(
+            f"error of a model: expected after training on {rows[0].records:,} records{whose}; --records N changes it. Features are "
+            f"taken to explain {VISIBLE:g} of the label. Noise averages out in training and bias does not, so noisy labels can "
+            "make the better model."
         )
-        least[epsilon] = min(choice.predicted_error, least.get(epsilon, math.inf))
-    print_table(
-        f"for training on {records:,} records, least predicted error in bold",
-        ("ε", "choice", "bias seen (rms)", "variance", "predicted test MSE"),
-        cells,
-        bold=[4 if choice.predicted_error <= least[choice.mechanism.epsilon] * 1.0001 else -1 for choice in choices],
-        left=[1],
-    )
-    out.print(f"predicted for features that explain {VISIBLE:g} of the label; a model keeps bias and averages variance")
+        out.print(
+            "To train a model choose auto (privatize does, unless told otherwise). Where single labels are read, choose the "
+            "least error of a label: rr-on-bins (privatize --for labels)."
+        )
+    else:
+        out.print(
+            f"The error of a model is predicted for squared loss only. auto is designed for {rows[0].records:,} "
+            f"records{whose}; --records N changes it."
+        )
+    out.print("not-private: the true labels. mean-only: the prior's mean for every record; worse than that is no use.")
+    if any(row.outputs is None for row in rows):
+        out.print("* a float mechanism, for comparison only: labeldp never releases with it")
 
 
 def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
@@ -165,6 +165,7 @@ def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
 
     from labeldp import plots
     from labeldp.mechanisms import MECHANISMS
+    from labeldp.mechanisms.comparison import REFERENCES
 
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "comparison.csv").open("w", newline="", encoding="utf-8") as file:
@@ -173,13 +174,13 @@ def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
         writer.writerows(asdict(row) for row in rows)
     epsilons = sorted({row.epsilon for row in rows})
     lines: dict[str, list[float]] = {}
-    for row in sorted(rows, key=lambda row: row.epsilon):
+    for row in sorted((row for row in rows if row.mechanism not in REFERENCES), key=lambda row: row.epsilon):
         lines.setdefault(row.mechanism, []).append(row.expected_loss)
     axes = plots.curves(
         epsilons,
         lines,
         colours={name: MECHANISMS[name].colour for name in lines},
-        dashed=[row.mechanism for row in rows if not row.exact],
+        dashed=[row.mechanism for row in rows if row.outputs is None],
         ylabel=f"expected {loss} loss",
         title="error of a private label (dashed: float mechanisms)",
     )

@@ -129,10 +129,13 @@ def print_table(
     console.print(Text(f"\n{title}", style="italic"))
     for part in column_parts(head, rows, console.width, together):
         columns = (0, *part)
+        natural = sum(max(len(head[column]), _width(head, rows, column)) + 2 for column in columns) + 2
+        squeezed = natural > console.width  # then headings are wrapped, and no cell is ever narrowed
         table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         for column in columns:
             justify = "left" if column in left else "right"
-            table.add_column(head[column], justify=justify, min_width=_width(head, rows, column))  # type: ignore[arg-type]
+            width = _width(head, rows, column)
+            table.add_column(head[column], justify=justify, min_width=width, width=width if squeezed else None)  # type: ignore[arg-type]
         for number, row in enumerate(rows):
             if grouped and number and row[0]:
                 table.add_section()

@@ -1,8 +1,13 @@
-"""Every mechanism side by side under one prior: expected loss, bias and variance against ε, exact and never sampled."""
+"""Every mechanism side by side under one prior, by exact expectations and never sampled.
+
+The error of the labels is one thing, the error of a model that is trained on them another: noise averages out in
+training, bias does not. So each row has both, and a choice for training goes by the second.
+"""
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,7 +17,14 @@ from labeldp.errors import InvalidInput, expect
 from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms.base import Mechanism
 from labeldp.mechanisms.catalogue import MECHANISMS, Request
+from labeldp.mechanisms.model_error import ModelErrors
 from labeldp.priors import Prior
+
+RECORDS = 100_000
+"""The number of training records that `compare` assumes unless it is told."""
+NOT_PRIVATE, MEAN_ONLY = "not-private", "mean-only"
+REFERENCES = (NOT_PRIVATE, MEAN_ONLY)
+"""What mechanisms are measured against: the labels themselves, and answering the prior's mean for every record."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +34,7 @@ class Comparison:
     Attributes
     ----------
     mechanism : str
-        Its name in the catalogue.
+        Its name in the catalogue; or "not-private", the labels themselves, or "mean-only", the prior's mean for all.
     epsilon : float
         The ε of one label.
     expected_loss : float
@@ -35,6 +47,11 @@ class Comparison:
         How many there are; None for a continuous mechanism.
     exact : bool
         Whether it may be released.
+    model_error : float or None
+        The squared test error that the rule of `auto` expects of a model trained on the mechanism's training values,
+        for features that explain 0.7 of the label. None for losses other than squared.
+    records : int
+        The number of records that the model is trained on.
 
     Examples
     --------
@@ -50,11 +67,13 @@ class Comparison:
     variance: float
     outputs: int | None
     exact: bool
+    model_error: float | None
+    records: int
 
 
 def comparable() -> list[str]:
-    """The mechanisms that `compare` shows by default: all that are designed for the labels, not for training on them."""
-    return [entry.name for entry in MECHANISMS if not entry.needs_records]
+    """What `compare` shows by default: all mechanisms, then the references."""
+    return [*(entry.name for entry in MECHANISMS), *REFERENCES]
 
 
 def compare(
@@ -64,9 +83,9 @@ def compare(
     *,
     mechanisms: Iterable[str] | None = None,
     domain: Domain | tuple[float, float] | None = None,
-    records: int | None = None,
+    records: int = RECORDS,
 ) -> Iterator[Comparison]:
-    """Compare mechanisms by the expected loss of a private label.
+    """Compare mechanisms by the expected error of a private label and of a model trained on such labels.
 
     Parameters
     ----------
@@ -77,11 +96,11 @@ def compare(
     loss : str, Loss or callable
         What is expected.
     mechanisms : iterable of str, optional
-        Names in the catalogue; by default all that are designed for the labels and defined for this loss.
+        Names in the catalogue, "not-private" or "mean-only"; by default all that are defined for this loss.
     domain : Domain or (lower, upper), optional
         The grid; by default the prior's own even one.
-    records : int, optional
-        For mechanisms that are designed for training on so many.
+    records : int
+        How many records the model is trained on, for which "auto" is designed.
 
     Yields
     ------
@@ -91,9 +110,9 @@ def compare(
     Examples
     --------
     >>> from labeldp import Prior, compare
-    >>> rows = compare(Prior([0, 1, 2], [1, 1, 1]), [1.0], mechanisms=["rr-on-bins", "exponential"])
-    >>> [(row.mechanism, round(row.expected_loss, 3)) for row in rows]
-    [('rr-on-bins', 0.569), ('exponential', 1.099)]
+    >>> rows = compare(Prior([0, 1, 2], [1, 1, 1]), [1.0], mechanisms=["auto", "rr-on-bins", "exponential"])
+    >>> [(row.mechanism, round(row.expected_loss, 3), round(row.model_error, 3)) for row in rows]
+    [('auto', 3.881, 0.269), ('rr-on-bins', 0.569, 0.316), ('exponential', 1.099, 0.546)]
     """
     expect(prior, Prior, "prior", "make one with Prior(values, masses) or Prior.from_csv(path)")
     frame = grid_of(prior) if domain is None else Domain.of(domain)
@@ -101,11 +120,15 @@ def compare(
         frame = Domain(frame.lower, frame.upper, grid_of(prior).count)
     measure, budgets = get_loss(loss), [exact_epsilon(epsilon) for epsilon in epsilons]
     measure.valid_labels.check(prior.values[prior.masses > 0], f"labels under {measure.name} loss")
+    models = ModelErrors(prior, records) if measure.name == "squared" else None
     for name in comparable() if mechanisms is None else mechanisms:
-        entry = MECHANISMS[name]
         for epsilon in budgets:
             try:
-                row = _row(name, entry.make(Request(frame, epsilon, measure, prior, records)), prior, measure)
+                if name in REFERENCES:
+                    row = _reference(name, epsilon, prior, measure, models, records)
+                else:
+                    made = MECHANISMS[name].make(Request(frame, epsilon, measure, prior, records))
+                    row = _row(name, made, prior, measure, models, records)
             except InvalidInput:
                 if mechanisms is not None:
                     raise
@@ -113,7 +136,9 @@ def compare(
             yield row
 
 
-def _row(name: str, mechanism: Mechanism, prior: Prior, loss: Loss) -> Comparison:
+def _row(
+    name: str, mechanism: Mechanism, prior: Prior, loss: Loss, models: ModelErrors | None, records: int
+) -> Comparison:
     points, masses = prior.values[prior.masses > 0], prior.masses[prior.masses > 0]
     mean, variance = mechanism.conditional_moments(points)
     return Comparison(
@@ -124,6 +149,28 @@ def _row(name: str, mechanism: Mechanism, prior: Prior, loss: Loss) -> Compariso
         variance=float(masses @ variance),
         outputs=mechanism.outputs.size if mechanism.exact else None,
         exact=mechanism.exact,
+        model_error=None if models is None else models.of(mechanism),
+        records=records,
+    )
+
+
+def _reference(
+    name: str, epsilon: Fraction, prior: Prior, loss: Loss, models: ModelErrors | None, records: int
+) -> Comparison:
+    """The row of the labels themselves, or of one answer for all. Neither depends on ε."""
+    points, masses = prior.values[prior.masses > 0], prior.masses[prior.masses > 0]
+    private = name == MEAN_ONLY
+    answers = np.full_like(points, prior.mean) if private else points
+    return Comparison(
+        mechanism=name,
+        epsilon=float(epsilon),
+        expected_loss=float(masses @ loss(answers, points)) if private else 0.0,
+        bias=math.sqrt(float(masses @ (answers - points) ** 2)),
+        variance=0.0,
+        outputs=1 if private else points.size,
+        exact=private,
+        model_error=None if models is None else models.mean_only if private else models.not_private,
+        records=records,
     )
 
 

@@ -3,7 +3,9 @@
 from typing import Any
 
 from labeldp.engines.arrow.source import LabelSource, count_rows
+from labeldp.losses import get_loss
 from labeldp.mechanisms import Request, design
+from labeldp.mechanisms.model_error import ModelErrors
 from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
 
@@ -11,8 +13,8 @@ from labeldp.randomizer import LabelRandomizer
 def plan_release(source: LabelSource, randomizer: LabelRandomizer) -> dict[str, Any]:
     """The figures of a release, for `privatize --dry-run`. Reads no label and charges nothing.
 
-    `expected_loss` and `outputs` are those under the given public prior, or else under a flat one. Warns if ε is small
-    for the number of rows.
+    `expected_loss` (of a label), `model_error` (of a model trained on all rows, for squared loss) and `outputs` are those
+    under the given public prior, or else under a flat one. Warns if ε is small for the number of rows.
     """
     rows = count_rows(source)
     grid, split = randomizer.plan(rows)
@@ -32,5 +34,6 @@ def plan_release(source: LabelSource, randomizer: LabelRandomizer) -> dict[str, 
         "epsilon_labels": float(mechanism.epsilon_exact),
         "assumed_prior": "flat" if randomizer.prior is None else "given",
         "expected_loss": mechanism.expected_loss(prior, randomizer.loss),
+        "model_error": ModelErrors(prior, rows).of(mechanism) if get_loss(randomizer.loss).name == "squared" else None,
         "outputs": mechanism.outputs,
     }

@@ -1,0 +1,54 @@
+"""What `auto`'s rule expects of a model that trains on private labels, for any mechanism: the figure to choose by."""
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.channels import visible_bias_matrix
+from labeldp.mechanisms.auto import VISIBLE, _coarse
+from labeldp.mechanisms.base import Mechanism
+from labeldp.mechanisms.bias_variance import weight_of_variance
+from labeldp.mechanisms.decoding import code_values
+from labeldp.mechanisms.excess import Excess
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.priors import Prior
+
+
+class ModelErrors:
+    """Expected squared test errors of models, under one prior and for one number of training records.
+
+    They follow the rule of `labeldp.mechanisms.auto`, for features that explain VISIBLE of the label. The prior's labels
+    are a matrix of pairs here, so a fine prior is rounded to 1,001 cells, as in a design.
+    """
+
+    def __init__(self, prior: Prior, records: int) -> None:
+        prior, _ = _coarse(prior, None)
+        held = prior.masses > 0
+        self._labels, self._masses = prior.values[held], prior.masses[held]
+        self._centred = self._labels - prior.mean  # large numbers would cancel
+        self._joint = visible_bias_matrix(self._masses, VISIBLE)
+        self._tau = weight_of_variance(records)
+
+    def of(self, mechanism: Mechanism) -> float:
+        """The error of a model trained on the mechanism's training values, `code_values(mechanism, "auto")`."""
+        if isinstance(mechanism, FiniteMechanism):
+            means, variances = mechanism.conditional_moments(self._labels, code_values(mechanism, "auto"))
+        else:
+            means, variances = mechanism.conditional_moments(self._labels)
+        return self._error(means - self._labels, variances)
+
+    @property
+    def not_private(self) -> float:
+        """The error of a model trained on the labels themselves."""
+        return self._error(np.zeros_like(self._labels), np.zeros_like(self._labels))
+
+    @property
+    def mean_only(self) -> float:
+        """The error of answering the mean of the prior: its variance. A mechanism above it is of no use to a model."""
+        return float(self._masses @ np.square(self._centred))
+
+    def _error(self, bias: Floats, variances: Floats) -> float:
+        means = self._centred + bias
+        seen = float(bias @ self._joint @ bias)
+        spread = float(self._masses @ (variances + np.square(means)) - means @ self._joint @ means)
+        floor = self.mean_only - float(self._centred @ self._joint @ self._centred)
+        return Excess(seen, spread).test_error(self._tau, floor)

@@ -31,7 +31,7 @@ def main() -> None:
         labels = (np.arange(rows) % 2).astype(float)
         pq.write_table(pa.table({"key": np.arange(rows), "label": labels}), folder / "labels.parquet")
         domain = Domain(0, 1, 2)
-        nearly_exact = LabelRandomizer(40, domain, prior=Prior.uniform(domain))
+        nearly_exact = LabelRandomizer(40, domain, mechanism="rr-on-bins", prior=Prior.uniform(domain))
         privatize(LabelSource(folder / "labels.parquet", "label", "key"), nearly_exact, folder / "message")
         message = Message.open(folder / "message")
         wanted = pa.array(generator.permutation(rows))

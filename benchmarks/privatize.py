@@ -3,7 +3,8 @@
 Unique ids in random order and labels with two decimals are generated on disk. Then, turn by turn, each in a process of its own:
 
 - copy:       pyarrow reads the two columns in record batches and writes them to a new Parquet file, all at its defaults;
-- privatize:  the command itself: validation, private prior, keyed randomness, order by id digest, duplicate check, message.
+- privatize:  the command itself with --for labels: validation, private prior, keyed randomness, order by id digest,
+              duplicate check, message.
 
 Shown are the wall and processor time of the whole process, start-up included, its peak resident memory, and the ratios of
 the fastest runs: of both times, because other programs on the machine blur the one and parallel reading the other.
@@ -94,7 +95,7 @@ def compare(kind: str, options: argparse.Namespace) -> bool:
 def privatize(data: Path, message: Path) -> list[str]:
     program = [sys.executable, "-c", "from labeldp.cli import main; main()", "privatize", str(data), "--quiet"]
     columns, settings = ["--label", "label", "--id", "id"], ["--epsilon", "1", "--lower", "0", "--upper", "400"]
-    return [*program, *columns, *settings, "--out", str(message)]
+    return [*program, *columns, *settings, "--for", "labels", "--out", str(message)]
 
 
 def measured(command: list[str]) -> tuple[float, float, int]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LinearRegression
 
 from labeldp import Domain, KeyedRandomness, LabelRandomizer, Prior
 from labeldp.errors import InvalidInput, PrivacyRefused
@@ -30,7 +31,7 @@ def test_prior_and_labels_together_never_cost_more_than_epsilon(epsilon, kind):
     private = LabelRandomizer(epsilon, Domain(0, 400, 41), mechanism=kind).randomize(LABELS)
     assert private.epsilon_exact <= Fraction(str(epsilon))
     assert private.mechanism.proof().holds
-    assert set(np.unique(private.values())) <= set(private.mechanism.outputs)
+    assert set(np.unique(private.values("bins"))) <= set(private.mechanism.outputs)
 
 
 def test_a_public_prior_costs_nothing():
@@ -51,7 +52,7 @@ def test_fit_gives_the_mechanism_and_spends_only_on_the_prior():
 def test_labels_of_every_library_are_accepted(wrap):
     private = LabelRandomizer(2, (0, 400)).randomize(wrap(LABELS))
     assert len(private) == LABELS.size
-    assert private.values("debiased").shape == LABELS.shape
+    assert private.values().shape == LABELS.shape
 
 
 def test_keyed_randomness_needs_ids_and_repeats():
@@ -99,7 +100,7 @@ def test_bad_labels_are_refused(labels):
 
 def test_too_many_cells_say_what_to_change():
     with pytest.raises(InvalidInput, match="at most 100 cells"):
-        LabelRandomizer(0.1, Domain(0, 400, 401)).randomize(LABELS[:10_000])
+        LabelRandomizer(0.1, Domain(0, 400, 401), mechanism="rr-on-bins").randomize(LABELS[:10_000])
 
 
 def test_private_labels_hold_no_raw_label():
@@ -116,9 +117,41 @@ def test_a_prior_that_was_paid_for_is_not_taken_for_public():
 
 
 @pytest.mark.parametrize("records", [1, 2, 10, 100])
-def test_auto_with_few_records_warns_and_still_tells_labels_apart(records):
+def test_few_records_give_a_warning_and_are_still_told_apart(records):
     with pytest.warns(BudgetWarning, match="too few"):
-        private = LabelRandomizer(1, (0, 400), mechanism="auto").randomize(np.linspace(0, 400, records))
+        private = LabelRandomizer(1, (0, 400)).randomize(np.linspace(0, 400, records))
     low, high = private.mechanism.conditional_moments(np.array([0.0, 400.0]))[0]
     assert high - low > 20
     assert private.epsilon_exact == 1
+
+
+def test_the_obvious_call_gives_a_model_the_slope_of_the_true_labels():
+    """The data of the README. The paper's outputs give a slope of about 7 where the truth is 55.4."""
+    generator = np.random.default_rng(0)
+    features = generator.normal(size=(100_000, 2))
+    labels = np.clip(90 + 60 * features[:, 0] + generator.normal(0, 20, 100_000), 0, 400)
+    slopes = LinearRegression().fit(features, labels).coef_
+    assert slopes[0] == pytest.approx(55.4, abs=0.1)
+    private = LabelRandomizer(1.0, (0, 400)).randomize(labels)
+    for values in (private.values(), np.asarray(private), private.to_arrow()["private_label"].to_numpy()):
+        found = LinearRegression().fit(features, values).coef_
+        assert found[0] == pytest.approx(slopes[0], rel=0.05)
+        assert abs(found[1]) < 0.05 * slopes[0]
+
+
+def test_the_papers_mechanism_is_one_word_away_and_its_values_are_debiased():
+    mechanism = LabelRandomizer(1, (0, 400), mechanism="rr-on-bins").fit(LABELS)
+    assert mechanism.kind == "rr-on-bins"
+    assert LabelRandomizer(1, (0, 400)) == LabelRandomizer(1, (0, 400), mechanism="auto")
+
+
+@pytest.mark.filterwarnings("ignore::labeldp.BudgetWarning")
+@pytest.mark.parametrize("epsilon", [0.01, 1, 40])
+@pytest.mark.parametrize("records", [2, 10, 100])
+@pytest.mark.parametrize("domain", [(0, 400), Domain.integers(0, 9), Domain.integers(5, 6), Domain(-1e9, 1e9)], ids=str)
+def test_the_default_takes_few_records_small_domains_and_extreme_budgets(domain, records, epsilon):
+    bounds = Domain.of(domain)
+    private = LabelRandomizer(epsilon, domain).randomize(np.linspace(bounds.lower, bounds.upper, records))
+    assert private.epsilon_exact == Fraction(str(epsilon))
+    assert private.values().shape == (records,)
+    assert np.isfinite(private.values()).all()

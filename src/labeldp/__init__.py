@@ -8,7 +8,7 @@ Examples
 >>> import numpy as np, labeldp
 >>> labels = np.minimum(np.random.default_rng(0).exponential(90, 100_000), 400)
 >>> private = labeldp.LabelRandomizer(epsilon=1.0, domain=(0, 400)).randomize(labels)
->>> private.values("debiased").shape
+>>> private.values().shape
 (100000,)
 """
 

@@ -29,7 +29,8 @@ class LabelRandomizer:
     loss : str, Loss or callable
         What the mechanism is designed to keep small.
     mechanism : str
-        A name in the catalogue: "rr-on-bins" is the paper's, "auto" is designed for training a model.
+        A name in the catalogue. "auto", the default, makes models that are trained on the labels good. "rr-on-bins" is the
+        paper's and keeps the labels themselves close to the truth.
     prior : Prior, optional
         Public knowledge about the labels. It costs nothing and leaves all of ε to the labels.
     out_of_range : {"clip", "error"}
@@ -51,7 +52,7 @@ class LabelRandomizer:
     epsilon: Epsilon
     domain: Domain | tuple[float, float]
     loss: LossLike = "squared"
-    mechanism: str = "rr-on-bins"
+    mechanism: str = "auto"
     prior: Prior | None = None
     out_of_range: OutOfRange = "clip"
 
@@ -89,7 +90,7 @@ class LabelRandomizer:
         return self._fit(self.checked(labels))
 
     def randomize(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> PrivateLabels:
-        """Draw a private label for each label: the paper's Algorithm 3 whole.
+        """Draw a private label for each label. With `mechanism="rr-on-bins"` this is the paper's Algorithm 3 whole.
 
         Parameters
         ----------

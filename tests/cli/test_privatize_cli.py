@@ -224,7 +224,7 @@ def test_an_epsilon_that_is_no_budget_is_refused(run, folder, epsilon):
         (("--integers", "52:0"), "lower < upper"),
         (("--integers", "many"), "two whole numbers"),
         (("--integers", "0:5", "--upper", "9"), "not both"),
-        ((*BOUNDS, "--cells", "1000000"), ["Use at most 2,000 cells", "public prior"]),
+        ((*BOUNDS, "--cells", "1000000", "--for", "labels"), ["Use at most 2,000 cells", "public prior"]),
         ((*BOUNDS, "--loss", "gamma"), "gamma"),
         ((*BOUNDS, "--loss", "sqared"), "Did you mean 'squared'"),
         ((*BOUNDS, "--mechanism", "laplace"), "comparison only"),
@@ -412,10 +412,46 @@ def test_the_script_itself_exits_with_the_code_of_the_error(folder):
     assert ended.returncode == 2
 
 
-def test_for_training_chooses_the_mechanism_and_tolerates_no_other(run, folder):
-    arguments = ("privatize", "sales.parquet", "--label", "amount", "--epsilon", "2", *BOUNDS, "--for", "training")
-    code, _, errors = run(*arguments, "--mechanism", "rr-on-bins", "--out", "message")
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ((), "bias-variance"),
+        (("--for", "training"), "bias-variance"),
+        (("--mechanism", "auto"), "bias-variance"),
+        (("--for", "labels"), "rr-on-bins"),
+        (("--mechanism", "rr-on-bins"), "rr-on-bins"),
+        (("--for", "labels", "--mechanism", "rr-on-bins"), "rr-on-bins"),
+        (("--mechanism", "unbiased"), "unbiased"),
+    ],
+)
+def test_labels_are_released_for_training_unless_another_purpose_or_mechanism_is_named(run, folder, more, kind):
+    assert privatize(run, "sales.parquet", *more, epsilon="2")[0] == 0
+    assert Message.open("message").mechanism.kind == kind
+    plan = json.loads(privatize(run, "sales.parquet", *more, "--dry-run", "--json", epsilon="2")[1])
+    assert (plan["mechanism"] == "auto") == (kind == "bias-variance")
+
+
+@pytest.mark.parametrize(("purpose", "other"), [("training", "rr-on-bins"), ("labels", "auto")])
+def test_a_purpose_chooses_the_mechanism_and_tolerates_no_other(run, folder, purpose, other):
+    code, _, errors = privatize(run, "sales.parquet", "--for", purpose, "--mechanism", other)
     assert code == 2
-    assert "--for training chooses" in errors
-    assert run(*arguments, "--out", "message")[0] == 0
-    assert Message.open("message").mechanism.kind == "bias-variance"
+    assert f"--for {purpose} chooses" in errors
+    assert not Path("message").exists()
+
+
+def test_a_plan_shows_that_a_model_is_better_off_with_labels_for_training(run, folder):
+    plans = [
+        json.loads(privatize(run, "sales.parquet", "--for", purpose, "--dry-run", "--json")[1])
+        for purpose in ("training", "labels")
+    ]
+    assert plans[0]["model_error"] < plans[1]["model_error"]
+    assert plans[0]["expected_loss"] > plans[1]["expected_loss"]
+    shown = privatize(run, "sales.parquet", "--dry-run")[1]
+    assert f"of a model trained on them {plans[0]['model_error']:,.6g}" in shown
+
+
+def test_what_trains_naively_on_the_column_private_label_gets_the_values_to_train_on(run, folder):
+    assert privatize(run, "sales.parquet")[0] == 0
+    message = Message.open("message")
+    column = pq.read_table("message/labels.parquet")["private_label"].to_numpy()
+    np.testing.assert_array_equal(column, message.labels.values())

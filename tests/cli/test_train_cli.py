@@ -35,7 +35,7 @@ def world(tmp_path_factory):
     pq.write_table(features.drop_columns("truth"), folder / "features.parquet")
     pa_csv.write_csv(features, folder / "test.csv")
     source = LabelSource(folder / "labels.parquet", "amount", "order")
-    privatize(source, LabelRandomizer(2, Domain(0, 400, 101)), folder / "message")
+    privatize(source, LabelRandomizer(2, Domain(0, 400, 101), mechanism="rr-on-bins"), folder / "message")
     return folder
 
 
@@ -131,7 +131,7 @@ def test_poisson_takes_positive_targets(run, world, tmp_path):
 
 def test_poisson_refuses_negative_targets(run, world, tmp_path):
     source = LabelSource(world / "labels.parquet", "amount", "order")
-    privatize(source, LabelRandomizer(0.5, Domain(0, 400, 21)), tmp_path / "noisy")
+    privatize(source, LabelRandomizer(0.5, Domain(0, 400, 21), mechanism="rr-on-bins"), tmp_path / "noisy")
     code, _, err = run(
         *("train", tmp_path / "noisy", "--features", world / "features.parquet", "--id", "order"),
         *("--out", tmp_path / "model", "--loss", "poisson", "--target-values", "debiased"),

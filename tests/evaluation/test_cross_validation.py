@@ -7,7 +7,7 @@ from private_populations import DOMAIN, PRIOR, population, randomized
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 
-from labeldp import Unbiased, cross_validated_error
+from labeldp import RROnBins, Unbiased, cross_validated_error
 from labeldp.evaluation.cross_validation import out_of_fold_predictions
 
 
@@ -21,6 +21,17 @@ def test_cross_validation_estimates_the_error_of_the_model():
     fresh_labels, fresh = population(random, 100_000)
     truth = np.mean((model.predict(fresh[:, None]) - fresh_labels) ** 2)
     assert abs(estimate.mean_squared_error - truth) < 5 * estimate.standard_error
+
+
+def test_it_trains_on_the_training_values_by_default():
+    """On the paper's outputs the model would be pulled to the middle, and its error would be higher."""
+    labels, feature = population(np.random.default_rng(8), 5000)
+    private = randomized(RROnBins.optimal(PRIOR, 1), labels)
+    default, auto, bins = (
+        cross_validated_error(LinearRegression(), feature[:, None], private, **how).value
+        for how in ({}, {"decoder": "auto"}, {"decoder": "bins"})
+    )
+    assert default == auto < bins
 
 
 def test_no_record_is_predicted_by_a_model_that_saw_it():

@@ -22,6 +22,15 @@ def test_the_score_is_minus_the_estimated_error(decoder):
     assert -score == pytest.approx(estimate_error(private, model.predict(feature[:, None])).value)
 
 
+def test_it_scores_against_the_training_values_by_default():
+    labels, feature = population(np.random.default_rng(9), 2000)
+    private = randomized(RROnBins.optimal(PRIOR, 4), labels)
+    model = LinearRegression().fit(feature[:, None], private.values())
+    assert noise_corrected_scorer(private.mechanism)(model, feature[:, None], private.values()) < 0
+    with pytest.raises(InvalidInput, match="'auto'"):
+        noise_corrected_scorer(private.mechanism)(model, feature[:, None], private.values("bins"))
+
+
 def test_the_scorer_works_in_a_grid_search():
     random = np.random.default_rng(9)
     labels, feature = population(random, 3000)

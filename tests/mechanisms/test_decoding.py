@@ -79,6 +79,7 @@ def test_positive_values_are_for_labels_that_are_not_negative():
 def test_auto_debiases_bins_for_losses_of_the_mean_and_leaves_others_alone(mechanism, decoder):
     assert training_decoder(mechanism) == decoder
     np.testing.assert_array_equal(code_values(mechanism, "auto"), code_values(mechanism, decoder))
+    np.testing.assert_array_equal(code_values(mechanism), code_values(mechanism, "auto"))
 
 
 def test_an_unknown_decoder_is_refused_with_the_known_ones():

@@ -12,13 +12,20 @@ from labeldp.errors import InvalidInput
 
 MECHANISM = RROnBins([1, 5, 9], epsilon=1, domain=(0, 10), prior=Prior([0, 5, 10], [1, 1, 1]))
 PRIVATE = PrivateLabels(np.array([0, 2, 1, 1], np.uint32), MECHANISM)
+TRAINING = ((np.e + 2) * np.array([0, 10, 5, 5]) - 15) / (np.e - 1)  # the paper's outputs, debiased
 
 
-def test_it_has_a_length_and_is_an_array_for_numpy():
+def test_it_has_a_length_and_is_an_array_of_training_values_for_numpy():
     assert len(PRIVATE) == 4
-    np.testing.assert_array_equal(np.asarray(PRIVATE), [1, 9, 5, 5])
+    np.testing.assert_allclose(np.asarray(PRIVATE), TRAINING)
+    np.testing.assert_array_equal(np.asarray(PRIVATE), PRIVATE.values())
+    np.testing.assert_array_equal(PRIVATE.values(), PRIVATE.values("auto"))
     assert np.asarray(PRIVATE, np.float32).dtype == np.float32
-    assert np.mean(PRIVATE) == 5
+    assert np.mean(PRIVATE) == pytest.approx(5)
+
+
+def test_the_mechanisms_own_outputs_are_one_word_away():
+    np.testing.assert_array_equal(PRIVATE.values("bins"), [1, 9, 5, 5])
 
 
 @pytest.mark.parametrize("rows", [slice(1, 3), [0, 3], np.array([True, False, True, False]), -1])
@@ -73,10 +80,10 @@ def test_it_shows_how_many_and_at_what_cost():
 
 
 def test_iterating_gives_numbers_so_that_it_can_be_a_column_of_a_frame():
-    assert list(PRIVATE) == [1, 9, 5, 5]
+    assert list(PRIVATE) == pytest.approx(TRAINING)
     frame = pd.DataFrame({"x": range(4)})
     frame["private"] = PRIVATE
-    assert frame.private.tolist() == [1, 9, 5, 5]
+    assert frame.private.tolist() == pytest.approx(TRAINING)
 
 
 def test_saving_where_nobody_can_write_is_an_error_that_says_so(tmp_path):

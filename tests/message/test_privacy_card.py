@@ -58,7 +58,7 @@ def test_the_card_says_what_is_protected_and_what_is_not(private, said):
 
 
 def test_the_card_names_the_mechanism_and_its_digest(private):
-    assert f"`rr-on-bins` with {private.outputs.size} outputs, digest `{private.digest}`" in privacy_card_text(
+    assert f"`{private.kind}` with {private.outputs.size} outputs, digest `{private.digest}`" in privacy_card_text(
         private, HEADER
     )
 

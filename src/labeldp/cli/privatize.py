@@ -63,13 +63,14 @@ def privatize(
         str | None, MechanismOption(metavar="NAME", help="Instead of --for: one of the mechanisms listed below.")
     ] = None,
     purpose: Annotated[
-        Literal["labels", "training"],
+        Literal["training", "labels"] | None,
         MechanismOption(
             "--for",
-            help="labels keeps the private labels close to the truth (rr-on-bins); training makes the model trained on "
-            "them good (auto).",
+            help="training makes the model trained on the private labels good (auto); labels keeps the labels themselves "
+            "close to the truth, as in the paper (rr-on-bins).",
+            show_default="training",
         ),
-    ] = "labels",
+    ] = None,
     prior: Annotated[
         Path | None,
         MechanismOption(
@@ -103,7 +104,7 @@ def privatize(
     \b
     Examples:
       labeldp privatize sales.parquet --label amount --id order
-          --epsilon 1 --lower 0 --upper 400 --for training --out message
+          --epsilon 1 --lower 0 --upper 400 --out message
       labeldp privatize weeks.csv --label weeks --id person
           --epsilon 0.5 --integers 0:52 --out message --dry-run
       labeldp privatize sales.parquet --label amount --id order
@@ -207,12 +208,13 @@ def apply(
             line("next", "send the folder again")
 
 
-def _mechanism(name: str | None, purpose: str) -> str:
-    if purpose == "training" and name not in (None, "auto"):
+def _mechanism(name: str | None, purpose: str | None) -> str:
+    meant = "rr-on-bins" if purpose == "labels" else "auto"
+    if purpose is not None and name not in (None, meant):
         raise InvalidInput(
-            f"--for training chooses the mechanism itself: leave out --mechanism {name}, or leave out --for"
+            f"--for {purpose} chooses the mechanism itself, {meant}: leave out --mechanism {name}, or leave out --for"
         )
-    return name or ("auto" if purpose == "training" else "rr-on-bins")
+    return name or meant
 
 
 def _domain(lower: float | None, upper: float | None, cells: int | None, integers: str | None) -> Domain:
@@ -246,7 +248,9 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
     line("ε₂", f"{plan['epsilon_labels']:.4g} for the labels")
     later = "; the real one will be drawn privately" if spent else ""
     prior = "the prior given" if plan["assumed_prior"] == "given" else f"a flat prior{later}"
-    line("error", f"expected {plan['loss']} loss {plan['expected_loss']:,.6g} under {prior}")
+    line("error", f"expected {plan['loss']} loss of a label {plan['expected_loss']:,.6g} under {prior}")
+    if plan["model_error"] is not None:
+        line("", f"and of a model trained on them {plan['model_error']:,.6g}, by the rule of auto")
     line("outputs", _values(outputs))
 
 

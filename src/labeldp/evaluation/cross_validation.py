@@ -9,7 +9,7 @@ from labeldp.mechanisms import PrivateLabels
 
 
 def cross_validated_error(
-    estimator: Any, X: Any, private: PrivateLabels, *, decoder: str = "bins", folds: int = 5, confidence: float = 0.95
+    estimator: Any, X: Any, private: PrivateLabels, *, decoder: str = "auto", folds: int = 5, confidence: float = 0.95
 ) -> ErrorEstimate:
     """Estimate the test error of an estimator trained on private labels.
 
@@ -24,7 +24,7 @@ def cross_validated_error(
         The features, a row for each private label.
     private : PrivateLabels
         The private labels, whose mechanism carries a prior.
-    decoder : {"bins", "auto", "debiased", "positive"}
+    decoder : {"auto", "bins", "debiased", "positive"}
         The values to train on, see `PrivateLabels.values`.
     folds : int
         The number of folds, and of models trained.

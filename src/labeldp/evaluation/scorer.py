@@ -12,7 +12,7 @@ from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.mechanisms.decoding import code_values
 
 
-def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "bins") -> Callable[[Any, Any, Any], float]:
+def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "auto") -> Callable[[Any, Any, Any], float]:
     """Make a scikit-learn scorer for private labels: minus the mean squared error against the true labels, estimated.
 
     Use it as `scoring=` in `cross_val_score` or `GridSearchCV`. With few records noise can take a score above zero. It
@@ -22,7 +22,7 @@ def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "bins") ->
     ----------
     mechanism : FiniteMechanism
         What randomized the labels, `private.mechanism`. It must carry a prior.
-    decoder : {"bins", "auto", "debiased", "positive"}
+    decoder : {"auto", "bins", "debiased", "positive"}
         The values that models are trained on and scored against, see `PrivateLabels.values`.
 
     Returns

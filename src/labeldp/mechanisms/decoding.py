@@ -16,18 +16,18 @@ FLOOR_SHARE = 0.01
 """The smallest value of the `positive` decoder, as a share of the prior mean."""
 
 
-def code_values(mechanism: FiniteMechanism, decoder: str = "bins") -> Floats:
+def code_values(mechanism: FiniteMechanism, decoder: str = "auto") -> Floats:
     """The number that stands for each of a mechanism's codes.
 
     Parameters
     ----------
     mechanism : FiniteMechanism
         What randomized the labels.
-    decoder : {"bins", "auto", "debiased", "positive"}
-        - `bins`: the mechanism's own outputs. For RR-on-Bins they are best for the error of the labels and biased towards
-          the middle.
+    decoder : {"auto", "bins", "debiased", "positive"}
         - `auto`: what a model should train on. These are the outputs of mechanisms that are designed for training, and
           the `debiased` values of RR-on-Bins for a loss that a mean minimises.
+        - `bins`: the mechanism's own outputs. For RR-on-Bins they are best for the error of the labels and biased towards
+          the middle.
         - `debiased`: values t with E[t | y] = the prior mean of y's bin, so that a model trained on t is not pulled to the
           middle. They reach outside the label range and may be negative.
         - `positive`: the debiased values, drawn towards the prior mean m by one factor s ≤ 1 until all are positive:
@@ -48,8 +48,10 @@ def code_values(mechanism: FiniteMechanism, decoder: str = "bins") -> Floats:
     --------
     >>> from labeldp import Prior, RROnBins, code_values
     >>> mechanism = RROnBins.optimal(Prior([0, 10, 100], [1, 1, 1]), epsilon=3)
-    >>> code_values(mechanism, "debiased").round(1)
+    >>> code_values(mechanism).round(1)
     array([  0., 105.])
+    >>> code_values(mechanism, "bins").round(1)
+    array([ 7.3, 91.4])
     """
     if decoder == "auto":
         decoder = training_decoder(mechanism)
@@ -128,6 +130,6 @@ def _solved(mechanism: FiniteMechanism, means: Floats) -> Floats:
     if not worst <= 1e-6 * max(np.ptp(means), 1e-300):
         raise InvalidInput(
             f"{mechanism.kind} at ε = {mechanism.epsilon:.3g} cannot be debiased: no values have the right means "
-            f"(they miss by {worst:.3g}). Use target values 'bins', or the mechanism rr-on-bins"
+            f"(they miss by {worst:.3g}). Use target values 'auto', or the mechanism rr-on-bins"
         )
     return np.asarray(values)

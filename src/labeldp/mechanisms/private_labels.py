@@ -70,13 +70,13 @@ class PrivateLabels(Tabular):
         """`epsilon_exact`, rounded up."""
         return float_up(self.epsilon_exact)
 
-    def values(self, decoder: str = "bins") -> Floats:
-        """A number for each record.
+    def values(self, decoder: str = "auto") -> Floats:
+        """A number to train on for each record.
 
         Parameters
         ----------
-        decoder : {"bins", "auto", "debiased", "positive"}
-            What stands for a code: the mechanism's outputs, or what suits training; see `code_values`.
+        decoder : {"auto", "bins", "debiased", "positive"}
+            What stands for a code: what suits training, or "bins", the mechanism's own outputs; see `code_values`.
 
         Returns
         -------
@@ -86,6 +86,9 @@ class PrivateLabels(Tabular):
 
     def to_arrow(self) -> pa.Table:
         """The columns `code` and `private_label`, with the mechanism in the schema's metadata.
+
+        As in a message, `private_label` is the mechanism's output, `values("bins")`. For "auto" and every other mechanism
+        that is designed for training these are the values to train on; for "rr-on-bins" use `values()` instead.
 
         Returns
         -------

@@ -34,7 +34,7 @@ def run(command: dict) -> None:
     prior = Prior.uniform(Domain(0, 100, cells=11)) if command["public_prior"] else None
     privatize(
         LabelSource(folder / "labels.parquet", "y", "id"),
-        LabelRandomizer(2, Domain(0, 100, cells=11), prior=prior),
+        LabelRandomizer(2, Domain(0, 100, cells=11), mechanism="rr-on-bins", prior=prior),
         folder / "message",
         ledger=Ledger(folder / "ledger.db"),
         dataset="data",

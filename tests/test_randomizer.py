@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
-from labeldp import Domain, KeyedRandomness, LabelRandomizer, Prior
+from labeldp import Domain, KeyedRandomness, LabelRandomizer, Prior, code_values
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.mechanisms import MECHANISMS
 from labeldp.priors import BudgetWarning
@@ -126,22 +126,28 @@ def test_few_records_give_a_warning_and_are_still_told_apart(records):
 
 
 def test_the_obvious_call_gives_a_model_the_slope_of_the_true_labels():
-    """The data of the README. The paper's outputs give a slope of about 7 where the truth is 55.4."""
+    """The data of the README. The paper's outputs give a slope of about 7 where the truth is 55.4.
+
+    One call is off by 1.1 (standard deviation of 60 calls), the mean of nine by 0.36: 5 % are seven of those.
+    """
     generator = np.random.default_rng(0)
     features = generator.normal(size=(100_000, 2))
     labels = np.clip(90 + 60 * features[:, 0] + generator.normal(0, 20, 100_000), 0, 400)
     slopes = LinearRegression().fit(features, labels).coef_
     assert slopes[0] == pytest.approx(55.4, abs=0.1)
-    private = LabelRandomizer(1.0, (0, 400)).randomize(labels)
-    for values in (private.values(), np.asarray(private), private.to_arrow()["private_label"].to_numpy()):
-        found = LinearRegression().fit(features, values).coef_
-        assert found[0] == pytest.approx(slopes[0], rel=0.05)
-        assert abs(found[1]) < 0.05 * slopes[0]
+    found = []
+    for _ in range(9):
+        private = LabelRandomizer(1.0, (0, 400)).randomize(labels)
+        np.testing.assert_array_equal(np.asarray(private), private.values())
+        np.testing.assert_array_equal(private.to_arrow()["private_label"].to_numpy(), private.values())
+        found.append(LinearRegression().fit(features, private.values()).coef_)
+    np.testing.assert_allclose(np.mean(found, axis=0), slopes, atol=0.05 * slopes[0])
 
 
 def test_the_papers_mechanism_is_one_word_away_and_its_values_are_debiased():
     mechanism = LabelRandomizer(1, (0, 400), mechanism="rr-on-bins").fit(LABELS)
     assert mechanism.kind == "rr-on-bins"
+    np.testing.assert_array_equal(code_values(mechanism), code_values(mechanism, "debiased"))
     assert LabelRandomizer(1, (0, 400)) == LabelRandomizer(1, (0, 400), mechanism="auto")
 
 

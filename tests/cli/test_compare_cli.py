@@ -143,7 +143,8 @@ def test_rr_on_bins_is_lowest_and_the_files_hold_what_was_printed(run, tmp_path)
     with (tmp_path / "c" / "comparison.csv").open() as file:
         written = [(row["mechanism"], float(row["expected_loss"])) for row in csv.DictReader(file)]
     assert written == [(row["mechanism"], row["expected_loss"]) for row in rows]
-    assert "expected squared loss" in (tmp_path / "c" / "comparison.svg").read_text(encoding="utf-8")
+    drawn = (tmp_path / "c" / "comparison.svg").read_text(encoding="utf-8")
+    assert all(text in drawn for text in ("expected squared loss", "error of a model", *comparable()))
     assert (tmp_path / "c" / "comparison.png").read_bytes().startswith(b"\x89PNG")
 
 

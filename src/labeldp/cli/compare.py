@@ -165,24 +165,27 @@ def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
 
     from labeldp import plots
     from labeldp.mechanisms import MECHANISMS
-    from labeldp.mechanisms.comparison import REFERENCES
+    from labeldp.mechanisms.comparison import MEAN_ONLY, NOT_PRIVATE
 
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "comparison.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(asdict(rows[0])))
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
+    modelled = rows[0].model_error is not None
     epsilons = sorted({row.epsilon for row in rows})
     lines: dict[str, list[float]] = {}
-    for row in sorted((row for row in rows if row.mechanism not in REFERENCES), key=lambda row: row.epsilon):
-        lines.setdefault(row.mechanism, []).append(row.expected_loss)
+    for row in sorted(rows, key=lambda row: row.epsilon):
+        if modelled or row.mechanism != NOT_PRIVATE:  # its labels have no error, which a logarithm cannot show
+            lines.setdefault(row.mechanism, []).append(_rank(row))
+    greys = {NOT_PRIVATE: "#000000", MEAN_ONLY: "#b0b7bf"}
     axes = plots.curves(
         epsilons,
         lines,
-        colours={name: MECHANISMS[name].colour for name in lines},
+        colours={name: greys[name] if name in greys else MECHANISMS[name].colour for name in lines},
         dashed=[row.mechanism for row in rows if row.outputs is None],
         ylabel=f"expected {loss} loss",
-        title="error of a private label (dashed: float mechanisms)",
+        title=f"error of {'a model' if modelled else 'a private label'} (dashed: float mechanisms)",
     )
     for kind in ("png", "svg"):
         plots.save(axes, folder / f"comparison.{kind}")

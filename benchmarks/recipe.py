@@ -35,8 +35,8 @@ from labeldp import Domain, LabelRandomizer, Prior, RROnBins
 from labeldp.channels import visibility
 from labeldp.mechanisms import Request
 from labeldp.mechanisms import auto as rule
-from labeldp.mechanisms.auto import VISIBLE, split_for_training
-from labeldp.mechanisms.bias_variance import CAPACITY, BiasVariance
+from labeldp.mechanisms.auto import split_for_training
+from labeldp.mechanisms.bias_variance import CAPACITY, VISIBLE, BiasVariance
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.excess import expected_excess
 from labeldp.mechanisms.finite import FiniteMechanism

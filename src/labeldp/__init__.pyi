@@ -11,6 +11,7 @@ from labeldp.errors import InsufficientBudget as InsufficientBudget
 from labeldp.errors import InvalidInput as InvalidInput
 from labeldp.errors import LabelDPError as LabelDPError
 from labeldp.errors import PrivacyRefused as PrivacyRefused
+from labeldp.errors import RepeatedRelease as RepeatedRelease
 from labeldp.evaluation.cross_validation import cross_validated_error as cross_validated_error
 from labeldp.evaluation.estimates import ErrorEstimate as ErrorEstimate
 from labeldp.evaluation.estimates import Estimate as Estimate
@@ -56,6 +57,7 @@ from labeldp.release.privatize import privatize as privatize
 from labeldp.sampling import KeyedRandomness as KeyedRandomness
 from labeldp.sampling import OsEntropy as OsEntropy
 from labeldp.training.boosting import BoostingRegressor as BoostingRegressor
+from labeldp.training.conditional import ConditionalRegressor as ConditionalRegressor
 from labeldp.training.joining import Joined as Joined
 from labeldp.training.joining import join as join
 from labeldp.training.regressor import LabelDPRegressor as LabelDPRegressor

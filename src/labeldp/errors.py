@@ -102,3 +102,14 @@ def _amount(value: Fraction) -> str:
     """Six digits where they are exact; otherwise all of them, so that two close amounts do not look the same."""
     short = f"{float(value):.6g}"
     return short if Fraction(short) == value else f"{float(value):.17g}"
+
+
+class RepeatedRelease(UserWarning):
+    """The same labels may be about to be released once more, at the full price.
+
+    Examples
+    --------
+    >>> from labeldp import RepeatedRelease
+    >>> issubclass(RepeatedRelease, UserWarning)
+    True
+    """

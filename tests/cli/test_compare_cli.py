@@ -12,7 +12,8 @@ from rich.console import Console
 
 from labeldp.cli import console
 from labeldp.mechanisms import MECHANISMS, DiscreteLaplace, RROnBins
-from labeldp.mechanisms.auto import VISIBLE, alternatives, choose
+from labeldp.mechanisms.auto import alternatives, choose
+from labeldp.mechanisms.bias_variance import VISIBLE
 from labeldp.mechanisms.comparison import REFERENCES, comparable
 from labeldp.paper.data import CALIBRATED, census_prior, criteo_prior
 

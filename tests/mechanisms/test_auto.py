@@ -7,17 +7,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from labeldp import Domain, LabelRandomizer, Prior, RROnBins
+from labeldp import BiasVariance, Domain, LabelRandomizer, Prior, get_loss
 from labeldp.budget import exact_epsilon
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import Request
 from labeldp.mechanisms.auto import alternatives, choose, split_for_training
+from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
+from labeldp.mechanisms.label_scale import design_scale
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.paper.data import criteo_prior
 from labeldp.paper.network.regressor import network_settings
-from labeldp.priors import split_budget
 from labeldp.training.sizing import boosting_settings, label_share
 
 PRIOR = criteo_prior()
@@ -48,23 +49,35 @@ def test_more_records_buy_less_bias():
     assert (np.diff([e.variance for e in excesses]) > 0).all()
 
 
-def test_losses_that_are_not_about_means_get_the_papers_mechanism():
-    choice = choose(Prior([0, 1, 5, 9], [4, 3, 2, 1]), 1, 10_000, "absolute")
-    assert isinstance(choice.mechanism, RROnBins)
-    assert choice.mechanism.loss == "absolute"
+@pytest.mark.parametrize("loss", ["absolute", "pinball(0.9)", "huber(3)", "poisson", "squared-log", "gamma"])
+def test_every_loss_gets_a_design_on_its_own_scale(loss):
+    prior = Prior([1, 2, 5, 9, 40], [4, 3, 2, 1, 1])
+    choice = choose(prior, 1, 10_000, loss)
+    assert choice.mechanism.loss == get_loss(loss).name
     assert choice.decoder == "bins"
-
-
-def test_the_predicted_error_is_that_of_the_values_to_train_on():
-    choice = choose(Prior([1, 2, 5, 9], [4, 3, 2, 1]), 1, 10_000, "poisson")
-    assert isinstance(choice.mechanism, RROnBins)
     np.testing.assert_array_equal(choice.values, code_values(choice.mechanism, "auto"))
+    # The same design, made by hand: squared loss on the stretched labels gives the same table of integers.
+    stretched = design_scale(get_loss(loss), prior.values, np.maximum(prior.masses, 1e-9))
+    by_hand = BiasVariance.optimal(Prior(stretched, prior.masses), 1, weight_of_variance(10_000), visible=VISIBLE)
+    np.testing.assert_allclose(choice.mechanism.matrix(prior.values), by_hand.matrix(stretched), atol=1e-6)
 
 
-def test_other_losses_are_released_as_in_the_paper():
-    domain, counts = Domain(0, 10, 11), np.full(11, 300)
-    mechanism = designed(counts, domain, 1, 3300, "absolute")
-    assert mechanism.prior.epsilon_exact == split_budget(1, 11, 3300).epsilon_prior
+def test_quantiles_do_not_care_how_labels_are_measured():
+    prior = Prior([1, 2, 5, 9, 40], [4, 3, 2, 1, 1])
+    cubed = Prior(prior.values**3, prior.masses)
+    one, other = (choose(p, 1, 10_000, "absolute").mechanism for p in (prior, cubed))
+    np.testing.assert_allclose(one.matrix(prior.values), other.matrix(cubed.values), atol=1e-6)
+
+
+def test_a_loss_that_the_bounds_do_not_allow_is_refused():
+    with pytest.raises(InvalidInput, match="labels of the gamma loss must lie in"):
+        choose(Prior([0, 1, 5], [1, 1, 1]), 1, 10_000, "gamma")
+
+
+def test_every_loss_splits_the_budget_alike():
+    domain, counts = Domain(1, 11, 11), np.full(11, 300)
+    costs = {designed(counts, domain, 1, 3300, loss).prior.epsilon_exact for loss in ("squared", "absolute", "gamma")}
+    assert costs == {Fraction(1, 25)}
 
 
 def test_noise_takes_records_away():
@@ -135,8 +148,3 @@ def test_cells_beyond_what_a_design_tells_apart_are_counted_together_before_the_
     assert coarse.sum() == counts.sum()
     assert coarse.dtype == np.int64
     assert mechanism.proof().holds
-
-
-def test_other_losses_keep_their_cells():
-    mechanism = designed(np.full(3001, 10), Domain.integers(0, 3000), 1, 30_010, "absolute")
-    assert mechanism.prior.values.size == 3001

@@ -61,7 +61,7 @@ def test_trees_on_part_of_a_matrix_take_columns_that_are_empty_there(values, dty
     column = EMPTY.copy()
     column[:values] = 1 + Y[:values]
     matrix = np.column_stack([A, column]).astype(dtype)
-    trees = clone(BoostingRegressor(random_state=0).trees(N)).fit(matrix, Y)
+    trees = clone(BoostingRegressor(random_state=0).trees(N).trees).fit(matrix, Y)
     alone = HistGradientBoostingRegressor(**trees.get_params()).fit(matrix[:, :1], Y)
     np.testing.assert_array_equal(trees.predict(matrix), alone.predict(matrix[:, :1]))
 

@@ -65,9 +65,7 @@ def cli(*arguments):
 
 @pytest.mark.usefixtures("new_learner")
 def test_a_new_file_is_offered_explained_and_trained(world, tmp_path):
-    assert (
-        "median    the median of all private labels, whatever the features (loss: squared)" in cli("train", "-h").stdout
-    )
+    assert "median    the median of all private labels, whatever the features" in cli("train", "-h").stdout
     arguments = ("train", world / "message", "--features", world / "features.parquet", "--id", "key")
     refusal = cli(*arguments, "--model", "medain", "--out", tmp_path / "model").exception
     assert isinstance(refusal, InvalidInput)
@@ -80,8 +78,11 @@ def test_a_new_file_is_offered_explained_and_trained(world, tmp_path):
 
 @pytest.mark.usefixtures("new_learner")
 def test_a_loss_that_a_learner_does_not_know_is_refused(world):
-    with pytest.raises(InvalidInput, match="median trains with the loss squared, not 'poisson'"):
-        train_on_message(world / "message", world / "features.parquet", "key", learner="median", loss="poisson")
+    arguments = (world / "message", world / "features.parquet", "key")
+    with pytest.raises(InvalidInput, match="median trains on bins values with squared loss, not poisson"):
+        train_on_message(*arguments, learner="median", loss="poisson", target_values="bins")
+    with pytest.raises(InvalidInput, match="randomized-response carries no prior"):
+        train_on_message(*arguments, learner="median", loss="poisson")
 
 
 @pytest.mark.parametrize("as_path", [True, False])

@@ -7,12 +7,14 @@ from labeldp.channels.anchors import Anchors
 from labeldp.channels.integers import IntegerChannel, integer_channel
 from labeldp.channels.output_grid import unbiased_channel_on_outputs
 from labeldp.channels.program import Channel, bias_variance_channel, unbiased_channel
+from labeldp.channels.readout import best_values
 from labeldp.channels.visibility import visible_bias_factor, visible_bias_matrix
 
 __all__ = [
     "Anchors",
     "Channel",
     "IntegerChannel",
+    "best_values",
     "bias_variance_channel",
     "integer_channel",
     "unbiased_channel",

@@ -138,7 +138,7 @@ def _number(value: float, digits: int = 6) -> str:
 
 
 def _explain(rows: list[Comparison], whose: str) -> None:
-    from labeldp.mechanisms.auto import VISIBLE
+    from labeldp.mechanisms.bias_variance import VISIBLE
 
     if rows[0].model_error is not None:
         out.print(

@@ -40,8 +40,8 @@ def exact_mechanisms() -> dict[str, str]:
 
 
 def models() -> dict[str, str]:
-    """The learners, each with its line of help and its losses."""
-    return {entry.name: f"{entry.help} (loss: {' or '.join(entry.losses)})" for entry in learners()}
+    """The learners, each with its line of help."""
+    return {entry.name: entry.help for entry in learners()}
 
 
 def learners() -> Any:

@@ -30,12 +30,19 @@ def train(
     learner: Annotated[
         str, ModelOption("--model", metavar="NAME", help="One of the models listed below.")
     ] = "boosting",
-    loss: Annotated[str, ModelOption(metavar="LOSS", help="The loss to train with.")] = "squared",
+    loss: Annotated[
+        str | None,
+        ModelOption(
+            metavar="LOSS",
+            help="The loss that predictions should keep small: squared, absolute, pinball(0.9), poisson … By default the "
+            "one that the message was made for.",
+        ),
+    ] = None,
     target_values: Annotated[
         Literal["auto", "bins", "debiased", "positive"] | None,
         ModelOption(
             metavar="VALUES",
-            help="The values to train on: auto, bins, debiased or positive. By default auto, for Poisson loss positive.",
+            help="The values to train on: auto, bins, debiased or positive. auto, the default, is the best way for the loss.",
         ),
     ] = None,
     epochs: Annotated[

@@ -21,7 +21,7 @@ from labeldp.evaluation.intervals import consistent_range
 from labeldp.evaluation.intervals.target import Target
 from labeldp.evaluation.moments import moment_values
 from labeldp.mechanisms import PrivateLabels
-from labeldp.mechanisms.auto import VISIBLE
+from labeldp.mechanisms.bias_variance import VISIBLE
 from labeldp.shown import Shown
 
 

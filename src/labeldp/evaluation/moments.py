@@ -8,7 +8,7 @@ from labeldp.arrays import Floats
 from labeldp.channels import visible_bias_factor
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.mechanisms.auto import VISIBLE
+from labeldp.mechanisms.bias_variance import VISIBLE
 from labeldp.priors import Prior
 
 _EVEN_SHARE = 0.01

@@ -4,7 +4,7 @@ May import the base only (`arrays`, `errors`, `catalogue`). Every room above may
 """
 
 from labeldp.losses.base import Loss, LossLike
-from labeldp.losses.by_name import get_loss, loss_examples
+from labeldp.losses.by_name import get_loss, loss_examples, seeks_mean
 from labeldp.losses.catalogue import LOSSES
 from labeldp.losses.custom import Custom
 from labeldp.losses.gamma import Gamma
@@ -30,4 +30,5 @@ __all__ = [
     "SquaredLog",
     "get_loss",
     "loss_examples",
+    "seeks_mean",
 ]

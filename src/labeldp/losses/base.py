@@ -12,6 +12,9 @@ from labeldp.losses.interval import REALS, Interval
 from labeldp.losses.structure import Structure
 
 _MOST_BISECTIONS = 1100  # enough for any two doubles
+_TRIED = 25
+_REFINEMENTS = 16  # to less than a thousandth of the distance between two that were tried
+_GOLDEN = 0.6180339887498949
 
 
 class Loss(ABC):
@@ -81,6 +84,48 @@ class Loss(ABC):
             low_wins = self(low, middle) <= self(high, middle)
             left, right = np.where(low_wins, middle, left), np.where(low_wins, right, middle)
         return as_float(left)
+
+    def stretched(self, labels: Floats, mean: float) -> Floats | None:  # noqa: ARG002
+        """Labels on the scale where a model's errors matter alike to this loss: what `auto` designs a mechanism for.
+
+        Parameters
+        ----------
+        labels : array of float64
+            Labels in increasing order.
+        mean : float
+            The mean of the labels' distribution.
+
+        Returns
+        -------
+        array of float64 or None
+            An increasing function of the labels. None, the default, stands for their normal scores.
+        """
+        return None
+
+    def best_answers(self, outcomes: Floats) -> Floats:
+        """The answer of least expected loss for each row of equally likely outcomes.
+
+        Found by trying outcomes as answers and refining the best one: the expected loss need not be convex.
+
+        Parameters
+        ----------
+        outcomes : array of float64
+            One row per question, each in increasing order.
+
+        Returns
+        -------
+        array of float64
+            One answer per row.
+        """
+        tried = outcomes[:, np.linspace(0, outcomes.shape[1] - 1, min(_TRIED, outcomes.shape[1])).round().astype(int)]
+        risks = np.stack([self(tried[:, [j]], outcomes).mean(axis=1) for j in range(tried.shape[1])], axis=1)
+        best = np.argmin(risks, axis=1)[:, None]
+        low, high = (np.take_along_axis(tried, np.clip(best + step, 0, tried.shape[1] - 1), axis=1) for step in (-1, 1))
+        for _ in range(_REFINEMENTS):  # golden section
+            left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+            lower_wins = self(left, outcomes).mean(axis=1) <= self(right, outcomes).mean(axis=1)
+            low, high = np.where(lower_wins[:, None], low, left), np.where(lower_wins[:, None], right, high)
+        return as_float((low + high)[:, 0] / 2)
 
     def check_assumption(self, values: npt.ArrayLike) -> None:  # noqa: B027 - proven for the named losses
         """Raise `InvalidInput` if the loss breaks Assumption 1 on the range of `values`.

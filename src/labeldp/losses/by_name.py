@@ -62,6 +62,28 @@ def get_loss(loss: LossLike) -> Loss:
     )
 
 
+def seeks_mean(loss: LossLike) -> bool:
+    """Whether the mean of the labels is the best answer.
+
+    Parameters
+    ----------
+    loss : str, Loss or callable
+        The loss.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from labeldp.losses import seeks_mean
+    >>> seeks_mean("poisson"), seeks_mean("pinball(0.9)")
+    (True, False)
+    """
+    entry = LOSSES.get(get_loss(loss).name)
+    return entry is not None and entry.seeks_mean
+
+
 def _named(text: str) -> Loss:
     form = _FORM.fullmatch(text)
     name, number = (form[1].lower().replace("_", "-"), form[2]) if form else (text, None)

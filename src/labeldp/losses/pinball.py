@@ -55,6 +55,9 @@ class Pinball(Loss):
         low, high = as_float(low_output), as_float(high_output)
         return as_float(np.minimum(low + (1 - self.quantile) * (high - low), high))
 
+    def best_answers(self, outcomes: Floats) -> Floats:
+        return as_float(np.quantile(outcomes, self.quantile, axis=1))
+
 
 @loss("absolute", help="|ŷ − y|: the median", rank=1)
 @dataclass(frozen=True)
@@ -73,3 +76,6 @@ class Absolute(DistanceLoss):
 
     def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         return as_float(np.abs(as_float(output) - as_float(label)))
+
+    def best_answers(self, outcomes: Floats) -> Floats:
+        return as_float(np.median(outcomes, axis=1))

@@ -54,6 +54,13 @@ class Poisson(Loss):
             mean = np.where(high > low, (high - low) / np.log1p((high - low) / low), low)
         return as_float(np.clip(np.where(low > 0, mean, 0.0), low, high))
 
+    def stretched(self, labels: Floats, mean: float) -> Floats:  # noqa: ARG002
+        # Their square roots: the deviance is four times the squared distance of roots, nearly.
+        return as_float(np.sqrt(labels))
+
+    def best_answers(self, outcomes: Floats) -> Floats:
+        return as_float(outcomes.mean(axis=1))
+
     def log_loss(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         """The Poisson log loss ŷ − y·log ŷ.
 

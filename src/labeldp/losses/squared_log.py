@@ -42,3 +42,10 @@ class SquaredLog(Loss):
         low, high = as_float(low_output), as_float(high_output)
         half = np.log1p((high - low) / (1 + low)) / 2
         return as_float(np.clip(low + (1 + low) * np.expm1(half), low, high))
+
+    def stretched(self, labels: Floats, mean: float) -> Floats:  # noqa: ARG002
+        # log(1 + y), on which the loss is squared.
+        return as_float(np.log1p(labels))
+
+    def best_answers(self, outcomes: Floats) -> Floats:
+        return as_float(np.expm1(np.log1p(outcomes).mean(axis=1)))

@@ -4,9 +4,10 @@ The rule. A model trained on n private values keeps the bias that its features c
 
     test error ≈ floor + E[(E[bias | x])²] + (CAPACITY / n)·E[Var(value | x)]
 
-For squared loss `choose` takes the ε-DP mechanism with the least such error, `BiasVariance.optimal` with τ = CAPACITY / n
-and visible = VISIBLE; its own outputs are the values to train on. For every other loss it returns the paper's mechanism,
-RR-on-Bins for that loss, made as in the paper; where a mean minimises the loss (Poisson, gamma) its values are debiased.
+`choose` takes the ε-DP mechanism with the least such error, `BiasVariance.optimal` with τ = CAPACITY / n and visible =
+VISIBLE; its own outputs are the values to train on. For a loss other than squared the error is taken on the scale of the
+labels on which errors matter alike to that loss (`Loss.stretched`): roots for Poisson, logarithms for gamma, normal scores
+for quantiles. How a model for that loss is then trained is in `labeldp.training.conditional`.
 
 CAPACITY and VISIBLE are two numbers about models and data that nobody knows before training. They were fitted once, on
 generated data (docs/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom,
@@ -26,8 +27,9 @@ from labeldp.channels import visible_bias_matrix
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.losses import LossLike, get_loss
-from labeldp.mechanisms.bias_variance import MOST_LABELS, BiasVariance, weight_of_variance
-from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request, clipped_prior, paper_split
+from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_variance
+from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request
+from labeldp.mechanisms.cells import DESIGN_CELLS, MOST_LABELS, coarse_prior
 from labeldp.mechanisms.decoding import code_values, training_decoder
 from labeldp.mechanisms.excess import Excess, expected_excess
 from labeldp.mechanisms.finite import FiniteMechanism
@@ -36,12 +38,8 @@ from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.priors import BudgetSplit, Prior, check_histogram, noisy_counts, unimodal_masses
 from labeldp.shown import Shown
 
-VISIBLE = 0.7
-"""The share of the label that features are taken to explain."""
 MOST_FOR_PRIOR = Fraction(1, 10)
 """The most that `auto` spends on its prior."""
-DESIGN_CELLS = 1001
-"""Cells of a design whose domain has more labels than a design can tell apart."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,29 +125,20 @@ def choose(
     """
     measure = get_loss(loss)
     tau = weight_of_variance(records)
-    if measure.name == "squared":
-        prior, domain = _coarse(prior, domain)
-        mechanism: FiniteMechanism
-        try:
-            mechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, domain=domain)
-        except InvalidInput:
-            raise
-        except (
-            LabelDPError
-        ):  # the solver gave up on this noisy prior: a second draw would be a second look at the labels
-            mechanism = RROnBins.optimal(prior, epsilon, domain=domain)
-            return _judged(
-                "auto", mechanism, "debiased", prior, tau, "RR-on-Bins, debiased: the program had no solution"
-            )
-        why = (
-            f"least expected error of a model on {records:,} records: visible bias² + {tau:.3g} × variance, "
-            f"features taken to explain {VISIBLE:g} of the label"
-        )
-        return _judged("auto", mechanism, "bins", prior, tau, why)
-    mechanism = RROnBins.optimal(prior, epsilon, measure, domain=None if domain is None else Domain.of(domain))
-    prior, _ = _coarse(prior, domain)
-    why = f"RR-on-Bins, optimal for the {measure.name} loss of the labels"
-    return _judged("auto", mechanism, training_decoder(mechanism), prior, tau, why)
+    prior, domain = coarse_prior(prior, domain)
+    try:
+        mechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, loss=measure, domain=domain)
+    except InvalidInput:
+        raise
+    except LabelDPError:  # the solver gave up on this noisy prior: a second draw would be a second look at the labels
+        bins = RROnBins.optimal(prior, epsilon, measure, domain=domain)
+        why = "RR-on-Bins: the program had no solution"
+        return _judged("auto", bins, training_decoder(bins), prior, tau, why)
+    why = (
+        f"least expected error of a model for {measure.name} loss on {records:,} records: visible bias² + {tau:.3g} × "
+        f"variance, features taken to explain {VISIBLE:g} of the label"
+    )
+    return _judged("auto", mechanism, "bins", prior, tau, why)
 
 
 def split_for_training(request: Request) -> BudgetSplit:
@@ -157,10 +146,8 @@ def split_for_training(request: Request) -> BudgetSplit:
 
     The paper's √(cells/records) grows too large where cells are many and too small where they are few: whether a tail
     is real or noise is worth more than the 4 % that the labels lose. At large ε the labels' variance grows with e^ε₁,
-    whatever ε is, which is what the limit is for. Losses with the paper's mechanism keep its split.
+    whatever ε is, which is what the limit is for.
     """
-    if get_loss(request.loss).name != "squared":
-        return paper_split(request)
     total, records = exact_epsilon(request.epsilon), request.known_records
     check_histogram(request.domain.count, records)
     advice = (
@@ -177,8 +164,6 @@ def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request
     Privacy: 2/scale, for replacing one label. Cells that a design cannot tell apart are counted together; then integer
     Laplace noise is added once, and what `unimodal_masses` makes of the noisy counts is post-processing.
     """
-    if get_loss(request.loss).name != "squared":
-        return clipped_prior(counts, scale, request)
     domain = request.domain
     if domain.count > MOST_LABELS:
         domain = Domain(domain.lower, domain.upper, DESIGN_CELLS)
@@ -232,7 +217,7 @@ def alternatives(
     ['rr-on-bins', 'rr-on-bins, debiased', 'unbiased', 'bias-variance', 'auto']
     """
     budget, tau = exact_epsilon(epsilon), weight_of_variance(records)
-    prior, domain = _coarse(prior, domain)
+    prior, domain = coarse_prior(prior, domain)
     bins = RROnBins.optimal(prior, budget)
     unbiased = Unbiased.optimal(prior, budget, domain=domain)
     pointwise = BiasVariance.optimal(prior, budget, tau, domain=domain)
@@ -243,21 +228,6 @@ def alternatives(
         _judged("bias-variance", pointwise, "bins", prior, tau, "bias at every label weighed against variance"),
         choose(prior, budget, records, domain=domain),
     ]
-
-
-def _coarse(prior: Prior, domain: Domain | tuple[float, float] | None) -> tuple[Prior, Domain | None]:
-    """Prior and domain as they are, or on 1,001 cells where they have more labels than a design can tell apart.
-
-    Rounding to a thousandth of the range is far below the noise of any ε that protects.
-    """
-    frame = Domain.of(domain) if domain is not None else None
-    cells = 0 if frame is None or frame.cells is None else frame.cells
-    if max(prior.values.size, cells) <= MOST_LABELS:
-        return prior, frame
-    ends = (frame.lower, frame.upper) if frame is not None else (float(prior.values[0]), float(prior.values[-1]))
-    coarse = Domain(*ends, DESIGN_CELLS)
-    masses = np.bincount(coarse.cell(prior.values), prior.masses, minlength=DESIGN_CELLS)
-    return Prior(coarse.grid, masses, prior.epsilon_exact), coarse
 
 
 def _judged(name: str, mechanism: FiniteMechanism, decoder: str, prior: Prior, tau: float, why: str) -> Choice:

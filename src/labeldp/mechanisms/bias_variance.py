@@ -7,20 +7,22 @@ from typing import Any
 import numpy as np
 
 from labeldp.budget import Epsilon, exact_epsilon
-from labeldp.channels import Anchors, bias_variance_channel, integer_channel, visible_bias_matrix
+from labeldp.channels import Anchors, best_values, bias_variance_channel, integer_channel, visible_bias_matrix
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.catalogue import mechanism
-from labeldp.mechanisms.cells import Cells
+from labeldp.mechanisms.cells import MOST_LABELS, Cells
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.label_scale import design_scale
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import MOST_EPSILON_DESIGNED, default_anchors
 from labeldp.priors import Prior
 
 CAPACITY = 30.0
 """Degrees of freedom that a model spends."""
-MOST_LABELS = 2_001
-"""The criterion is a matrix over all pairs of labels: beyond this it takes minutes and gigabytes, and gains nothing."""
+VISIBLE = 0.7
+"""The share of the label that features are taken to explain."""
 
 
 @mechanism(
@@ -65,6 +67,7 @@ class BiasVariance(FiniteMechanism):
         tau: float,
         *,
         visible: float = 1.0,
+        loss: LossLike = "squared",
         domain: Domain | tuple[float, float] | None = None,
         anchors: int | None = None,
     ) -> BiasVariance:
@@ -80,6 +83,9 @@ class BiasVariance(FiniteMechanism):
             The weight of variance against squared bias, above 0 and at most 1.
         visible : float
             The share of the label that features are taken to explain, above 0 and at most 1.
+        loss : str, Loss or callable
+            The loss of the model. The criterion is taken on the scale of the labels on which errors matter alike to it,
+            `Loss.stretched`; for squared loss that is the labels themselves.
         domain : Domain or (lower, upper), optional
             Its cells are the labels, at most 2,001; the values of the prior by default.
         anchors : int, optional
@@ -94,8 +100,10 @@ class BiasVariance(FiniteMechanism):
             raise InvalidInput(f"tau must be greater than 0 and at most 1, got {tau!r}")
         if not (isinstance(visible, (int, float)) and 0 < visible <= 1):
             raise InvalidInput(f"visible must be greater than 0 and at most 1, got {visible!r}")
-        budget = exact_epsilon(epsilon)
+        budget, measure = exact_epsilon(epsilon), get_loss(loss)
         cells = Cells.of(prior, domain)
+        measure.valid_labels.check(cells.labels, f"labels of the {measure.name} loss")
+        measure.check_assumption(cells.labels)
         if cells.labels.size > MOST_LABELS:
             raise InvalidInput(
                 f"a bias-variance design tells at most {MOST_LABELS:,} labels apart, this one has {cells.labels.size:,}: "
@@ -105,21 +113,22 @@ class BiasVariance(FiniteMechanism):
             "epsilon_exact": budget,
             "domain": cells.domain,
             "prior": prior,
-            "loss": "squared",
+            "loss": measure.name,
             "parameters": (("tau", float(tau)), ("visible", float(visible))),
         }
         if tau == visible == 1 or cells.labels.size == 1:
-            bins = RROnBins.optimal(prior, budget, domain=cells.domain)
+            bins = RROnBins.optimal(prior, budget, measure, domain=cells.domain)
             return cls(encoder=bins.encoder, table=bins.table, outputs=bins.outputs, **facts)
         count = min(57, default_anchors(float(budget))) if anchors is None else anchors
-        chosen = Anchors.choose(cells.labels, cells.masses, count)
         weights = np.maximum(cells.masses, 1e-9)
         weights = weights / weights.sum()
+        scale = design_scale(measure, cells.labels, weights)
+        chosen = Anchors.choose(scale, cells.masses, count)
         mixing = chosen.mixing
         masses = chosen.masses(weights)
         joint = visible_bias_matrix(weights, float(visible))
         # Nothing depends on where zero is; from the first label on, large numbers do not cancel.
-        zero = cells.labels[0]
+        zero = scale[0]
         # With label means y + b: b'Jb + τ·(E[ŷ²] − (y + b)'J(y + b)); what does not depend on b is left out.
         columns = bias_variance_channel(
             chosen.values - zero,
@@ -127,10 +136,13 @@ class BiasVariance(FiniteMechanism):
             min(float(budget), MOST_EPSILON_DESIGNED),
             weight=1.0,
             curvature=2 * (1 / tau - 1) * mixing.T @ joint @ mixing,
-            slope=-2 * mixing.T @ (joint @ (cells.labels - zero)),
+            slope=-2 * mixing.T @ (joint @ (scale - zero)),
         )
         release = integer_channel(columns, budget, masses)
         outputs = release.outputs + zero
+        if scale is not cells.labels:  # from the scale of the design back to labels
+            matrix = mixing @ release.table.probabilities(np.arange(masses.size, dtype=np.uint32))
+            outputs = best_values(matrix, joint, weights, tau, cells.labels)
         return cls(encoder=cells.encoder, table=chosen.table(release.table), outputs=outputs, **facts)
 
     @property

@@ -13,6 +13,10 @@ from labeldp.priors import Prior
 
 DEFAULT_CELLS = 1001
 """Cells of a domain that is given without a grid."""
+MOST_LABELS = 2_001
+"""The criterion is a matrix over all pairs of labels: beyond this it takes minutes and gigabytes, and gains nothing."""
+DESIGN_CELLS = 1001
+"""Cells of a design whose domain has more labels than a design can tell apart."""
 
 
 def gridded(domain: Domain | tuple[float, float]) -> Domain:
@@ -42,3 +46,18 @@ class Cells:
         masses = np.zeros(len(frame.grid))
         np.add.at(masses, frame.cell(prior.values), prior.masses)
         return cls(frame.grid, masses, Grid(frame), frame)
+
+
+def coarse_prior(prior: Prior, domain: Domain | tuple[float, float] | None = None) -> tuple[Prior, Domain | None]:
+    """Prior and domain as they are, or on 1,001 cells where they have more labels than a design can tell apart.
+
+    Rounding to a thousandth of the range is far below the noise of any ε that protects.
+    """
+    frame = Domain.of(domain) if domain is not None else None
+    cells = 0 if frame is None or frame.cells is None else frame.cells
+    if max(prior.values.size, cells) <= MOST_LABELS:
+        return prior, frame
+    ends = (frame.lower, frame.upper) if frame is not None else (float(prior.values[0]), float(prior.values[-1]))
+    coarse = Domain(*ends, DESIGN_CELLS)
+    masses = np.bincount(coarse.cell(prior.values), prior.masses, minlength=DESIGN_CELLS)
+    return Prior(coarse.grid, masses, prior.epsilon_exact), coarse

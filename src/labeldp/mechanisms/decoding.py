@@ -1,12 +1,18 @@
 """Decoders: the numbers that stand for codes in training, computed from the public mechanism alone."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from labeldp.arrays import Floats
+from labeldp.channels import best_values, visible_bias_matrix
 from labeldp.errors import InvalidInput
 from labeldp.losses import LOSSES
+from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
 from labeldp.mechanisms.catalogue import MECHANISMS
+from labeldp.mechanisms.cells import coarse_prior
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.priors import Prior
 from labeldp.sampling import ResponseTable
 
 DECODERS = ("auto", "bins", "debiased", "positive")
@@ -69,6 +75,60 @@ def training_decoder(mechanism: FiniteMechanism) -> str:
     entry = MECHANISMS[mechanism.kind]
     loss = LOSSES.get(mechanism.loss)
     return "debiased" if entry.training_values == "debiased" and loss is not None and loss.seeks_mean else "bins"
+
+
+def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], Floats], records: int) -> Floats:
+    """The value of each code from which a model on so many records learns a function of the label best.
+
+    This is for any mechanism with a prior, whatever it was designed for; see `labeldp.channels.best_values`.
+
+    Parameters
+    ----------
+    mechanism : FiniteMechanism
+        What randomized the labels.
+    functions : callable
+        From an array of labels to the function at each of them; several functions are several columns.
+    records : int
+        How many private labels the model is trained on.
+
+    Returns
+    -------
+    array of float64
+        A value for each code; a column for each function.
+
+    Raises
+    ------
+    InvalidInput
+        If the mechanism carries no prior.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, RROnBins
+    >>> from labeldp.mechanisms.decoding import learnable_values
+    >>> mechanism = RROnBins.optimal(Prior([0, 10, 100], [1, 1, 1]), epsilon=3)
+    >>> learnable_values(mechanism, lambda labels: 1.0 * (labels > 50), records=10_000).round(2)
+    array([-0.05,  1.05])
+    """
+    prior, _ = coarse_prior(prior_of(mechanism))
+    masses = np.maximum(prior.masses, 1e-9)
+    masses = masses / masses.sum()
+    return best_values(
+        mechanism.matrix(prior.values),
+        visible_bias_matrix(masses, VISIBLE),
+        masses,
+        weight_of_variance(records),
+        np.asarray(functions(prior.values)),
+    )
+
+
+def prior_of(mechanism: FiniteMechanism) -> Prior:
+    """The mechanism's prior; an error where it carries none."""
+    if mechanism.prior is None:
+        raise InvalidInput(
+            f"this needs to know how the labels are distributed, and the mechanism {mechanism.kind} carries no prior. Use "
+            "squared loss, or release the labels with the mechanism auto"
+        )
+    return mechanism.prior
 
 
 def debiased_values(mechanism: FiniteMechanism) -> Floats:

@@ -4,9 +4,9 @@ import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.channels import visible_bias_matrix
-from labeldp.mechanisms.auto import VISIBLE, _coarse
 from labeldp.mechanisms.base import Mechanism
-from labeldp.mechanisms.bias_variance import weight_of_variance
+from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
+from labeldp.mechanisms.cells import coarse_prior
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.excess import Excess
 from labeldp.mechanisms.finite import FiniteMechanism
@@ -21,7 +21,7 @@ class ModelErrors:
     """
 
     def __init__(self, prior: Prior, records: int) -> None:
-        prior, _ = _coarse(prior, None)
+        prior, _ = coarse_prior(prior)
         held = prior.masses > 0
         self._labels, self._masses = prior.values[held], prior.masses[held]
         self._centred = self._labels - prior.mean  # large numbers would cancel

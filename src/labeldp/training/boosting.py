@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from labeldp.arrays import Floats
 from labeldp.training.columns import ColumnEncoder, ColumnKey
 from labeldp.training.learners import LEARNERS, Learner
-from labeldp.training.sizing import boosting_settings
+from labeldp.training.linear_start import LinearStart
+from labeldp.training.sizing import after_a_line, boosting_settings
 
 RARE = 1e-4
 """Columns with values in fewer rows than this share are treated as empty. scikit-learn bins a sample of 200,000 rows; at this
@@ -120,27 +121,48 @@ class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             The fitted regressor itself.
 
         """
-        self.encoder_ = ColumnEncoder.for_trees(X, categorical=self.categorical, numeric=self.numeric)
+        self.encoder_ = self.encoder(X)
         matrix = self.encoder_.ordinal(X)
         self.n_features_in_ = matrix.shape[1]
-        self.trees_ = self.trees(matrix.shape[0]).fit(matrix, y, sample_weight)
+        self.trees_ = self.trees(matrix.shape[0], len(self.encoder_.numeric)).fit(matrix, y, sample_weight)
         return self
 
-    def trees(self, rows: int) -> Trees:
+    def encoder(self, X: Any) -> ColumnEncoder:
+        """Learn how to encode the columns of a table.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        ColumnEncoder
+            What makes the matrix that `trees` take.
+
+        """
+        return ColumnEncoder.for_trees(X, categorical=self.categorical, numeric=self.numeric)
+
+    def trees(self, rows: int, numeric: int | None = None) -> Any:
         """Unfitted trees of the right size, for callers who encode the columns once and train often.
 
         Parameters
         ----------
         rows : int
             The number of rows to train on.
+        numeric : int, optional
+            The first so many columns are numbers. By default all are.
 
         Returns
         -------
-        HistGradientBoostingRegressor
-            The trees, which take the matrix of `ColumnEncoder.ordinal`.
+        regressor
+            Trees that start from a straight line, which take the matrix of `ColumnEncoder.ordinal`. Poisson trees start
+            from the mean.
 
         """
-        return Trees(loss=self.loss, random_state=self.random_state, **boosting_settings(rows, self.share))
+        if self.loss != "squared_error":
+            return Trees(loss=self.loss, random_state=self.random_state, **boosting_settings(rows, self.share))
+        return LinearStart(Trees(random_state=self.random_state, **after_a_line(rows, self.share)), numeric)
 
     def predict(self, X: Any) -> Floats:
         """Predict for a table with the columns that the model was trained on.

@@ -151,10 +151,10 @@ class ColumnEncoder:
         return table
 
 
-def standardizer() -> Pipeline:
-    """A scikit-learn pipeline that prepares numbers for networks.
+def standardizer(largest: float = LARGEST_STANDARD) -> Pipeline:
+    """A scikit-learn pipeline that prepares numbers for networks and linear models.
 
-    Each column gets mean 0 and standard deviation 1 on the training rows and is clipped at ±10, so that one absurd value
+    Each column gets mean 0 and standard deviation 1 on the training rows and is clipped at ±`largest`, so that one absurd value
     cannot throw a prediction. A missing number becomes 0, the mean. Each column with missing numbers in training adds a
     column at the end that is 1 where the number is missing. A column that is constant in training is always 0.
 
@@ -169,7 +169,7 @@ def standardizer() -> Pipeline:
     return make_pipeline(
         _clipper(LARGEST_NUMBER),
         ConstantsToZero(copy=False),
-        _clipper(LARGEST_STANDARD),
+        _clipper(largest),
         SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True, add_indicator=True, copy=False),
     ).set_output(transform="default")
 

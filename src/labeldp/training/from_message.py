@@ -7,15 +7,15 @@ import pyarrow as pa
 
 from labeldp.errors import InvalidInput
 from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model
-from labeldp.mechanisms import PrivateLabels
-from labeldp.mechanisms.decoding import code_values
+from labeldp.losses import LossLike, get_loss, seeks_mean
+from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.message.reader import Message
 from labeldp.training.columns import ColumnKey
 from labeldp.training.files import column, read_table
 from labeldp.training.joining import join
 from labeldp.training.learners import LEARNERS, Learner, LearnerRequest
+from labeldp.training.recipe import Recipe
 from labeldp.training.saved import SavedModel
-from labeldp.training.sizing import label_share
 
 
 def train_on_message(
@@ -24,7 +24,7 @@ def train_on_message(
     id_column: str,
     *,
     learner: Learner | str = "boosting",
-    loss: str = "squared",
+    loss: LossLike | None = None,
     target_values: str | None = None,
     categorical: Sequence[ColumnKey] | None = None,
     numeric: Sequence[ColumnKey] | None = None,
@@ -46,10 +46,11 @@ def train_on_message(
         The column of record ids in the features.
     learner : Learner or str
         An entry of the catalogue `labeldp.training.learners.LEARNERS`, or its name.
-    loss : str
-        The loss to train with, one of those that the learner knows.
+    loss : str, Loss or callable, optional
+        The loss that predictions should keep small. By default the one that the message was made for, if it has a name.
     target_values : {"auto", "bins", "debiased", "positive"}, optional
-        The values that stand for the codes, see `code_values`. By default "positive" for Poisson loss, else "auto".
+        The values that stand for the codes, see `code_values`. By default, and for "auto", the best recipe for the loss. Other
+        values are for the losses that the learner itself can train with.
     categorical, numeric : sequence of str or int, optional
         Columns to read as categories or as numbers whatever their type.
     exclude : sequence of str
@@ -77,13 +78,9 @@ def train_on_message(
     learner = learner if isinstance(learner, Learner) else LEARNERS[learner]
     if folds == 1:
         raise InvalidInput("one fold leaves nothing to train on: give 2 folds or more, or 0 for no estimate")
-    if loss not in learner.losses:
-        raise InvalidInput(f"the model {learner.name} trains with the loss {' or '.join(learner.losses)}, not {loss!r}")
-    decoder = target_values or ("positive" if loss == "poisson" else "auto")
     mechanism = message.mechanism
-    values = code_values(mechanism, decoder)
-    if loss == "poisson" and values.min() < 0:
-        raise InvalidInput(f"Poisson loss takes no negative targets: use the target values positive, not {decoder}")
+    recipe = Recipe.of(mechanism, loss if loss is not None else loss_of(mechanism), target_values)
+    _check_values(recipe, learner)
     where = "the table of features" if isinstance(features, pa.Table) else features
     table = features if isinstance(features, pa.Table) else read_table(Path(features))
     joined = join(message, column(table, id_column, where))
@@ -92,22 +89,23 @@ def train_on_message(
     used = table.select([name for name in table.schema.names if name not in {id_column, *exclude}]).take(joined.rows)
     if not used.num_columns:
         raise InvalidInput(f"{where} has no column left to learn from besides {id_column!r}")
-    model = learner.make(
-        LearnerRequest(
-            joined.rows.size, label_share(mechanism, values), loss, categorical, numeric, seed, epochs, progress
+    native = "squared" if recipe.conditional else recipe.loss.name
+    model = recipe.model(
+        learner.make(
+            LearnerRequest(joined.rows.size, recipe.share, native, categorical, numeric, seed, epochs, progress)
         )
     )
-    targets = values[joined.codes]
+    targets = recipe.targets(joined.codes)
     private = PrivateLabels(joined.codes, mechanism)
     estimates = estimates_of_mean(private)
-    if estimates and folds >= 2 and loss == "squared":
+    if estimates and folds >= 2 and seeks_mean(recipe.loss):
         estimates |= estimates_of_model(model, used, targets, private, folds)
     model.fit(used, targets)
     domain = mechanism.domain
     facts = {
         "model": learner.name,
-        "loss": loss,
-        "target_values": decoder,
+        "loss": recipe.loss.name,
+        "target_values": recipe.decoder,
         "records": int(joined.rows.size),
         "features_without_label": joined.without_label,
         "labels_without_features": joined.without_features,
@@ -120,3 +118,30 @@ def train_on_message(
         "estimates": estimates,
     }
     return SavedModel(model, facts)
+
+
+def loss_of(mechanism: FiniteMechanism) -> str:
+    """The named loss that a mechanism was designed for; squared where it has none."""
+    name = mechanism.loss or "squared"
+    try:
+        get_loss(name)
+    except InvalidInput:  # the name of a function that only the labels party has
+        return "squared"
+    return name
+
+
+def _check_values(recipe: Recipe, learner: Learner) -> None:
+    """Refuse values that the learner cannot take with that loss, and name the way that works."""
+    if recipe.conditional:
+        return
+    name = recipe.loss.name
+    if name not in learner.losses:
+        raise InvalidInput(
+            f"the model {learner.name} trains on {recipe.decoder} values with {' or '.join(learner.losses)} loss, not "
+            f"{name}. Leave target_values (--target-values) out: then a model for {name} loss is trained another way"
+        )
+    if name == "poisson" and recipe.values.min() < 0:
+        raise InvalidInput(
+            f"Poisson loss takes no negative targets, and the {recipe.decoder} values of this message reach down to "
+            f"{recipe.values.min():.4g}. Leave target_values (--target-values) out: then they are not needed"
+        )

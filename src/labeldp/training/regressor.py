@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,13 +16,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from labeldp.arrays import Floats
 from labeldp.budget import exact_epsilon, float_up
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput
-from labeldp.mechanisms.decoding import code_values
+from labeldp.errors import InvalidInput, RepeatedRelease
+from labeldp.losses import get_loss
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.randomizer import LabelRandomizer
 from labeldp.training.boosting import BoostingRegressor
+from labeldp.training.recipe import Recipe, check_learns_means, extreme_targets
 from labeldp.training.rehearsal import default_trees, rehearse
-from labeldp.training.sizing import label_share
 from labeldp.training.tables import in_memory
 
 if TYPE_CHECKING:
@@ -35,25 +36,27 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     Parameters
     ----------
     estimator : regressor, optional
-        By default histogram gradient boosting, sized for noisy labels by `boosting_settings`. In a pandas, polars or Arrow
-        table it also reads text, categories and dates. Size your own estimator for noisy labels too: large leaves, few
-        steps.
+        What learns means, with squared loss. By default a ridge regression followed by gradient boosting that is sized for
+        noisy labels (`boosting_settings`). In a pandas, polars or Arrow table it also reads text, categories and dates. Size
+        your own estimator for noisy labels too: large leaves, few steps.
     epsilon : float, str, Decimal or Fraction
         The privacy budget of one fit.
     domain : Domain or (lower, upper)
         The public bounds of the labels. They must be given and are never read off `y`.
     loss : str, Loss or callable
-        The loss that the mechanism's bins are optimal for.
+        The loss that predictions should keep small. For squared loss the model learns the mean. For any other it learns the
+        label's conditional distribution and predicts the answer that loses least: a median, a quantile, a positive mean.
     mechanism : str
         The name of an exact mechanism. "auto" is designed for training, "rr-on-bins" is the paper's.
     target_values : {"auto", "bins", "debiased", "positive"}
-        The values that stand for private labels in training, see `code_values`. "bins" is the paper's choice, "positive" is
-        for Poisson and gamma losses.
+        The values that stand for private labels in training. "auto" is the best recipe for the loss. The others are single
+        numbers for each code, see `code_values`; "bins" is the paper's choice.
     prior : Prior, optional
         A public prior. By default a private one is drawn, which takes a part of ε.
     ledger : Ledger, optional
         Charge every fit to `dataset` in this ledger, before anything is drawn. Even before that, the estimator is fitted
-        once to made-up targets (your own estimator on 500 rows), so that features it cannot take cost nothing.
+        once to made-up targets as extreme as private values can be (your own estimator on 500 rows), so that what cannot
+        work costs nothing.
     dataset : str, optional
         The dataset in `ledger` to charge.
     clip_predictions : bool
@@ -68,7 +71,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     mechanism_ : FiniteMechanism
         The public mechanism that randomized them.
     epsilon_spent_ : float
-        What this fit cost, rounded up.
+        What all fits of this object have cost, rounded up.
     private_labels_ : PrivateLabels
         Set only if training failed: the labels that were released for it, to train on again.
 
@@ -76,8 +79,9 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     -----
     Privacy: one `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle hold no
     label and no key. **Every `fit` is a release of its own.** A grid search of ten candidates on five folds releases each label 41
-    times, and its scores against raw labels are not private at all. To try several models, randomize once with
-    `LabelRandomizer` and use ordinary scikit-learn on `private.values("auto")`.
+    times, and its scores against raw labels are not private at all. The first repeat among an object and its clones gives a
+    `RepeatedRelease` warning (worker processes count for themselves). To try several models, randomize once with
+    `LabelRandomizer` and use ordinary scikit-learn on `private.values()`.
 
     There is no `random_state`: secure randomness has no seed, so two fits differ. Sample weights reach the inner estimator
     and must not depend on the labels.
@@ -98,8 +102,8 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     >>> from sklearn.linear_model import Ridge
     >>> from sklearn.model_selection import GridSearchCV
     >>> from labeldp import LabelRandomizer
-    >>> private = LabelRandomizer(2, (0, 400), mechanism="auto").randomize(200 + 50 * X[:, 0])
-    >>> search = GridSearchCV(Ridge(), {"alpha": [0.1, 10]}).fit(X, private.values("auto"))
+    >>> private = LabelRandomizer(2, (0, 400)).randomize(200 + 50 * X[:, 0])
+    >>> search = GridSearchCV(Ridge(), {"alpha": [0.1, 10]}).fit(X, private.values())
     >>> search.predict(X).shape
     (1000,)
 
@@ -171,22 +175,26 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             self.prior,
             self.out_of_range,  # type: ignore[arg-type]
         )
+        self.__dict__.pop("private_labels_", None)
         X = in_memory(X)
         labels = randomizer.checked(self._checked(X, y))
         inner = self._inner_params(sample_weight, fit_params)
-        private = self._release(randomizer, labels, X, inner)
+        self._check_combination(randomizer, X, labels.size, inner)
+        private = self._release(randomizer, labels)
         self.mechanism_ = private.mechanism
-        self.epsilon_spent_ = float_up(
-            exact_epsilon(self.epsilon) if self.ledger is not None else private.epsilon_exact
-        )
-        values = code_values(private.mechanism, self.target_values)
-        self.estimator_ = clone(self._estimator()) if self.estimator is not None else _sized_trees(private, values, X)
+        self._count(exact_epsilon(self.epsilon) if self.ledger is not None else private.epsilon_exact)
         try:
-            self.estimator_.fit(X, values[private.codes], **inner)
+            recipe = Recipe.of(private.mechanism, self.loss, self.target_values)
+            self.estimator_ = recipe.model(self._learner(recipe, X, labels.size))
+            try:
+                self.estimator_.fit(X, recipe.targets(private.codes), **inner)
+            except ValueError as error:
+                self._explain(error, extreme_targets(recipe, labels.size), X, inner)
+                raise
         except Exception as error:
             self.private_labels_ = private
             error.add_note(
-                "ε is spent, but the released labels are kept: train on private_labels_.values('auto') of this regressor, at no "
+                "ε is spent, but the released labels are kept: train on private_labels_.values() of this regressor, at no "
                 "further cost."
             )
             raise
@@ -216,20 +224,82 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         domain = Domain.of(self.domain)  # type: ignore[arg-type]
         return np.asarray(np.clip(predictions, domain.lower, domain.upper))
 
-    def _release(self, randomizer: LabelRandomizer, labels: Floats, X: Any, inner: dict[str, Any]) -> PrivateLabels:
-        """With a ledger: rehearse, charge, draw, and note the mechanism. Without: only draw."""
+    def _check_combination(self, randomizer: LabelRandomizer, X: Any, records: int, inner: dict[str, Any]) -> None:
+        """Before anything is drawn, refuse what cannot work; with a ledger by a trial on made-up targets, too."""
+        if self.estimator is not None and self.target_values == "auto":
+            check_learns_means(self.estimator, get_loss(self.loss))
         if self.ledger is None:
-            return randomizer.randomize(labels)
+            return
         if self.dataset is None:
             raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
-        rehearse(self.estimator, X, labels.size, Domain.of(self.domain), inner)  # type: ignore[arg-type]
-        code_values(randomizer.rehearse(labels.size), self.target_values)
-        release = self.ledger.reserve(self.dataset, Fraction(exact_epsilon(self.epsilon)))
+        recipe = Recipe.of(randomizer.rehearse(records), self.loss, self.target_values)
+        targets = extreme_targets(recipe, records)
+        try:
+            rehearse(self.estimator, X, targets, inner)
+        except ValueError as error:
+            self._explain(error, targets, X, inner)
+            raise
+
+    def _explain(self, error: ValueError, targets: Floats, X: Any, inner: dict[str, Any]) -> None:
+        """Say what to do if the error is about negative targets: the estimator takes the same ones without their sign."""
+        if self.estimator is None or targets.min() >= 0:
+            return
+        if self._takes(targets, X, inner) or not self._takes(np.abs(targets), X, inner):
+            return  # it is about something else
+        raise InvalidInput(
+            f"{type(self.estimator).__name__} takes no negative targets, and private values reach from {targets.min():.4g} to "
+            f"{targets.max():.4g}. For positive predictions name the loss and leave the estimator out: "
+            "LabelDPRegressor(loss='poisson', ...)"
+        ) from error
+
+    def _takes(self, targets: Floats, X: Any, inner: dict[str, Any]) -> bool:
+        try:
+            rehearse(self.estimator, X, targets, inner)
+        except Exception:  # noqa: BLE001 - whatever a user's estimator raises
+            return False
+        return True
+
+    def _release(self, randomizer: LabelRandomizer, labels: Floats) -> PrivateLabels:
+        """With a ledger: charge, draw, and note the mechanism. Without: only draw."""
+        if self.ledger is None:
+            return randomizer.randomize(labels)
+        release = self.ledger.reserve(str(self.dataset), Fraction(exact_epsilon(self.epsilon)))
         mechanism = randomizer.design(randomizer.count(labels), labels.size)
         self.ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
         private = PrivateLabels(mechanism.codes(labels), mechanism)
         self.ledger.commit(release.id)
         return private
+
+    def _learner(self, recipe: Recipe, X: Any, records: int) -> Any:
+        """A clone of the user's estimator, or trees sized for values of that worth."""
+        if self.estimator is not None:
+            return clone(self.estimator)
+        boosting = BoostingRegressor(share=recipe.share)
+        return boosting if recipe.conditional else default_trees(boosting, X, records)
+
+    def _count(self, spent: Fraction) -> None:
+        """Add up what this object has spent, and warn at the first repeat among it and its clones."""
+        self._spent = getattr(self, "_spent", Fraction(0)) + spent
+        self.epsilon_spent_ = float_up(self._spent)
+        family = self._family()
+        family["fits"] += 1
+        if family["fits"] == 2:
+            warnings.warn(
+                "this is the second fit of this LabelDPRegressor or a clone of it, and every fit releases its labels anew. "
+                "A record that is in two fits costs twice epsilon. To try several models, folds or settings, "
+                "randomize once with LabelRandomizer and use ordinary scikit-learn on private.values(). This is said once.",
+                RepeatedRelease,
+                stacklevel=3,
+            )
+
+    def _family(self) -> dict[str, int]:
+        """A count of fits that clones share, so that a grid search is noticed."""
+        return self.__dict__.setdefault("_fits", {"fits": 0})  # type: ignore[no-any-return]
+
+    def __sklearn_clone__(self) -> Self:
+        copy: Self = super().__sklearn_clone__()
+        copy.__dict__["_fits"] = self._family()
+        return copy
 
     def _checked(self, X: Any, y: Any) -> Floats:
         if y is None:
@@ -279,9 +349,3 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             return exact_epsilon(self.epsilon) < 30
         except InvalidInput:
             return True
-
-
-def _sized_trees(private: PrivateLabels, values: Floats, features: Any) -> Any:
-    """Gradient boosting sized for labels as noisy as these. Given a table, it also reads text, categories and dates."""
-    boosting = BoostingRegressor(share=label_share(private.mechanism, values))
-    return default_trees(boosting, features, len(private))

@@ -13,15 +13,14 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from labeldp.arrays import Floats
-from labeldp.domain import Domain
-from labeldp.training.boosting import BoostingRegressor, Trees
+from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.tables import FeatureTable
 
 REHEARSAL_ROWS = 500
 
 
-def rehearse(estimator: Any, X: Any, records: int, domain: Domain, inner: dict[str, Any]) -> None:
-    """Fit `estimator` (None: the default trees) to made-up targets, passing `inner` to its `fit`. Errors are its own.
+def rehearse(estimator: Any, X: Any, targets: Floats, inner: dict[str, Any]) -> None:
+    """Fit `estimator` (None: the default trees) to made-up `targets`, passing `inner` to its `fit`. Errors are its own.
 
     A user's estimator is tried on 500 rows first. Only if that fails is the whole table used, so that the real error is
     shown.
@@ -29,7 +28,7 @@ def rehearse(estimator: Any, X: Any, records: int, domain: Domain, inner: dict[s
     for name, weights in inner.items():
         if name.endswith("sample_weight") and weights is not None:
             _check_sample_weight(weights, X)
-    targets = _made_up_targets(domain, records)
+    records = targets.size
     with _without_traces():
         if estimator is None:
             default_trees(_OneTree(), X, records).fit(X, targets, **inner)
@@ -51,14 +50,8 @@ def default_trees(boosting: BoostingRegressor, features: Any, rows: int) -> Any:
 class _OneTree(BoostingRegressor):
     """The default estimator for a rehearsal: all the checks, hardly any training."""
 
-    def trees(self, rows: int) -> Trees:
-        return super().trees(rows).set_params(max_iter=1)  # type: ignore[no-any-return]
-
-
-def _made_up_targets(domain: Domain, records: int) -> Floats:
-    """Two alternating values inside the public bounds, positive if the bounds allow that."""
-    lowest = max(domain.lower, 0.0) if domain.upper > 0 else domain.lower
-    return lowest + (domain.upper - lowest) * np.resize([1 / 3, 2 / 3], records)
+    def trees(self, rows: int, numeric: int | None = None) -> Any:
+        return super().trees(rows, numeric).set_params(trees__max_iter=1)
 
 
 def _rows_to_try(features: Any, records: int) -> Any:

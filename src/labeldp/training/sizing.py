@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from labeldp.arrays import Floats
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.priors import Prior
@@ -38,14 +40,19 @@ def label_share(mechanism: FiniteMechanism, values: Floats, prior: Prior | None 
 
     """
     prior = prior or mechanism.prior
-    if prior is None:
-        return 1.0
+    return 1.0 if prior is None else value_share(mechanism, values, prior, prior.values)
+
+
+def value_share(mechanism: FiniteMechanism, values: Floats, prior: Prior, function: Floats) -> float:
+    """corr(value, h(label))² under a prior, for a function h given at the prior's labels: `label_share` of any function."""
     means, variances = mechanism.conditional_moments(prior.values, values)
+    centre = float(prior.masses @ function)
     spread = float(prior.masses @ (variances + means**2)) - float(prior.masses @ means) ** 2
-    shared = float(prior.masses @ (means * (prior.values - prior.mean)))
-    if spread <= 0 or prior.variance <= 0:
+    shared = float(prior.masses @ (means * (function - centre)))
+    whole = float(prior.masses @ np.square(function - centre))
+    if spread <= 0 or whole <= 0:
         return 0.0
-    return min(1.0, shared**2 / (spread * prior.variance))
+    return min(1.0, shared**2 / (spread * whole))
 
 
 def boosting_settings(records: int, share: float = 1.0) -> dict[str, Any]:
@@ -82,3 +89,10 @@ def boosting_settings(records: int, share: float = 1.0) -> dict[str, Any]:
         "min_samples_leaf": int(max(1, min(20 / max(share, 1e-9), records / 4))),
         "early_stopping": False,
     }
+
+
+def after_a_line(records: int, share: float) -> dict[str, Any]:
+    """`boosting_settings` for what a straight line leaves: down to a third of the trees while labels are worth little."""
+    settings = boosting_settings(records, share)
+    part = min(1.0, max(1 / 3, share, records * share / 6000))
+    return settings | {"max_iter": max(5, int(settings["max_iter"] * part))}

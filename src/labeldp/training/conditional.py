@@ -1,0 +1,180 @@
+"""Models for losses other than squared: the conditional distribution of the label first, then its best answer.
+
+A private value is no label. A median or a quantile of private values estimates nothing, and a deviance cannot take their
+negative values. What can be learned from private values is a mean, and a mean of any function of the label (`best_values`).
+So two means are learned: of the label's normal score z, and of its square. They give each record a normal distribution of z,
+with a location and a spread, and hence a distribution of the label. The prediction is the answer that loses least under it
+(`Loss.best_answers`): the median, a quantile, a mean.
+
+The spread is learned from squared residuals of predictions that did not see the record (cross-fitting), and is drawn
+towards a common spread as far as other folds say that it is noise.
+"""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.utils.validation import check_is_fitted
+
+from labeldp.arrays import Floats
+from labeldp.losses import LossLike, get_loss
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.mechanisms.cells import coarse_prior
+from labeldp.mechanisms.decoding import FLOOR_SHARE, learnable_values, prior_of
+from labeldp.mechanisms.label_scale import NormalScores
+from labeldp.training.boosting import BoostingRegressor
+from labeldp.training.sizing import value_share
+from labeldp.training.tables import FeatureTable
+
+FOLDS = 3
+LEAST_SPREAD = 0.02
+"""Of the squared score: the label is never taken to be known exactly."""
+SPREADS = (0.1, 5.0)
+"""How far a record's squared spread may lie from the common one, as factors."""
+OUTCOMES = 101
+CHUNK = 1 << 14
+
+
+class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Predicts the best answer for any loss, from the codes of private labels.
+
+    Parameters
+    ----------
+    estimator : regressor
+        What learns means: squared loss, any sign of targets. It is cloned. One with a parameter `share` is sized by what
+        the private values are worth.
+    mechanism : FiniteMechanism
+        What randomized the labels; it carries a prior.
+    loss : str, Loss or callable
+        The loss that predictions should keep small.
+
+    Attributes
+    ----------
+    location_, spread_ : regressor
+        Models of the label's normal score, and of its squared distance from the location.
+    level_ : float
+        The common squared spread.
+    weight_ : float
+        How much of `spread_` is taken, from 0 (the common spread for all) to 1.
+
+    Notes
+    -----
+    Costs no privacy: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import ConditionalRegressor, LabelRandomizer
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X = np.random.default_rng(0).normal(size=(2000, 1))
+    >>> private = LabelRandomizer(4, (0, 400), loss="pinball(0.9)").randomize(np.exp(4 + X[:, 0]))
+    >>> model = ConditionalRegressor(LinearRegression(), private.mechanism, "pinball(0.9)").fit(X, private.codes)
+    >>> bool(model.predict([[1.0]])[0] > model.predict([[0.0]])[0])
+    True
+    """
+
+    def __init__(self, estimator: Any, mechanism: FiniteMechanism, loss: LossLike) -> None:
+        self.estimator = estimator
+        self.mechanism = mechanism
+        self.loss = loss
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
+        """Learn location and spread from features and codes.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+        y : array of int
+            The codes of the private labels.
+        **fit_params : dict
+            More parameters for the `fit` of every clone, such as `sample_weight`.
+
+        Returns
+        -------
+        ConditionalRegressor
+            The fitted regressor itself.
+        """
+        codes = np.asarray(y).astype(np.intp)
+        prior, _ = coarse_prior(prior_of(self.mechanism))
+        self.scores_ = NormalScores.under(prior)
+        functions = np.stack([self.scores_.scores, np.square(self.scores_.scores)], axis=1)
+        values = learnable_values(self.mechanism, lambda _: functions, codes.size)
+        shares = [value_share(self.mechanism, values[:, j], prior, functions[:, j]) for j in range(2)]
+        self.floor_ = FLOOR_SHARE * prior.mean if get_loss(self.loss).valid_outputs.lower == 0 else -np.inf
+        make, X = self._prepared(X, codes.size)
+        score, square = values[codes].T
+        self.location_ = make(shares[0]).fit(X, score, **fit_params)
+        seen = _out_of_fold(make(shares[0]), X, score, fit_params)
+        squares = square - 2 * seen * score + np.square(seen)
+        self.level_ = max(float(np.mean(squares)), LEAST_SPREAD)
+        spread = _out_of_fold(make(shares[1]), X, squares, fit_params)
+        moving = float(np.var(spread))
+        told = float(np.mean((squares - squares.mean()) * (spread - spread.mean())))
+        self.weight_ = float(np.clip(told / moving, 0, 1)) if moving > 0 else 0.0
+        self.spread_ = make(shares[1]).fit(X, squares, **fit_params) if self.weight_ > 0 else None
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """The best answer for each row.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        array of float
+            A prediction for each row.
+        """
+        location, spread = self.predict_scores(X)
+        loss, answers = get_loss(self.loss), np.empty(location.size)
+        nodes = ndtri((np.arange(OUTCOMES) + 0.5) / OUTCOMES)
+        for start in range(0, location.size, CHUNK):
+            rows = slice(start, start + CHUNK)
+            outcomes = self.scores_.labels_at(location[rows, None] + spread[rows, None] * nodes)
+            answers[rows] = loss.best_answers(outcomes)
+        return np.maximum(answers, self.floor_)
+
+    def predict_scores(self, X: Any) -> tuple[Floats, Floats]:
+        """The location and the spread of each row's normal score.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        location, spread : array of float
+        """
+        check_is_fitted(self)
+        if self.encoder_ is not None:
+            X = self.encoder_.ordinal(X)
+        location = np.asarray(self.location_.predict(X), np.float64)
+        squared = np.full(location.size, self.level_)
+        if self.spread_ is not None:
+            squared += self.weight_ * (np.asarray(self.spread_.predict(X), np.float64) - self.level_)
+        return location, np.sqrt(np.clip(squared, *(self.level_ * np.asarray(SPREADS))))
+
+    def _prepared(self, X: Any, rows: int) -> tuple[Callable[[float], Any], Any]:
+        """How to make a regressor for values of some worth, and the features that it takes: tables are encoded once."""
+        self.encoder_ = None
+        if not isinstance(self.estimator, BoostingRegressor):
+            return lambda _: clone(self.estimator), X
+        boosting, numeric = self.estimator, None
+        if FeatureTable.is_frame(X):
+            self.encoder_ = boosting.encoder(X)
+            X, numeric = self.encoder_.ordinal(X), len(self.encoder_.numeric)
+        return lambda share: clone(boosting).set_params(share=share).trees(rows, numeric), X
+
+
+def _out_of_fold(estimator: Any, X: Any, targets: Floats, fit_params: dict[str, Any]) -> Floats:
+    if targets.size < 2 * FOLDS:
+        return np.full(targets.size, targets.mean())
+    folds = KFold(FOLDS, shuffle=True, random_state=0)  # fixed: folds must not depend on the order of labels
+    return np.asarray(cross_val_predict(estimator, X, targets, cv=folds, params=fit_params or None), np.float64)

@@ -31,7 +31,7 @@ MOST_LABELS = 2_001
     needs_prior=True,
     needs_records=True,
     for_training=True,
-    colour="#444c56",
+    colour="#b17dfc",
     rank=3,
 )
 class BiasVariance(FiniteMechanism):

@@ -196,7 +196,7 @@ def plain_log_ticks(axes: Axes) -> None:
             (1000, (1.0, 3.0)),
             (math.inf, (1.0,)),
         )
-        if high <= most * low
+        if most == math.inf or high <= most * low
     )
     axes.yaxis.set_major_locator(LogLocator(subs=between))
     axes.yaxis.set_major_formatter(

@@ -38,7 +38,7 @@ def curves(
     colours : mapping of str to str, optional
         The colour of a name, where it has its own.
     dashed : collection of str
-        Names whose line is dashed.
+        Names whose line is dashed and thin, with hollow markers: a solid line below it shows through.
     ylabel, title : str
         Texts.
     ax : matplotlib axes, optional
@@ -51,8 +51,8 @@ def curves(
     axes = ax if ax is not None else new_axes(WIDTH, 3.2 + 0.11 * (len(lines) + len(published or {})))
     for number, (name, values) in enumerate(lines.items()):
         colour = (colours or {}).get(name, CURVES[number % len(CURVES)])
-        style = "--" if name in dashed else "-"
-        axes.plot(x, values, color=colour, ls=style, lw=1.8, marker=marker(number), ms=5, label=name)
+        look = {"ls": "--", "lw": 1.5, "ms": 7, "mfc": "none"} if name in dashed else {"ls": "-", "lw": 2.4, "ms": 5}
+        axes.plot(x, values, color=colour, marker=marker(number), label=name, **look)
         if published and name in published:
             axes.plot(x, published[name], **hollow(colour), label=f"{name}, published")
     axes.set(ylabel=ylabel, yscale="log")

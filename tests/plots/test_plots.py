@@ -127,6 +127,16 @@ def test_the_legend_is_below_the_plot_and_on_the_picture(drawn):
     assert whole.y0 <= legend.y0
 
 
+def test_a_legend_names_nothing_of_other_axes():
+    figure = plots.new_figure()
+    left, right = figure.subplots(1, 2)
+    left.plot([1, 2], [1, 2], label="somebody else's")
+    plots.curves([1, 2], {"a": [5, 3]}, ax=right)
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["a"]
+    plots.legend_below(right, others=[left])
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["somebody else's", "a"]
+
+
 def test_every_text_can_be_read_at_400_pixels(drawn):
     shrunk = 400 / (drawn.figure.get_figwidth() * 72)  # pixels a point
     shown = [text for text in drawn.figure.findobj(Text) if text.get_visible() and text.get_text().strip()]

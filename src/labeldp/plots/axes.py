@@ -256,7 +256,9 @@ def tidy(axes: Axes, *, legend: bool = False) -> Axes:
     return axes
 
 
-def legend_below(axes: Axes, handles: Iterable[Artist] | None = None, *, columns: int = 2) -> None:
+def legend_below(
+    axes: Axes, handles: Iterable[Artist] | None = None, *, others: Iterable[Axes] = (), columns: int = 2
+) -> None:
     """Put the legend below the axes and their label, where no line can run through it.
 
     Parameters
@@ -264,7 +266,9 @@ def legend_below(axes: Axes, handles: Iterable[Artist] | None = None, *, columns
     axes : matplotlib axes
         Where it goes.
     handles : iterable of matplotlib artists, optional
-        What it names; by default all that has a label, on any axes of the figure.
+        What it names; by default all that has a label on these axes and the others.
+    others : iterable of matplotlib axes
+        More axes of the same figure, for one legend below the last of them.
     columns : int
         How many columns it has.
     """
@@ -273,7 +277,7 @@ def legend_below(axes: Axes, handles: Iterable[Artist] | None = None, *, columns
     figure = _figure(axes)
     if handles is None:
         named: dict[str, Artist] = {}
-        for each in figure.axes if axes in figure.axes else [axes]:
+        for each in (*others, axes):
             named |= {label: handle for handle, label in zip(*each.get_legend_handles_labels(), strict=True)}
     else:
         named = {str(handle.get_label()): handle for handle in handles}

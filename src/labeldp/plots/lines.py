@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 CURVES = ("#ce4a13", "#1689d1", "#b162af", "#41794b", "#bd9062", "#0e6479", "#e97498", "#4d56cb")
 """For lines that have no colour of their own."""
+SOLID: dict[str, Any] = {"ls": "-", "lw": 2.4, "ms": 5}
+DASHED: dict[str, Any] = {"ls": "--", "lw": 1.5, "ms": 7, "mfc": "none"}
 
 
 def curves(
@@ -51,7 +53,7 @@ def curves(
     axes = ax if ax is not None else new_axes(WIDTH, 3.2 + 0.11 * (len(lines) + len(published or {})))
     for number, (name, values) in enumerate(lines.items()):
         colour = (colours or {}).get(name, CURVES[number % len(CURVES)])
-        look = {"ls": "--", "lw": 1.5, "ms": 7, "mfc": "none"} if name in dashed else {"ls": "-", "lw": 2.4, "ms": 5}
+        look = DASHED if name in dashed else SOLID
         axes.plot(x, values, color=colour, marker=marker(number), label=name, **look)
         if published and name in published:
             axes.plot(x, published[name], **hollow(colour), label=f"{name}, published")

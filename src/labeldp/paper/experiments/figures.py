@@ -55,7 +55,8 @@ def panels(exact: Figures, tested: Figures, methods: Sequence[str], task: Task) 
             axes.set_yscale("symlog", linthresh=0.01)  # a loss below the one without privacy is negative
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         plots.tidy(axes)
-    plots.legend_below(drawn.axes[-1])
+    *others, last = drawn.axes
+    plots.legend_below(last, others=others)
     return drawn
 
 

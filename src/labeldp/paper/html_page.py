@@ -21,7 +21,7 @@ STYLE = """
   :root { --ink: #e6e9ed; --soft: #c3c9d1; --quiet: #a8b0ba; --line: #343b44; --page: #0e1115; --box: #232931;
           --card: #15191e; --best: #d3a2e6; } }
 body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 0; }
-main { max-width: 46rem; margin: 0 auto; padding: 2.5rem 1.5rem 4rem; }
+main { max-width: 60rem; margin: 0 auto; padding: 2.5rem 1.5rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; }
 h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; padding-top: 1rem; border-top: 1px solid var(--line); }
 h3 { font-size: 1.1rem; margin: .2rem 0 .6rem; } h4 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
@@ -36,7 +36,8 @@ figure { margin: 1.2rem 0; } figure svg { display: block; width: 100%; max-width
 figcaption { color: var(--quiet); font-size: .88rem; margin-top: .4rem; }
 code { background: var(--box); padding: .1rem .3rem; border-radius: 3px; font-size: .9em; overflow-wrap: anywhere; }
 pre { background: var(--box); padding: .8rem 1rem; white-space: pre-wrap; border-radius: 5px; font-size: .85rem; }
-article { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 1rem 1.3rem; font-size: .95rem; }
+p, article { max-width: 46rem; }
+article { box-sizing: border-box; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 1rem 1.3rem; font-size: .95rem; }
 summary { cursor: pointer; color: var(--quiet); font-size: .93rem; }
 .wide { overflow-x: auto; }
 @media (max-width: 30rem) { main { padding: 1.5rem 1rem 3rem; } th, td { padding: .3rem .45rem; } }

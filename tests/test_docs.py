@@ -165,6 +165,18 @@ def test_links_lead_somewhere(page):
             assert not anchor or anchor in anchors(target), link
 
 
+@named(PAGES)
+def test_every_picture_is_small_and_says_what_it_shows(page):
+    for alt, path in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", text_of(page)):
+        assert len(alt.split()) > 15, f"{path}: tell people who do not see it what it shows"
+        assert (page.parent / path).stat().st_size < 100_000, path
+        if path.endswith(".svg"):
+            text = (page.parent / path).read_text(encoding="utf-8")
+            assert ' role="img" aria-label="' in text
+            assert "prefers-color-scheme: dark" in text
+    assert not re.search(r"<img(?![^>]* alt=)", text_of(page))
+
+
 @named([page for page in GUIDES if page.parent.name == "docs"])
 def test_a_page_says_first_whom_it_is_for_and_what_they_will_know(page):
     title, blank, first = text_of(page).splitlines()[:3]

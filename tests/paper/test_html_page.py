@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+from palette import contrast
+
 from labeldp import plots
-from labeldp.paper.html_page import Report, svg
+from labeldp.paper.html_page import STYLE, Report
 
 VOID = {"meta", "path", "use"}
 
@@ -69,11 +71,48 @@ def test_a_table_marks_the_best_cell_of_each_row():
 def test_a_figure_is_drawn_into_the_page_with_its_text():
     axes = plots.curves([1, 2], {"some curve": [3.0, 4.0]}, ylabel="error of it")
     report = Report("t", "l")
-    report.figure(axes, "what it shows")
+    report.figure(axes, "what it shows", alt="rises from 3 to 4")
     page = report.html()
     assert "what it shows" in page
     for words in ("<svg", ">some curve<", ">error of it<"):
         assert words in page
     assert "<image" not in page
-    first, second = (re.sub("p[0-9a-f]{10}", "clip", svg(drawn)) for drawn in (axes, axes.get_figure()))
+    (image,) = (attributes for tag, attributes, _ in Outline(page).elements if tag == "svg")
+    assert (image["role"], image["aria-label"]) == ("img", "rises from 3 to 4")
+    first, second = (re.sub("p[0-9a-f]{10}", "clip", plots.svg(drawn)) for drawn in (axes, axes.get_figure()))
     assert first == second  # but for clip paths, which old matplotlib numbers by address
+
+
+def test_markdown_is_rendered_and_html_in_it_is_not():
+    report = Report("t", "l")
+    report.markdown("# Top\n\n## Next\n\n**bold** `a < b` <script>x</script>\n\n- one\n- [two](javascript:alert)\n")
+    page = Outline(report.html())
+    assert page.texts("h3") == ["Top"]
+    assert page.texts("h4") == ["Next"]
+    assert page.texts("strong") == ["bold"]
+    assert page.texts("code") == ["a < b"]
+    assert [text.strip() for text in page.texts("li")] == ["one", "[two](javascript:alert)"]
+    assert {"script", "a"}.isdisjoint(tag for tag, _, _ in page.elements)
+
+
+def test_a_folded_part_is_there_to_be_opened():
+    report = Report("t", "l")
+    report.table(["a"], [["1"]])
+    report.details("the figures")
+    page = Outline(report.html())
+    assert page.texts("summary") == ["the figures"]
+    assert [tag for tag, _, _ in page.elements if tag in ("details", "table")] == ["details", "table"]
+
+
+def test_every_colour_of_a_page_has_a_dark_one():
+    light, dark = (
+        dict(re.findall(r"(--\w+): (#\w{6})", block)) for block in re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)
+    )
+    assert light.keys() == dark.keys()
+    rest = re.sub(r":root \{.*?\}", "", STYLE, flags=re.DOTALL)
+    assert not re.search(r"#[0-9a-f]{3}", rest)
+    assert set(re.findall(r"var\((--\w+)\)", rest)) == light.keys()
+    for scheme in (light, dark):
+        for ink in ("--ink", "--soft", "--quiet", "--best"):
+            for paper in ("--page", "--card"):
+                assert contrast(scheme[ink], scheme[paper]) > 4.5

@@ -17,6 +17,7 @@ from labeldp.cli.lazy_help import exact_mechanisms, help_with, mechanisms, model
 from labeldp.cli.ledger import app as ledger
 from labeldp.cli.privatize import apply, privatize
 from labeldp.cli.reproduce import reproduce
+from labeldp.cli.sample_data import sample_data
 from labeldp.cli.train import evaluate, predict, train
 from labeldp.errors import LabelDPError
 
@@ -38,6 +39,7 @@ app.command(name="audit")(audit)
 app.command(name="compare", cls=help_with("Mechanisms", mechanisms))(compare)
 app.command(name="reproduce")(reproduce)
 app.command(name="demo")(demo)
+app.command(name="sample-data")(sample_data)
 app.add_typer(ledger, name="ledger")
 
 

@@ -188,4 +188,4 @@ def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
         title=f"error of {'a model' if modelled else 'a private label'} (dashed: float mechanisms)",
     )
     for kind in ("png", "svg"):
-        plots.save(axes, folder / f"comparison.{kind}")
+        plots.save(axes, folder / f"comparison.{kind}", alt=plots.in_words(axes))

@@ -181,7 +181,7 @@ MECHANISMS.add(
         needs_prior=True,
         needs_records=True,
         for_training=True,
-        colour="#b5179e",
+        colour="#b162af",
         split=split_for_training,
         fit_prior=prior_for_training,
         rank=0,

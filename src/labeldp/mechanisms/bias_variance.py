@@ -33,7 +33,7 @@ VISIBLE = 0.7
     needs_prior=True,
     needs_records=True,
     for_training=True,
-    colour="#444c56",
+    colour="#b17dfc",
     rank=3,
 )
 class BiasVariance(FiniteMechanism):

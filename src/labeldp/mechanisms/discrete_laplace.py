@@ -18,7 +18,7 @@ from labeldp.sampling.noise import laplace_profile
     title="discrete Laplace",
     help="whole cells of Laplace noise, clipped into the bounds",
     make=lambda r: DiscreteLaplace(r.domain, r.epsilon),
-    colour="#2f6f8f",
+    colour="#01a999",
 )
 class DiscreteLaplace(FiniteMechanism):
     """The discrete Laplace mechanism: adds t cells of noise with mass e^(−ε|t|/(cells − 1)).

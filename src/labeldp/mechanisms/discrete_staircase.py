@@ -24,7 +24,7 @@ from labeldp.sampling.noise import staircase_profile
     title="discrete staircase",
     help="whole cells of staircase noise, its step best for the prior where there is one",
     make=lambda r: _made(r),  # noqa: PLW0108 - it is defined below
-    colour="#6a994e",
+    colour="#4d56cb",
 )
 class DiscreteStaircase(FiniteMechanism):
     """The discrete staircase mechanism: noise with mass at one height for `r` cells, e^−ε of it for the rest of Δ, and on.

@@ -16,7 +16,7 @@ from labeldp.sampling import WeightTable
     title="exponential",
     help="near cells exponentially more often than far ones, on a grid",
     make=lambda r: Exponential(r.domain, r.epsilon),
-    colour="#8d5a97",
+    colour="#e97498",
 )
 class Exponential(FiniteMechanism):
     """The exponential mechanism on a grid: takes cell ŷ with weight e^(−ε|ŷ − y|/2Δ), Δ the width of the domain.

@@ -20,9 +20,10 @@ from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.base import FORMAT, FORMAT_VERSION, Mechanism
+from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.mechanisms.encoders import Encoder, encoder_from_json
 from labeldp.mechanisms.proof import Proof, verify
-from labeldp.plots import bins
+from labeldp.plots import CURVES, bins
 from labeldp.priors import Prior
 from labeldp.sampling import IdDigests, OsEntropy, Randomness, Table, table_from_json
 
@@ -308,7 +309,25 @@ class FiniteMechanism(Mechanism):
     def _plot_bins(self, prior: Prior | None, ax: Axes | None) -> Axes:
         title = f"{type(self).__name__}, ε = {self.epsilon:.4g}: {self.outputs.size} outputs"
         shown = None if prior is None else (prior.values, prior.masses)
-        return bins(self.outputs, getattr(self.encoder, "thresholds", np.empty(0)), shown, title=title, ax=ax)
+        entry = MECHANISMS.get(self.kind)
+        return bins(
+            self.outputs,
+            getattr(self.encoder, "thresholds", np.empty(0)),
+            shown,
+            chances=None if prior is None else self._chances(prior),
+            colour=CURVES[0] if entry is None else entry.colour,
+            title=title,
+            ax=ax,
+        )
+
+    def _chances(self, prior: Prior) -> Floats:
+        """How often each output is drawn for labels from a prior."""
+        held = prior.masses > 0
+        chunks = [rows for _, rows in self._rows(prior.values[held])]
+        ends = np.cumsum([rows.shape[0] for rows in chunks])[:-1]
+        parts = zip(np.split(prior.masses[held], ends), chunks, strict=True)
+        chances: Floats = np.sum([masses @ rows for masses, rows in parts], axis=0)
+        return chances
 
     def _facts(self) -> dict[str, str]:
         facts = super()._facts() | {"outputs": _few(self.outputs)}

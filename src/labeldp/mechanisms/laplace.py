@@ -16,7 +16,7 @@ from labeldp.mechanisms.continuous import ContinuousMechanism
     title="Laplace",
     help="continuous Laplace noise, clipped into the bounds",
     make=lambda r: Laplace(r.domain, r.epsilon),
-    colour="#2f6f8f",
+    colour="#0e6479",
     rank=90,
 )
 class Laplace(ContinuousMechanism):
@@ -71,7 +71,7 @@ class Laplace(ContinuousMechanism):
     title="exponential, continuous",
     help="near outputs exponentially more often than far ones, on the real line",
     make=lambda r: ContinuousExponential(r.domain, r.epsilon),
-    colour="#8d5a97",
+    colour="#8a3ea4",
     rank=90,
 )
 class ContinuousExponential(Laplace):

@@ -14,7 +14,7 @@ from labeldp.sampling import ResponseTable
     title="randomized response",
     help="Warner's: keep the cell or take any other at random",
     make=lambda r: RandomizedResponse(r.domain, r.epsilon),
-    colour="#b56576",
+    colour="#994506",
 )
 class RandomizedResponse(FiniteMechanism):
     """Warner's randomized response: keeps the label's cell with weight e^ε, takes any other cell with weight 1.

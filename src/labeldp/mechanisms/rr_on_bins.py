@@ -27,7 +27,7 @@ from labeldp.sampling import ResponseTable
     make=lambda r: RROnBins.optimal(r.known_prior, r.epsilon, r.loss, domain=r.domain),
     needs_prior=True,
     training_values="debiased",
-    colour="#c8553d",
+    colour="#ce4a13",
     rank=1,
 )
 class RROnBins(FiniteMechanism):

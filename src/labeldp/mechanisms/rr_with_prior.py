@@ -19,7 +19,7 @@ from labeldp.sampling import WeightTable
     help="randomized response on the likeliest values, the least chance of a wrong label",
     make=lambda r: RRWithPrior(r.known_prior, r.epsilon, domain=r.domain),
     needs_prior=True,
-    colour="#d4a017",
+    colour="#f36f1b",
 )
 class RRWithPrior(FiniteMechanism):
     """Randomized response on the most likely values of a prior; any other label gets one of them at random.

@@ -22,7 +22,7 @@ from labeldp.priors import Prior
     title="staircase",
     help="continuous staircase noise, its step best for the prior where there is one",
     make=lambda r: _made(r),  # noqa: PLW0108 - it is defined below
-    colour="#6a994e",
+    colour="#41794b",
     rank=90,
 )
 class Staircase(ContinuousMechanism):

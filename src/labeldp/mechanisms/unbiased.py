@@ -27,7 +27,7 @@ MOST_EPSILON_DESIGNED = 14.0
     make=lambda r: Unbiased.optimal(r.known_prior, r.epsilon, r.loss, domain=r.domain),
     needs_prior=True,
     for_training=True,
-    colour="#4fb0ae",
+    colour="#1689d1",
     rank=2,
 )
 class Unbiased(FiniteMechanism):

@@ -1,6 +1,6 @@
-"""The demo: a labels party sends a message for each ε, and a features party trains on it. On generated data."""
+"""The demo: a labels party sends `auto`'s message and the paper's, and a features party trains on them. On generated data."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +13,13 @@ from labeldp import plots
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
 from labeldp.engines.arrow.source import LabelSource
+from labeldp.mechanisms import MECHANISMS
+from labeldp.mechanisms.auto import alternatives
 from labeldp.mechanisms.decoding import code_values
 from labeldp.message.reader import Message
 from labeldp.paper.data import criteo_like, published_criteo
-from labeldp.paper.experiments import figures, get_task
+from labeldp.paper.experiments import figures
+from labeldp.paper.experiments.methods import get_method
 from labeldp.paper.html_page import Report
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
@@ -26,35 +29,51 @@ from labeldp.training.columns import ColumnEncoder
 from labeldp.training.joining import Joined, join
 from labeldp.training.sizing import label_share
 
-EPSILONS = ("0.5", "1", "2", "4", "8")
+EPSILON = "1"
+"""The budget of the story."""
+EPSILONS = ("0.5", "1", "2", "4")
+"""The budgets of the one picture that compares several."""
+DOMAIN = Domain(0, 400, cells=401)
 DATASET = "sales"
 SEED = 0
+PAPER, DEBIASED, AUTO, NOT_PRIVATE = "paper's bins", "same, debiased", "auto", "without privacy"
+COLOURS = {
+    PAPER: MECHANISMS["rr-on-bins"].colour,
+    DEBIASED: get_method("debiased").colour,
+    AUTO: MECHANISMS["auto"].colour,
+    NOT_PRIVATE: plots.QUIET,
+}
 
 
 @dataclass(frozen=True)
 class EpsilonResult:
-    """Errors at one ε: ours on generated data, and the paper's on the genuine data.
-
-    `bins` and `debiased` are test errors of models trained on two decodings of one message, `auto` on another message.
-    """
+    """Test errors at one ε: of models trained on the paper's bins and on `auto`'s values, and the paper's on genuine data."""
 
     epsilon: float
-    label_error: float
     bins: float
-    debiased: float
     auto: float
-    published_label_error: float
-    published_test_error: float
+    published: float
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What a run of the demo measured: the test error without privacy, and the errors at each ε."""
+    """What a run of the demo measured.
+
+    `errors` are test errors by what a model was trained on, at `EPSILON`. `mean_only` is the error of a model that
+    answers the mean of the labels whatever the features say.
+    """
 
     rows: int
-    not_private: float
+    records: int
+    mean_only: float
+    errors: dict[str, float]
     by_epsilon: list[EpsilonResult]
     folder: Path
+
+    @property
+    def not_private(self) -> float:
+        """The test error of training on the true labels."""
+        return self.errors[NOT_PRIVATE]
 
 
 def run_demo(
@@ -73,28 +92,21 @@ def run_demo(
     ledger.add_dataset(DATASET, 2 * sum(float(epsilon) for epsilon in EPSILONS))
     features_party = _FeaturesParty(train.features, test.features, test.labels)
     on_step("training without privacy, for comparison")
-    not_private = features_party.test_error(np.arange(len(train)), train.labels)
-    published = {row.epsilon: row for row in published_criteo()}
+    errors = {NOT_PRIVATE: features_party.test_error(np.arange(len(train)), train.labels)}
+    published = {row.epsilon: row.test_rr_on_bins for row in published_criteo()}
     results = []
     for epsilon in EPSILONS:
         on_step(f"ε = {epsilon}: the labels party writes its messages, the features party trains on them")
-        message = _release(folder, epsilon, ledger, "rr-on-bins")
-        joined = join(message, pa.array(ids))
-        auto_message = _release(folder, epsilon, ledger, "auto")
-        private_labels = message.mechanism.outputs[joined.codes]
-        paper = published[float(epsilon)]
-        results.append(
-            EpsilonResult(
-                epsilon=float(epsilon),
-                label_error=float(np.mean((private_labels - train.labels[joined.rows]) ** 2)),
-                bins=features_party.private_test_error(message, joined, "bins"),
-                debiased=features_party.private_test_error(message, joined, "debiased"),
-                auto=features_party.private_test_error(auto_message, join(auto_message, pa.array(ids)), "auto"),
-                published_label_error=paper.mechanism_rr_on_bins,
-                published_test_error=paper.test_rr_on_bins,
-            )
-        )
-    return DemoResult(rows, not_private, results, folder)
+        paper, auto = (_release(folder, epsilon, ledger, name) for name in ("rr-on-bins", "auto"))
+        joined = join(paper, pa.array(ids))
+        bins = features_party.private_test_error(paper, joined, "bins")
+        best = features_party.private_test_error(auto, join(auto, pa.array(ids)), "auto")
+        if epsilon == EPSILON:
+            debiased = features_party.private_test_error(paper, joined, "debiased")
+            errors = {PAPER: bins, DEBIASED: debiased, AUTO: best} | errors
+        results.append(EpsilonResult(float(epsilon), bins, best, published[float(epsilon)]))
+    mean_only = float(np.mean((test.labels - train.labels.mean()) ** 2))
+    return DemoResult(rows, len(train), mean_only, errors, results, folder)
 
 
 def _release(folder: Path, epsilon: str, ledger: Ledger, mechanism: str) -> Message:
@@ -102,7 +114,7 @@ def _release(folder: Path, epsilon: str, ledger: Ledger, mechanism: str) -> Mess
     out = folder / f"message-{mechanism}-{epsilon}"
     privatize(
         LabelSource(folder / "labels.parquet", "amount", "order"),
-        LabelRandomizer(epsilon, Domain(0, 400, cells=401), mechanism=mechanism),
+        LabelRandomizer(epsilon, DOMAIN, mechanism=mechanism),
         out,
         ledger=ledger,
         dataset=DATASET,
@@ -130,76 +142,129 @@ class _FeaturesParty:
         return float(np.mean((np.clip(model.predict(self._test_matrix), 0, 400) - self._test_labels) ** 2))
 
 
+COLUMNS = ("trained on", "test error", "above no privacy")
+MEAN_ONLY = "nothing: answers the mean"
+
+
+def table_rows(result: DemoResult) -> list[tuple[str, str, str]]:
+    """The test errors at `EPSILON` under `COLUMNS`, `auto` last but one."""
+    errors = {MEAN_ONLY: result.mean_only} | result.errors
+    return [
+        (name, f"{error:,.0f}", "" if name == NOT_PRIVATE else f"{error / result.not_private - 1:+.0%}")
+        for name, error in errors.items()
+    ]
+
+
 def report(result: DemoResult) -> Report:
     """The result of the demo as an HTML page."""
-    results = result.by_epsilon
     page = Report(
         "Training on private labels",
-        f"{result.rows:,} generated sales, five privacy budgets, one message each. The labels were randomized before they "
-        "left their owner; everything after that is post-processing.",
+        f"{result.rows:,} generated sales, each label sent with ε = {EPSILON}. The labels were randomized before they left their "
+        "owner; everything after that is post-processing.",
     )
+    rows = table_rows(result)
     page.heading("What it costs")
     page.table(
         COLUMNS,
-        list(table_rows(result)),
-        caption="Mean squared test error. The last column is the paper's own network on the genuine data, trained on its bins.",
-        best=[1 + int(np.argmin([row.bins, row.debiased, row.auto])) for row in results],
+        rows,
+        caption=f"Mean squared error of the model on {result.rows - result.records:,} other sales, ε = {EPSILON}.",
+        best=[1 if row[0] == AUTO else -1 for row in rows],
     )
     page.text(
-        "The first two models of a row were trained on the same message. The paper's bins minimise the error of each label. That "
-        "pulls the values to the middle, and a model trained on them as well. Debiased values remove that bias at no cost in "
-        "privacy. `auto` is another message at the same ε, from a mechanism designed for the error of the model."
+        "The paper's bins have the least error of each label. That pulls the values to the middle, and a model trained on them "
+        "as well. Debiased values of the same message remove that pull and cost no privacy. `auto`, the default for training, is "
+        "another message with the same ε, from a mechanism designed for the error of the model."
     )
-    lines = {
-        "RR-on-Bins (the paper)": [row.bins for row in results],
-        "same message, debiased": [row.debiased for row in results],
-        "auto": [row.auto for row in results],
-        "not private": [result.not_private] * len(results),
-    }
-    published = {"RR-on-Bins (the paper)": [row.published_test_error for row in results]}
-    page.figure(
-        plots.curves(
-            [row.epsilon for row in results],
-            lines,
-            published=published,
-            ylabel="test MSE",
-            title="error of the model against ε",
-        ),
-        "Hollow circles: the paper's published figures.",
-    )
-    page.heading("What was sent")
-    message = Message.open(result.folder / "message-rr-on-bins-2")
-    assert message.mechanism.prior is not None
-    page.text(
-        f"At ε = 2 the labels party spent {float(message.mechanism.prior.epsilon_exact):.3f} on a private histogram of its "
-        f"labels and designed {message.mechanism.outputs.size} bins for it. A label keeps its bin with odds of e^ε to one "
-        "against any other."
-    )
-    page.figure(message.mechanism.plot(), "The private prior, and the outputs and borders of the bins, at ε = 2.")
-    task = get_task("criteo")
-    assert task.calibrated is not None
-    page.figure(
-        figures.joint(task, task.calibrated),
-        "Joint density of true and private labels at ε = 3, RR-on-Bins and Laplace, as in the paper.",
-    )
-    page.table(
-        ["ε", "measured", "paper, published"],
-        [[f"{row.epsilon:g}", f"{row.label_error:,.0f}", f"{row.published_label_error:,.0f}"] for row in results],
-        caption="Mean squared error of the private labels themselves.",
-    )
+    paper, auto = (Message.open(result.folder / f"message-{name}-{EPSILON}") for name in ("rr-on-bins", "auto"))
+    _why(page, paper, auto, result.records)
+    _what_was_sent(page, auto)
+    _other_budgets(page, result)
     page.heading("What is promised")
-    page.preformatted((result.folder / "message-rr-on-bins-2" / "PRIVACY.md").read_text(encoding="utf-8"))
+    page.text("Every message carries this page, `PRIVACY.md`. It is written for whoever answers for the labels:")
+    page.markdown((auto.path / "PRIVACY.md").read_text(encoding="utf-8"))
     return page
 
 
-COLUMNS = ("ε", "paper's bins", "debiased", "auto", "auto / bins", "not private", "paper, published")
+def _why(page: Report, paper: Message, auto: Message, records: int) -> None:
+    """The parts of the error, predicted from the private prior alone, and what a label becomes on average."""
+    page.heading("Why auto is better")
+    prior = auto.mechanism.prior
+    assert prior is not None
+    drawn = figures.error_parts(
+        alternatives(prior, auto.mechanism.epsilon_exact, records, domain=DOMAIN),
+        records,
+        names={"rr-on-bins": PAPER, "rr-on-bins, debiased": DEBIASED, "unbiased": "unbiased", "auto": AUTO},
+        title=f"what the error is made of, ε = {EPSILON}",
+    )
+    page.figure(
+        drawn,
+        f"Predicted for {records:,} records before any label was sent, from the private histogram alone.",
+        alt=plots.in_words(drawn),
+    )
+    page.text(
+        "A model averages noise over many records, and keeps bias. So `auto` accepts much noise in a single private label, and "
+        "leaves its mean where the label is. The paper's mechanism accepts a large bias to keep single labels near the truth."
+    )
+    labels = DOMAIN.grid
+    means = {PAPER: paper.mechanism.conditional_moments(labels)[0], AUTO: auto.mechanism.conditional_moments(labels)[0]}
+    drawn = plots.mean_values(labels, means, colours=COLOURS, title=f"what a label becomes on average, ε = {EPSILON}")
+    page.figure(drawn, "On the dashed line a private value is right on average.", alt=plots.in_words(drawn))
 
 
-def table_rows(result: DemoResult) -> Iterator[tuple[str, ...]]:
-    """The test errors, one row for each ε, under `COLUMNS`."""
-    for row in result.by_epsilon:
-        bins, debiased, auto, not_private, published = (
-            f"{error:,.0f}"
-            for error in (row.bins, row.debiased, row.auto, result.not_private, row.published_test_error)
-        )
-        yield f"{row.epsilon:g}", bins, debiased, auto, f"{row.auto / row.bins:.2f}", not_private, published
+def _what_was_sent(page: Report, auto: Message) -> None:
+    mechanism = auto.mechanism
+    page.heading("What was sent")
+    prior = mechanism.prior
+    assert prior is not None
+    page.text(
+        f"Of ε = {EPSILON} the labels party spent {float(prior.epsilon_exact):.2f} on a private histogram of its labels and "
+        f"{mechanism.epsilon:.2f} on the labels. Each label was replaced by one of {mechanism.outputs.size} outputs. Many lie far "
+        "outside of 0 to 400: that is the noise which a model averages. Only the chances of the outputs depend on the label, "
+        "and no output is more than e^ε times as likely under one label as under another."
+    )
+    drawn = plots.bins(
+        mechanism.outputs,
+        np.empty(0),
+        (prior.values, prior.masses),
+        chances=prior.masses @ mechanism.matrix(prior.values),
+        colour=COLOURS[AUTO],
+        title=f"auto's {mechanism.outputs.size} outputs, ε = {EPSILON}",
+    )
+    low, high = float(mechanism.outputs.min()), float(mechanism.outputs.max())
+    page.figure(
+        drawn,
+        "The private histogram, and the outputs that stand in the message.",
+        alt=f"The private prior of the labels from 0 to 400, falling from left to right, and {mechanism.outputs.size} outputs "
+        f"as upright lines from {low:,.0f} to {high:,.0f}, most of them below 0 or above 400.",
+    )
+
+
+def _other_budgets(page: Report, result: DemoResult) -> None:
+    """The one picture that compares several ε, and its figures."""
+    page.heading("The same at other budgets")
+    rows = result.by_epsilon
+    lines = {
+        PAPER: [row.bins for row in rows],
+        AUTO: [row.auto for row in rows],
+        NOT_PRIVATE: [result.not_private] * len(rows),
+    }
+    drawn = plots.curves(
+        [row.epsilon for row in rows],
+        lines,
+        published={PAPER: [row.published for row in rows]},
+        colours=COLOURS,
+        dashed=[NOT_PRIVATE],
+        ylabel="test error (mean squared)",
+        title="error of the model against ε",
+    )
+    page.figure(
+        drawn,
+        "Circles: what the paper's own network had on the genuine data, trained on its bins.",
+        alt=plots.in_words(drawn),
+    )
+    cells = [
+        (f"{row.epsilon:g}", *(f"{error:,.0f}" for error in (row.bins, row.auto, result.not_private, row.published)))
+        for row in rows
+    ]
+    page.table(("ε", PAPER, AUTO, NOT_PRIVATE, "paper, published"), cells)
+    page.details("the figures of this picture")

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labeldp.plots import svg
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.55 system-ui, sans-serif; color: #1b1f24; background: #fbfbfa; margin: 0; }
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #444c56; --quiet: #606874; --line: #e3e5e8; --page: #fbfbfa;
+        --box: #eef0f2; --card: #ffffff; --best: #8c3f89; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e9ed; --soft: #c3c9d1; --quiet: #a8b0ba; --line: #343b44; --page: #0e1115; --box: #232931;
+          --card: #15191e; --best: #d3a2e6; } }
+body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 0; }
 main { max-width: 60rem; margin: 0 auto; padding: 2.5rem 1.5rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; }
-h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; padding-top: 1rem; border-top: 1px solid #e3e5e8; }
-p.lead { font-size: 1.1rem; color: #444c56; margin: 0 0 1rem; }
+h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; padding-top: 1rem; border-top: 1px solid var(--line); }
+h3 { font-size: 1.1rem; margin: .2rem 0 .6rem; } h4 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
+p.lead { font-size: 1.1rem; color: var(--soft); margin: 0 0 1rem; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; font-size: .93rem; }
-caption { text-align: left; color: #6b7280; font-size: .88rem; padding-bottom: .4rem; }
-th, td { padding: .3rem .8rem; text-align: right; border-bottom: 1px solid #e3e5e8; }
-th:first-child, td:first-child { text-align: left; }
-thead th { border-bottom: 2px solid #1b1f24; font-weight: 600; vertical-align: bottom; }
-td.best { font-weight: 700; color: #a63d28; }
-figure { margin: 1.2rem 0; } figure svg { width: 100%; height: auto; }
-figcaption { color: #6b7280; font-size: .88rem; }
-code { background: #eef0f2; padding: .1rem .3rem; border-radius: 3px; font-size: .9em; }
-pre { background: #eef0f2; padding: .8rem 1rem; white-space: pre-wrap; border-radius: 5px; font-size: .85rem; }
+caption { text-align: left; color: var(--quiet); font-size: .88rem; padding-bottom: .4rem; }
+th, td { padding: .3rem .8rem; text-align: right; border-bottom: 1px solid var(--line); }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+thead th { border-bottom: 2px solid var(--ink); font-weight: 600; vertical-align: bottom; }
+td.best { font-weight: 700; color: var(--best); }
+figure { margin: 1.2rem 0; } figure svg { display: block; width: 100%; max-width: 38rem; height: auto; border-radius: 8px; }
+figcaption { color: var(--quiet); font-size: .88rem; margin-top: .4rem; }
+code { background: var(--box); padding: .1rem .3rem; border-radius: 3px; font-size: .9em; overflow-wrap: anywhere; }
+pre { background: var(--box); padding: .8rem 1rem; white-space: pre-wrap; border-radius: 5px; font-size: .85rem; }
+p, article { max-width: 46rem; }
+article { box-sizing: border-box; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 1rem 1.3rem; font-size: .95rem; }
+summary { cursor: pointer; color: var(--quiet); font-size: .93rem; }
 .wide { overflow-x: auto; }
+@media (max-width: 30rem) { main { padding: 1.5rem 1rem 3rem; } th, td { padding: .3rem .45rem; } }
 """
 
 
@@ -70,8 +80,24 @@ class Report:
             f"<div class=wide><table>{title}<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
         )
 
-    def figure(self, drawn: Axes | Figure, caption: str = "") -> None:
-        self.parts.append(f"<figure>{svg(drawn)}<figcaption>{escape(caption)}</figcaption></figure>")
+    def figure(self, drawn: Axes | Figure, caption: str = "", *, alt: str) -> None:
+        """Add a plot. `alt` says what it shows to people who do not see it."""
+        self.parts.append(f"<figure>{svg(drawn, alt=alt)}<figcaption>{escape(caption)}</figcaption></figure>")
+
+    def markdown(self, text: str) -> None:
+        """Add a text in Markdown as a box of its own, with its headings two levels down. HTML in it is shown, not used."""
+        from markdown_it import MarkdownIt
+
+        parser = MarkdownIt("commonmark", {"html": False})
+        tokens = parser.parse(text)
+        for token in tokens:
+            if token.type in ("heading_open", "heading_close"):
+                token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
+        self.parts.append(f"<article>{parser.renderer.render(tokens, parser.options, {})}</article>")
+
+    def details(self, summary: str) -> None:
+        """Fold the part that was added last: only its summary shows until the reader opens it."""
+        self.parts[-1] = f"<details><summary>{escape(summary)}</summary>{self.parts[-1]}</details>"
 
     def html(self) -> str:
         return (
@@ -86,17 +112,3 @@ class Report:
         partial = path.with_name(f".{path.name}.partial")
         partial.write_text(self.html(), encoding="utf-8")
         partial.replace(path)
-
-
-def svg(drawn: Axes | Figure) -> str:
-    """The figure as inline SVG. Text stays text, and the same figure gives the same bytes."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
-    assert figure is not None
-    buffer = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "labeldp", "font.family": "sans-serif"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]

@@ -1,10 +1,43 @@
-"""Pictures from plain numbers: bins over a prior, joint densities, curves against ε, and the look they share.
+"""Pictures from plain numbers: bins over a prior, joint densities, curves against ε, errors in parts, and their common look.
 
 May import `arrays` only. Mechanisms and priors draw themselves with it (`mechanism.plot()`).
 """
 
-from labeldp.plots.axes import CURVES, QUIET, new_axes, plain_log_ticks, save, tidy
-from labeldp.plots.densities import bins, joint
-from labeldp.plots.lines import curves
+from labeldp.plots.axes import (
+    QUIET,
+    epsilon_axis,
+    heading,
+    in_words,
+    legend_below,
+    new_axes,
+    new_figure,
+    plain_log_ticks,
+    save,
+    svg,
+    tidy,
+)
+from labeldp.plots.bars import error_parts
+from labeldp.plots.densities import bins, joint, mean_values
+from labeldp.plots.lines import CURVES, curves, hollow, marker
 
-__all__ = ["CURVES", "QUIET", "bins", "curves", "joint", "new_axes", "plain_log_ticks", "save", "tidy"]
+__all__ = [
+    "CURVES",
+    "QUIET",
+    "bins",
+    "curves",
+    "epsilon_axis",
+    "error_parts",
+    "heading",
+    "hollow",
+    "in_words",
+    "joint",
+    "legend_below",
+    "marker",
+    "mean_values",
+    "new_axes",
+    "new_figure",
+    "plain_log_ticks",
+    "save",
+    "svg",
+    "tidy",
+]

@@ -1,18 +1,41 @@
-"""The look that all plots share: axes, colours, ticks, files."""
+"""The look that all plots share: axes, colours, ticks, legend, files, words for those who do not see them.
+
+Figures are 5.2 inches wide with text of 9 to 11 points, so that a picture shrunk to 400 pixels can still be read. The legend
+stands below the axes, where no line runs through it. An SVG file has a light and a dark version of everything but the
+colours of the mechanisms, which are legible on both.
+"""
 
 from __future__ import annotations
 
+import io
+import math
+from collections.abc import Iterable
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-INK, PRIOR, BINS, QUIET = "#1b1f24", "#9db4c8", "#c8553d", "#6b7280"
-CURVES = ("#c8553d", "#2f6f8f", "#6a994e", "#8d5a97", "#d4a017", "#444c56", "#4fb0ae", "#b56576")
+INK, QUIET, FLOOR, GRID, PAPER = "#1b1f24", "#6b7280", "#c5cbd3", "#e5e7eb", "#ffffff"
+PRIOR = "#9db4c8"
+DARK = {INK: "#e6e9ed", QUIET: "#a8b0ba", FLOOR: "#4a525c", GRID: "#343b44", PAPER: "#15191e", PRIOR: "#4d6377"}
+"""What the colours of text, grid and background become where the reader prefers dark pages."""
+
+WIDTH = 5.2
+"""Inches."""
+SMALL, NORMAL, LARGE = 9.0, 10.0, 11.0
+"""Sizes of text in points: legends and figures at marks, axes, titles."""
+MARKERS = "osD^vPX*<>ph8"
+"""A marker for each line of a plot, so that colour is not all that tells them apart."""
 
 
-def new_axes(width: float = 7.0, height: float = 4.2) -> Axes:
+def new_axes(width: float = WIDTH, height: float = 3.4) -> Axes:
     """One set of axes on a figure of its own, outside of pyplot's list of figures.
 
     Parameters
@@ -24,43 +47,185 @@ def new_axes(width: float = 7.0, height: float = 4.2) -> Axes:
     -------
     matplotlib axes
     """
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained", dpi=120).subplots()
+    return new_figure(width, height).subplots()
 
 
-def save(axes: Axes, path: Path) -> None:
-    """Write the figure of these axes to a file. The same input gives the same bytes, with matplotlib 3.11 or newer.
+def new_figure(width: float = WIDTH, height: float = 3.4) -> Figure:
+    """An empty figure outside of pyplot's list of figures.
 
     Parameters
     ----------
-    axes : matplotlib axes
-        The axes.
+    width, height : float
+        In inches.
+
+    Returns
+    -------
+    matplotlib figure
+    """
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", dpi=160, facecolor=PAPER)
+
+
+def save(drawn: Axes | Figure, path: Path, *, alt: str = "") -> None:
+    """Write a figure to a file. The same input gives the same bytes, with matplotlib 3.11 or newer.
+
+    Parameters
+    ----------
+    drawn : matplotlib axes or figure
+        The figure, or any axes on it.
     path : Path
         Ends in .png or .svg.
+    alt : str
+        What the picture shows, for people who do not see it; written into the file.
+    """
+    if path.suffix == ".svg":
+        head = '<?xml version="1.0" encoding="utf-8"?>\n'
+        path.write_text(head + svg(drawn, alt=alt), encoding="utf-8")
+    else:
+        _figure(drawn).savefig(path, metadata={"Description": alt} if alt else None)
+
+
+def svg(drawn: Axes | Figure, *, alt: str = "") -> str:
+    """The figure as an SVG element. Text stays text, and where the reader prefers dark pages it is dark.
+
+    Parameters
+    ----------
+    drawn : matplotlib axes or figure
+        The figure, or any axes on it.
+    alt : str
+        What the picture shows, for people who do not see it.
+
+    Returns
+    -------
+    str
+        The same for the same figure, with matplotlib 3.11 or newer.
     """
     import matplotlib as mpl
 
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    with mpl.rc_context({"svg.hashsalt": "labeldp"}):
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "labeldp", "font.family": "sans-serif"}):
+        _figure(drawn).savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    start = text.index("<svg")
+    end = text.index(">", start)
+    words = f' role="img" aria-label="{escape(alt)}"' if alt else ""
+    return f"{text[start:end]}{words}>\n <style>{_dark_rules()}</style>{text[end + 1 :]}"
+
+
+def in_words(drawn: Axes | Figure) -> str:
+    """What a plot shows, for people who do not see it: lines from their first point to their last, bars in their parts.
+
+    Parameters
+    ----------
+    drawn : matplotlib axes or figure
+        The plot.
+
+    Returns
+    -------
+    str
+        A sentence for each set of axes.
+    """
+    return " ".join(_axes_in_words(axes) for axes in _figure(drawn).axes)
+
+
+def _axes_in_words(axes: Axes) -> str:
+    from matplotlib.container import BarContainer, ErrorbarContainer
+
+    title = axes.get_title()
+    bars = [held for held in axes.containers if isinstance(held, BarContainer)]
+    if bars:
+        parts: dict[str, list[str]] = {}
+        names = {place: text.get_text() for place, text in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)}
+        for bar in bars:
+            (patch,) = bar.patches
+            name = names[round(patch.get_y() + patch.get_height() / 2)]
+            parts.setdefault(name, []).append(f"{bar.get_label()} {patch.get_width():,.4g}")
+        lines = [f"{name}: {', '.join(of_name)}" for name, of_name in parts.items()]
+        what = ", ".join(filter(None, [title, axes.get_xlabel()]))
+        return f"Bars, {what}. {'; '.join(lines)}."
+    named = [(str(line.get_label()), line) for line in axes.lines]
+    named += [(str(held.get_label()), held.lines[0]) for held in axes.containers if isinstance(held, ErrorbarContainer)]
+    lines = [_line_in_words(name, line) for name, line in named if not name.startswith("_")]
+    scales = " against ".join(filter(None, [axes.get_ylabel(), axes.get_xlabel()]))
+    return f"{', '.join(filter(None, [title, scales]))}: {'; '.join(lines)}."
+
+
+def _line_in_words(name: str, line: Line2D) -> str:
+    x, y = (np.asarray(values, dtype=float) for values in line.get_data())
+    known = np.flatnonzero(np.isfinite(y))
+    if known.size == 0:
+        return f"{name} without figures"
+    first, last = known[0], known[-1]
+    if y[first] == y[last]:
+        return f"{name} {y[first]:,.5g}"
+    return f"{name} from {y[first]:,.5g} at {x[first]:g} to {y[last]:,.5g} at {x[last]:g}"
+
+
+def heading(axes: Axes, text: str, *, pad: float = 6.0) -> None:
+    """Put a title above the axes.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        The axes.
+    text : str
+        The title.
+    pad : float
+        Its distance from the axes, in points.
+    """
+    axes.set_title(text, color=INK, fontsize=LARGE, pad=pad)
 
 
 def plain_log_ticks(axes: Axes) -> None:
-    """Put plain numbers on a logarithmic y axis, several to a decade unless there are many decades.
+    """Put a few plain numbers on a logarithmic y axis.
 
     Parameters
     ----------
     axes : matplotlib axes
         The axes.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0) if high < 1000 * low else (1.0,)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-    axes.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+    between = next(
+        subs
+        for most, subs in (
+            (8, (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)),
+            (80, (1.0, 2.0, 5.0)),
+            (1000, (1.0, 3.0)),
+            (math.inf, (1.0,)),
+        )
+        if most == math.inf or high <= most * low
+    )
+    axes.yaxis.set_major_locator(LogLocator(subs=between))
+    axes.yaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:,.6g}" if value < 1e6 else f"{value / 1e6:,.6g} M")
+    )
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def epsilon_axis(axes: Axes, budgets: Iterable[float]) -> None:
+    """Make the x axis one of ε: logarithmic, with ticks at the budgets that leave room for their numbers.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        The axes.
+    budgets : iterable of float
+        The values of ε that have figures.
+    """
+    from matplotlib.ticker import NullLocator
+
+    known = sorted(set(budgets))
+    room = 0.12 * math.log(known[-1] / known[0]) if known else 0.0
+    shown: list[float] = []
+    for epsilon in known:
+        if not shown or math.log(epsilon / shown[-1]) >= room:
+            shown.append(epsilon)
+    axes.set(xlabel="ε (privacy budget, log scale)", xscale="log")
+    axes.set_xticks(shown, [f"{epsilon:.3g}" for epsilon in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def tidy(axes: Axes, *, legend: bool = False) -> Axes:
@@ -71,17 +236,81 @@ def tidy(axes: Axes, *, legend: bool = False) -> Axes:
     axes : matplotlib axes
         The axes.
     legend : bool
-        Whether to show one.
+        Whether to show one, below the axes.
 
     Returns
     -------
     matplotlib axes
         The same axes.
     """
+    axes.set_facecolor(PAPER)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=8, colors=INK)
-    axes.grid(visible=True, color="#e5e7eb", lw=0.6)
+    axes.spines[["left", "bottom"]].set_color(QUIET)
+    axes.tick_params(labelsize=NORMAL, labelcolor=INK, color=QUIET)
+    axes.grid(visible=True, color=GRID, lw=0.7)
     axes.set_axisbelow(True)
-    if legend and axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=8)
+    for text in (axes.xaxis.label, axes.yaxis.label):
+        text.set(color=INK, fontsize=NORMAL)
+    if legend:
+        legend_below(axes)
     return axes
+
+
+def legend_below(
+    axes: Axes, handles: Iterable[Artist] | None = None, *, others: Iterable[Axes] = (), columns: int = 2
+) -> None:
+    """Put the legend below the axes and their label, where no line can run through it.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        Where it goes.
+    handles : iterable of matplotlib artists, optional
+        What it names; by default all that has a label on these axes and the others.
+    others : iterable of matplotlib axes
+        More axes of the same figure, for one legend below the last of them.
+    columns : int
+        How many columns it has.
+    """
+    from matplotlib.transforms import offset_copy
+
+    figure = _figure(axes)
+    if handles is None:
+        named: dict[str, Artist] = {}
+        for each in (*others, axes):
+            named |= {label: handle for handle, label in zip(*each.get_legend_handles_labels(), strict=True)}
+    else:
+        named = {str(handle.get_label()): handle for handle in handles}
+    if not named:
+        return
+    axes.legend(
+        list(named.values()),
+        list(named),
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0),
+        bbox_transform=offset_copy(axes.transAxes, figure, y=-36 if axes.get_xlabel() else -20, units="points"),
+        ncols=columns,
+        frameon=False,
+        fontsize=SMALL,
+        labelcolor=INK,
+        handlelength=3.0,  # long enough to tell dashed from solid
+        columnspacing=1.2,
+    )
+
+
+def _figure(drawn: Axes | Figure) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def _dark_rules() -> str:
+    """Rules that replace the colours of `DARK` in an SVG of matplotlib, which writes them into style attributes."""
+    rules = (
+        f'[style*="{kind}: {light}"]{{{kind}:{dark}!important}}'
+        for light, dark in DARK.items()
+        for kind in ("fill", "stroke")
+    )
+    return f"@media (prefers-color-scheme: dark) {{{' '.join(rules)}}}"

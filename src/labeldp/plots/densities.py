@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.plots.axes import BINS, PRIOR, QUIET, new_axes, tidy
+from labeldp.plots.axes import INK, PRIOR, QUIET, SMALL, heading, new_axes, tidy
+from labeldp.plots.lines import CURVES, marker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,8 +17,10 @@ if TYPE_CHECKING:
 Distribution = tuple[Floats, Floats]
 """Increasing values, and their masses."""
 
-MOST_NAMED = 40
-"""Outputs beyond this number get thin lines and no figures."""
+MOST_BORDERS = 40
+"""Beyond this number of outputs the borders of bins are not drawn."""
+APART = 0.13
+"""The part of the axes' width that the figure at an output needs."""
 
 
 def bins(
@@ -24,6 +28,8 @@ def bins(
     thresholds: Floats,
     prior: Distribution | None = None,
     *,
+    chances: Floats | None = None,
+    colour: str = CURVES[0],
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
@@ -37,6 +43,10 @@ def bins(
         The borders of its bins; may be empty.
     prior : (values, masses), optional
         The distribution of the labels.
+    chances : array, optional
+        How often each output is drawn: the heights of the lines, on a scale of their own. Without them all are alike.
+    colour : str
+        Of the outputs.
     title : str
         Above the plot.
     ax : matplotlib axes, optional
@@ -46,25 +56,41 @@ def bins(
     -------
     matplotlib axes
     """
+    from matplotlib.ticker import MaxNLocator
+
     axes = ax if ax is not None else new_axes()
     top = None
     if prior is not None:
         values, masses = prior
         density = masses / (np.gradient(values) if values.size > 1 else np.ones(1))
         top = 1.6 * float(np.quantile(density, 0.98)) or None  # a mass at an end must not hide the rest
-        axes.fill_between(values, density, step="mid", color=PRIOR, alpha=0.8, lw=0, label="prior")
-    few = outputs.size <= MOST_NAMED
-    upright: dict[str, Any] = {"ymin": 0, "ymax": 1, "transform": axes.get_xaxis_transform()}
-    axes.vlines(outputs, **upright, color=BINS, lw=1.6 if few else 0.4, label="outputs")
-    if few:
-        if thresholds.size:
-            axes.vlines(thresholds, **upright, color=QUIET, lw=0.8, ls=":", label="bin borders")
-        for output in outputs:
+        axes.fill_between(values, density, step="mid", color=PRIOR, alpha=0.8, lw=0, label="prior of the labels")
+    few = outputs.size <= MOST_BORDERS
+    order = np.argsort(outputs)
+    outputs, chances = outputs[order], None if chances is None else chances[order]
+    heights = np.ones(outputs.size) if chances is None else 0.97 * chances / np.max(chances)
+    upright: dict[str, Any] = {"transform": axes.get_xaxis_transform()}
+    what = "outputs" if chances is None else "outputs (height: how often)"
+    axes.vlines(outputs, 0, heights, **upright, color=colour, lw=2.2 if few else 1.2, label=what)
+    if few and thresholds.size:
+        axes.vlines(thresholds, 0, 1, **upright, color=QUIET, lw=0.9, ls=":", label="borders of bins")
+    span = np.ptp(outputs) if prior is None else np.ptp(np.concatenate([outputs, prior[0]]))
+    before = -np.inf
+    for output in outputs:
+        if output - before >= APART * span and few:
             axes.annotate(
-                f"{output:.4g}", (output, 1.01), xycoords=("data", "axes fraction"), ha="center", fontsize=8, color=BINS
+                f"{output:.4g}",
+                (output, 1.01),
+                xycoords=("data", "axes fraction"),
+                ha="center",
+                fontsize=SMALL,
+                color=colour,
             )
-    axes.set(xlabel="label", ylabel="density", ylim=(0, top))
-    axes.set_title(title, pad=16)
+            before = output
+    axes.set(xlabel="label", ylabel="density of labels", ylim=(0, top))
+    heading(axes, title, pad=18.0 if few else 6.0)
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_locator(MaxNLocator(6))
     return tidy(axes, legend=True)
 
 
@@ -93,9 +119,10 @@ def joint(
     matplotlib axes
     """
     from matplotlib.colors import LogNorm
+    from matplotlib.ticker import MaxNLocator
     from scipy.ndimage import gaussian_filter
 
-    axes = ax if ax is not None else new_axes(5.4, 4.8)
+    axes = ax if ax is not None else new_axes(4.4, 4.4)
     density = gaussian_filter(_joint_mass(labels, outputs, weights, edges), 1.5, mode="nearest")
     levels = np.geomspace(density.max() * 1e-4, density.max(), 13)
     centres = (edges[:-1] + edges[1:]) / 2
@@ -110,8 +137,61 @@ def joint(
     )
     axes.plot(edges[[0, -1]], edges[[0, -1]], color=QUIET, lw=0.8, ls="--")
     axes.set(xlabel="true label", ylabel="private label", aspect="equal")
-    axes.set_title(title, fontsize=10)
+    heading(axes, title)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
     return tidy(axes)
+
+
+def mean_values(
+    labels: Floats,
+    means: Mapping[str, Floats],
+    *,
+    colours: Mapping[str, str] | None = None,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what a label becomes on average, one line a name: an unbiased line lies on the diagonal.
+
+    Parameters
+    ----------
+    labels : array
+        Increasing labels.
+    means : mapping of str to array
+        The mean of the private values of each label.
+    colours : mapping of str to str, optional
+        The colour of a name, where it has its own.
+    title : str
+        Above the plot.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    axes = ax if ax is not None else new_axes(height=3.7)
+    axes.plot(labels[[0, -1]], labels[[0, -1]], color=INK, lw=1.2, ls="--", label="the label itself")
+    for number, (name, values) in enumerate(means.items()):
+        colour = (colours or {}).get(name, CURVES[number % len(CURVES)])
+        every = max(1, labels.size // 6)
+        axes.plot(
+            labels,
+            values,
+            color=colour,
+            lw=2,
+            marker=marker(number),
+            ms=5,
+            markevery=(number * every // 3, every),
+            label=name,
+        )
+    axes.set(xlabel="true label", ylabel="mean of its private values")
+    heading(axes, title)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(4))
+    return tidy(axes, legend=True)
 
 
 def _joint_mass(labels: Distribution, outputs: Floats, weights: Floats, edges: Floats) -> Floats:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from labeldp.plots.axes import CURVES, new_axes, plain_log_ticks, tidy
+from labeldp.plots.axes import MARKERS, WIDTH, epsilon_axis, heading, new_axes, plain_log_ticks, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-MOST_INSIDE = 5
-"""With more lines than this the legend stands beside the plot: inside it would hide some."""
+CURVES = ("#ce4a13", "#1689d1", "#b162af", "#41794b", "#bd9062", "#0e6479", "#e97498", "#4d56cb")
+"""For lines that have no colour of their own."""
+SOLID: dict[str, Any] = {"ls": "-", "lw": 2.4, "ms": 5}
+DASHED: dict[str, Any] = {"ls": "--", "lw": 1.5, "ms": 7, "mfc": "none"}
 
 
 def curves(
@@ -26,7 +27,7 @@ def curves(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw one line a name against ε.
+    """Draw one line a name against ε, each with a marker of its own, and the legend below.
 
     Parameters
     ----------
@@ -35,11 +36,11 @@ def curves(
     lines : mapping of str to sequence of float
         The figures of each name.
     published : mapping of str to sequence of float, optional
-        Figures to show beside a line, as hollow markers in its colour.
+        Figures to show beside a line, as large hollow circles in its colour.
     colours : mapping of str to str, optional
         The colour of a name, where it has its own.
     dashed : collection of str
-        Names whose line is dashed.
+        Names whose line is dashed and thin, with hollow markers: a solid line below it shows through.
     ylabel, title : str
         Texts.
     ax : matplotlib axes, optional
@@ -49,18 +50,47 @@ def curves(
     -------
     matplotlib axes
     """
-    axes = ax if ax is not None else new_axes()
+    axes = ax if ax is not None else new_axes(WIDTH, 3.2 + 0.11 * (len(lines) + len(published or {})))
     for number, (name, values) in enumerate(lines.items()):
         colour = (colours or {}).get(name, CURVES[number % len(CURVES)])
-        style = "--" if name in dashed else "-"
-        axes.plot(x, values, color=colour, ls=style, lw=1.8, marker="o", ms=3.5, label=name)
+        look = DASHED if name in dashed else SOLID
+        axes.plot(x, values, color=colour, marker=marker(number), label=name, **look)
         if published and name in published:
-            axes.plot(
-                x, published[name], ls="none", marker="o", ms=8, mfc="none", mec=colour, label=f"{name}, published"
-            )
-    axes.set(xlabel="ε", ylabel=ylabel, yscale="log", title=title)
+            axes.plot(x, published[name], **hollow(colour), label=f"{name}, published")
+    axes.set(ylabel=ylabel, yscale="log")
+    heading(axes, title)
+    epsilon_axis(axes, x)
     plain_log_ticks(axes)
-    tidy(axes)
-    beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(lines) > MOST_INSIDE else {}
-    axes.legend(frameon=False, fontsize=8, handlelength=3.2, **beside)  # long enough to tell dashed from solid
-    return axes
+    return tidy(axes, legend=True)
+
+
+def marker(number: int) -> str:
+    """The marker of line number so and so of a plot.
+
+    Parameters
+    ----------
+    number : int
+        From 0.
+
+    Returns
+    -------
+    str
+        As matplotlib names it.
+    """
+    return MARKERS[number % len(MARKERS)]
+
+
+def hollow(colour: str) -> dict[str, Any]:
+    """How published figures are drawn: large hollow circles.
+
+    Parameters
+    ----------
+    colour : str
+        Of the line that they belong to.
+
+    Returns
+    -------
+    dict
+        Arguments for matplotlib's `plot`.
+    """
+    return {"ls": "none", "marker": "o", "ms": 10, "mfc": "none", "mec": colour}

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from labeldp import alternatives
 from labeldp.paper.experiments import figures, get_task
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
 from labeldp.paper.experiments.summary import Measured
@@ -35,7 +36,10 @@ def marks(axes):
 def test_exact_figures_alone_give_one_panel_with_a_curve_for_each_mechanism_of_the_paper():
     (axes,) = figures.draw(CRITEO, CRITEO.calibrated, EXACT, {})["figure-mechanisms"].axes
     assert axes.get_title() == "Mechanism"
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("ε", "mean squared error")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (
+        "ε (privacy budget, log scale)",
+        "mean squared error",
+    )
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert curves(axes) == {
         get_method(name).title: [[0.5, 2.0, 8.0], [EXACT[name, e].mean for e in (0.5, 2.0, 8.0)]]
@@ -88,6 +92,34 @@ def test_the_joint_figure_names_mechanism_budget_and_error():
     for axes in drawn.axes:
         assert (axes.get_xlabel(), axes.get_ylabel()) == ("true label", "private label")
         assert axes.get_xlim() == pytest.approx(axes.get_ylim(), abs=2)
+
+
+def test_no_two_curves_have_one_colour_and_one_legend_below_names_them_all():
+    for name, drawn in figures.draw(CRITEO, CRITEO.calibrated, EXACT, TESTED).items():
+        if name == "figure-joint":
+            continue
+        drawn.draw_without_rendering()
+        for axes in drawn.axes:
+            colours = [bar[0].get_color() for bar in axes.containers]
+            assert len(set(colours)) == len(colours)
+        (legend,) = (axes.get_legend() for axes in drawn.axes if axes.get_legend())
+        named = [text.get_text() for text in legend.get_texts()]
+        assert sorted(named) == sorted({label for axes in drawn.axes for label in (*curves(axes), *marks(axes))})
+        assert legend.get_window_extent().y1 < min(axes.get_window_extent().y0 for axes in drawn.axes)
+
+
+def test_the_parts_of_an_error_add_up_to_what_is_predicted():
+    choices = alternatives(CRITEO.calibrated.prior, 1, 10_000, domain=CRITEO.domain)
+    names = {choice.name: f"<{choice.name}>" for choice in choices}
+    axes = figures.error_parts(choices, 10_000, names=names, title="t")
+    ends = {}
+    for bar in axes.containers:
+        (patch,) = bar.patches
+        place = round(patch.get_y() + patch.get_height() / 2)
+        ends[place] = max(ends.get(place, 0), patch.get_x() + patch.get_width())
+    for choice, place in zip(choices, sorted(ends, reverse=True), strict=True):
+        assert ends[place] == pytest.approx(choice.predicted_error)
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(names.values())
 
 
 def test_relative_losses_may_be_below_zero():

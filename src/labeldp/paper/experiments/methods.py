@@ -38,6 +38,7 @@ class Method:
     mechanism_name: str
     decoder: str = "bins"
     clip: bool = True
+    own_colour: str = ""
 
     @property
     def entry(self) -> Entry:
@@ -51,8 +52,8 @@ class Method:
 
     @property
     def colour(self) -> str:
-        """The colour of its curves: the mechanism's, or grey for other values of the same message."""
-        return self.entry.colour if self.decoder == "bins" else "#444c56"
+        """The colour of its curves: the mechanism's, or its own for a variant of one."""
+        return self.own_colour or self.entry.colour
 
     def split(self, domain: Domain, epsilon: Epsilon, records: int) -> BudgetSplit | None:
         """How ε is divided; None where no prior is paid for. Raises InvalidInput if the grid is too fine for the records."""
@@ -114,10 +115,10 @@ class Method:
 VARIANTS = {
     variant.name: variant
     for variant in (
-        Method("laplace-unclipped", "Laplace, not clipped", "laplace", clip=False),
-        Method("staircase-unclipped", "staircase, not clipped", "staircase", clip=False),
-        Method("debiased", "RR-on-Bins, debiased", "rr-on-bins", decoder="debiased"),
-        Method("positive", "RR-on-Bins, debiased, positive", "rr-on-bins", decoder="positive"),
+        Method("laplace-unclipped", "Laplace, not clipped", "laplace", clip=False, own_colour="#86a2d5"),
+        Method("staircase-unclipped", "staircase, not clipped", "staircase", clip=False, own_colour="#82475c"),
+        Method("debiased", "RR-on-Bins, debiased", "rr-on-bins", decoder="debiased", own_colour="#bd9062"),
+        Method("positive", "RR-on-Bins, debiased, positive", "rr-on-bins", decoder="positive", own_colour="#7f66ef"),
     )
 }
 """Mechanisms without clipping, and RR-on-Bins with other values for its codes."""

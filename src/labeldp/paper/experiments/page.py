@@ -11,7 +11,7 @@ from labeldp.paper.experiments.methods import get_method
 from labeldp.paper.experiments.reproduction import Reproduction
 from labeldp.paper.experiments.tasks import Task
 from labeldp.paper.html_page import Report
-from labeldp.plots import save
+from labeldp.plots import in_words, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,7 @@ def write_reproduction(reproduction: Reproduction, folder: Path, command: str) -
     for name, figure in drawn.items():
         for kind in ("png", "svg"):
             written.append(folder / f"{name}.{kind}")
-            save(figure.axes[0], written[-1])
+            save(figure, written[-1], alt=alt(name, figure))
     written.append(folder / "report.html")
     page(reproduction, drawn, command).write(written[-1])
     return written
@@ -59,8 +59,16 @@ def page(reproduction: Reproduction, drawn: Mapping[str, Figure], command: str) 
         _generalization(report, reproduction)
     report.heading("Figures")
     for name, figure in drawn.items():
-        report.figure(figure, CAPTIONS[name])
+        report.figure(figure, CAPTIONS[name], alt=alt(name, figure))
     return report
+
+
+def alt(name: str, figure: Figure) -> str:
+    """What a figure shows, for people who do not see it."""
+    if name != "figure-joint":
+        return f"{CAPTIONS[name]} {in_words(figure)}"
+    titles = "; ".join(axes.get_title().replace("\n", ", ") for axes in figure.axes)
+    return f"{CAPTIONS[name]} {titles}."
 
 
 def _mechanism(report: Report, reproduction: Reproduction) -> None:

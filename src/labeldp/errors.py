@@ -91,7 +91,7 @@ class InsufficientBudget(LabelDPError):  # noqa: N818
         self.remaining = remaining
         super().__init__(
             f"dataset {dataset!r} has ε = {_amount(remaining)} left, this release asks for ε = {_amount(requested)}. "
-            "Nothing was released. Ask for a smaller epsilon, or agree on a larger budget with the data's owner."
+            "Nothing was released. Ask for a smaller epsilon. A budget is agreed once and cannot be changed."
         )
 
     def __reduce__(self) -> tuple[type[InsufficientBudget], tuple[str, Fraction, Fraction]]:

@@ -34,6 +34,7 @@ from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.priors import BudgetSplit, Prior, check_histogram, noisy_counts, unimodal_masses
+from labeldp.priors.prior import expect_prior
 from labeldp.shown import Shown
 
 VISIBLE = 0.7
@@ -250,12 +251,13 @@ def _coarse(prior: Prior, domain: Domain | tuple[float, float] | None) -> tuple[
 
     Rounding to a thousandth of the range is far below the noise of any ε that protects.
     """
+    expect_prior(prior)
     frame = Domain.of(domain) if domain is not None else None
     cells = 0 if frame is None or frame.cells is None else frame.cells
     if max(prior.values.size, cells) <= MOST_LABELS:
         return prior, frame
-    ends = (frame.lower, frame.upper) if frame is not None else (float(prior.values[0]), float(prior.values[-1]))
-    coarse = Domain(*ends, DESIGN_CELLS)
+    bounds = frame if frame is not None else Domain(float(prior.values[0]), float(prior.values[-1]))
+    coarse = bounds.with_cells(DESIGN_CELLS)
     masses = np.bincount(coarse.cell(prior.values), prior.masses, minlength=DESIGN_CELLS)
     return Prior(coarse.grid, masses, prior.epsilon_exact), coarse
 

@@ -42,7 +42,10 @@ def test_a_budget_that_cannot_change_is_not_offered_to_be_changed(ledger):
     with pytest.raises(InsufficientBudget) as refusal:
         ledger.reserve("sales", 10)
     assert "larger budget" not in str(refusal.value)
-    assert "cannot be changed" in str(refusal.value)
+    assert "Ask for at most 3. A budget is agreed once and cannot be changed" in str(refusal.value)
+    ledger.reserve("sales", 3)
+    with pytest.raises(InsufficientBudget, match="Nothing more can be released"):
+        ledger.reserve("sales", 1)
 
 
 amounts = st.one_of(

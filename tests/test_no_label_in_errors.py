@@ -145,7 +145,7 @@ def test_files(folder, case, monkeypatch, capsys):
 
 
 def test_a_later_batch(folder):
-    pq.write_table(pa.table({"id": range(40), "y": GOOD}), "a.parquet")
+    pq.write_table(pa.table({"id": range(1000, 5000), "y": GOOD * 100}), "a.parquet")
     privatize(LabelSource("a.parquet", "y", "id"), LabelRandomizer(1, Domain(0, 400, 2)), "message", key_file="k")
     for content, said in FILES.values():
         (folder / "b.csv").write_text(content.format(secret=SECRET))

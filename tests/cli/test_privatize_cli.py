@@ -345,7 +345,7 @@ def test_a_key_file_that_another_run_uses_is_refused(run, folder):
 
 
 def test_an_exhausted_budget_is_refused_with_what_is_left(run, folder):
-    refused(run, "sales.parquet", epsilon="3.5", code=3, says=["ε = 3 left", "smaller epsilon"])
+    refused(run, "sales.parquet", epsilon="3.5", code=3, says=["ε = 3 left", "Ask for at most 3."])
 
 
 def test_a_ledger_from_a_newer_version_is_refused(run, folder):

@@ -291,7 +291,7 @@ class Domain:
         bounds = f"the bounds {self.lower:g} to {self.upper:g}{'' if self.unit is None else f' {self.unit}'}"
         if clipped == records > 1:
             raise InvalidInput(
-                f"every label lies outside {bounds}, so nothing of them would be left. Nothing was released or charged. Check "
+                f"every label lies outside {bounds} and would become a bound. Nothing was released or charged. Check "
                 'the bounds and their unit. If this is meant, use out_of_range="clip-all" (--out-of-range clip-all) or clip '
                 "the labels yourself. This is about the true labels: keep it to yourself"
             )

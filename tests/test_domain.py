@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp import Domain
+from labeldp import Domain, LabelDPRegressor, LabelRandomizer, Laplace, RROnBins, private_prior
 from labeldp.arrays import label_array
-from labeldp.errors import InvalidInput
+from labeldp.errors import ClippingWarning, InvalidInput
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,65 @@ def test_cell_is_the_nearest_grid_point(lower, width, cells, places):
 
 def test_out_of_range_labels_are_clipped_or_refused():
     domain = Domain(0, 10)
-    assert domain.check([-1, 5, 20]).tolist() == [0, 5, 10]
-    with pytest.raises(InvalidInput, match=r"row 0 \(-1.0\), row 2 \(20.0\) are outside"):
+    with pytest.warns(ClippingWarning):
+        assert domain.check([-1, 5, 20]).tolist() == [0, 5, 10]
+    with pytest.raises(InvalidInput, match="row 0, row 2 are outside"):
         domain.check([-1, 5, 20], out_of_range="error")
     with pytest.raises(InvalidInput, match="out_of_range"):
         domain.check([-1], out_of_range="ignore")
+
+
+def test_up_to_5_percent_are_clipped_in_silence_more_with_a_warning_and_all_only_if_asked_for():
+    domain = Domain(0, 10)
+    labels = np.full(100, 5.0)
+    labels[:5] = 11
+    assert domain.check(labels).max() == 10
+    labels[5] = -1
+    with pytest.warns(ClippingWarning, match=r"6\.0% of the labels .* This share is about the true labels: keep it"):
+        assert domain.check(labels).min() == 0
+    assert domain.check(labels, "clip-all").tolist() == np.clip(labels, 0, 10).tolist()
+    labels[:] = 11
+    with pytest.raises(InvalidInput, match=r'every label lies outside the bounds 0 to 10.*out_of_range="clip-all"'):
+        domain.check(labels)
+    assert domain.check(labels, "clip-all").tolist() == [10] * 100
+    assert domain.check([]).size == 0
+
+
+def test_one_label_alone_is_never_refused():
+    """Whoever sees that a program failed on one record would learn something about its label."""
+    with pytest.warns(ClippingWarning, match=r"100\.0%"):
+        assert Domain(0, 10).check([11]).tolist() == [10]
+    with pytest.warns(ClippingWarning):
+        assert RROnBins([2, 8], epsilon=1, domain=(0, 10)).randomize([11.0]).size == 1
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        LabelRandomizer(1, (0, 10)).randomize,
+        LabelRandomizer(1, (0, 10)).fit,
+        RROnBins([2, 8], epsilon=1, domain=(0, 10)).randomize,
+        lambda labels: Laplace((0, 10), 1).randomize(labels),
+        lambda labels: private_prior(labels, (0, 10), 1),
+        lambda labels: LabelDPRegressor(domain=(0, 10)).fit(labels[:, None], labels),
+    ],
+    ids=["randomize", "fit", "mechanism", "float mechanism", "prior", "regressor"],
+)
+def test_every_way_in_judges_the_share_outside(use):
+    labels = np.linspace(0, 10, 2000)
+    use(labels)
+    labels[:200] = 99
+    with pytest.warns(ClippingWarning, match=r"10\.0%"):
+        use(labels)
+    labels[:] = 99
+    with pytest.raises(InvalidInput, match="every label"):
+        use(labels)
+
+
+@pytest.mark.parametrize("word", ["drop", "ignore"])
+def test_labels_are_not_dropped_and_the_error_says_why(word):
+    with pytest.raises(InvalidInput, match="who is missing would show whose label"):
+        LabelRandomizer(1, (0, 10), out_of_range=word)
 
 
 def test_default_cells_grow_with_the_data_and_epsilon_within_limits():

@@ -78,7 +78,7 @@ def test_values_outside_the_bounds_are_clipped_or_refused():
         ({"epsilon": 1, "domain": (1, 0)}, "below"),
         ({"epsilon": 1, "domain": (0, 1), "mechanism": "nonsense"}, "unknown mechanism"),
         ({"epsilon": 1, "domain": (0, 1), "loss": "sqaured"}, "Did you mean 'squared'"),
-        ({"epsilon": 1, "domain": (0, 1), "out_of_range": "raise"}, '"clip" or "error"'),
+        ({"epsilon": 1, "domain": (0, 1), "out_of_range": "raise"}, '"clip", "clip-all" or "error"'),
         ({"epsilon": 1, "domain": (0, 1), "prior": [0.5, 0.5]}, "prior must be a Prior, got list"),
     ],
 )

@@ -5,19 +5,36 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from labeldp import (
+    KeyedRandomness,
+    LabelDPRegressor,
     LabelRandomizer,
+    LabelSource,
+    Ledger,
+    Message,
+    OsEntropy,
+    RROnBins,
+    RRWithPrior,
+    apply,
+    choose,
     compare,
     cross_validated_error,
     estimate_error,
     estimate_gain,
     estimate_mean,
     join,
+    noise_corrected_scorer,
+    optimal_bins,
     privatize,
 )
 from labeldp.errors import InvalidInput
 
 LABELS = np.arange(5.0)
 RANDOMIZER = LabelRandomizer(1, (0, 10))
+SOURCE = LabelSource("labels.parquet", "y")
+
+
+def fit(**settings):
+    return LabelDPRegressor(domain=(0, 10), **settings).fit(LABELS[:, None], LABELS)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +47,41 @@ RANDOMIZER = LabelRandomizer(1, (0, 10))
         (lambda: estimate_gain(LABELS, LABELS), "private must be a PrivateLabels, got ndarray"),
         (lambda: cross_validated_error(Ridge(), LABELS[:, None], LABELS), "private must be a PrivateLabels"),
         (lambda: list(compare((0, 10), [1])), "prior must be a Prior, got tuple"),
+        (lambda: privatize(SOURCE, 1.0, "message"), "randomizer must be a LabelRandomizer, got float"),
+        (
+            lambda: privatize(SOURCE, RANDOMIZER, "message", ledger="ledger.db", dataset="x"),
+            "must be a Ledger, got str",
+        ),
+        (lambda: privatize(SOURCE, RANDOMIZER, "message", dataset="x"), "give ledger=Ledger"),
+        (lambda: privatize(SOURCE, RANDOMIZER, None), "out must be a path.*got NoneType"),
+        (lambda: privatize(SOURCE, RANDOMIZER, "message", key_file=b"k" * 32), "key_file must be a path.*got bytes"),
+        (lambda: apply("message", "new.parquet", key_file="key"), "source must be a LabelSource, got str"),
+        (lambda: apply("message", SOURCE, key_file=b"key"), "key_file must be a path"),
+        (lambda: apply("message", SOURCE, key_file="key", out_of_range="drop"), "out_of_range must be"),
+        (lambda: LabelSource(LABELS, "y"), "path must be a path.*labels in memory to LabelRandomizer"),
+        (lambda: LabelSource("a.csv", "y", "id", id_type="integer"), 'must be "int" or "str"'),
+        (lambda: Ledger(None), "path must be a path"),
+        (lambda: Message.open(7), "path must be a path"),
+        (lambda: fit(ledger="ledger.db", dataset="x"), "ledger must be a Ledger, got str"),
+        (lambda: fit(dataset="x"), "give ledger=Ledger"),
+        (lambda: fit(prior="prior.csv"), r"prior must be a Prior, got str.*Prior\.from_csv"),
+        (lambda: fit(out_of_range="drop"), "out_of_range must be"),
+        (lambda: fit(loss="mse"), "Did you mean 'squared'"),
+        (lambda: LabelRandomizer(1, (0, 10), prior="prior.csv"), r"prior must be a Prior, got str.*Prior\.from_csv"),
+        (lambda: choose("prior.csv", 1, 100), "prior must be a Prior, got str"),
+        (lambda: optimal_bins("prior.csv", 1), "prior must be a Prior, got str"),
+        (lambda: RROnBins.optimal("prior.csv", 1), "prior must be a Prior, got str"),
+        (lambda: RRWithPrior("prior.csv", 1), "prior must be a Prior, got str"),
+        (lambda: RROnBins([1, 2], epsilon=1).expected_loss("prior.csv"), "prior must be a Prior, got str"),
+        (lambda: noise_corrected_scorer("message"), "mechanism must be a FiniteMechanism, got str"),
+        (lambda: KeyedRandomness("sales.key", b"r" * 16), "not str"),
+        (lambda: RANDOMIZER.randomize(LABELS, ids=LABELS), "would ignore the ids.*KeyedRandomness"),
+        (lambda: RANDOMIZER.randomize(LABELS, randomness=42), "got int. There are no seeds"),
+        (lambda: RANDOMIZER.randomize(LABELS, randomness=np.random.default_rng(0)), "got Generator"),
+        (lambda: RANDOMIZER.randomize(LABELS, randomness=OsEntropy), "got the class OsEntropy"),
+        (lambda: RANDOMIZER.randomize(LABELS, randomness=KeyedRandomness.generate()), "needs ids"),
+        (lambda: RROnBins([1, 2], epsilon=1).randomize(LABELS, ids=LABELS), "would ignore the ids"),
+        (lambda: RROnBins([1, 2], epsilon=1).codes(LABELS, randomness="key"), "got str"),
     ],
 )
 def test_a_wrong_object_is_named(call, words):

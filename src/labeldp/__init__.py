@@ -20,7 +20,7 @@ _NAMES_IN = {
     "binning": "Bins optimal_bins",
     "domain": "Domain",
     "engines.arrow.source": "LabelSource",
-    "errors": "InsufficientBudget InvalidInput LabelDPError PrivacyRefused RepeatedRelease",
+    "errors": "ClippingWarning InsufficientBudget InvalidInput LabelDPError PrivacyRefused RepeatedRelease",
     "evaluation.cross_validation": "cross_validated_error",
     "evaluation.estimates": "ErrorEstimate Estimate estimate_error estimate_gain estimate_mean",
     "evaluation.scorer": "noise_corrected_scorer",

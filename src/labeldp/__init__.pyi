@@ -7,6 +7,7 @@ from labeldp.binning import Bins as Bins
 from labeldp.binning import optimal_bins as optimal_bins
 from labeldp.domain import Domain as Domain
 from labeldp.engines.arrow.source import LabelSource as LabelSource
+from labeldp.errors import ClippingWarning as ClippingWarning
 from labeldp.errors import InsufficientBudget as InsufficientBudget
 from labeldp.errors import InvalidInput as InvalidInput
 from labeldp.errors import LabelDPError as LabelDPError

@@ -1,10 +1,12 @@
 """From what a user gives as labels (lists, NumPy, pandas, polars, Arrow) to float64 arrays."""
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.durations import are_durations, duration_numbers
 from labeldp.errors import InvalidInput
 
 Floats = NDArray[np.float64]
@@ -15,26 +17,38 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return np.frombuffer(array.tobytes(), array.dtype)
 
 
-def label_array(labels: Any, name: str = "labels") -> Floats:
-    """`labels` as a one-dimensional float64 array of finite numbers; the error for any other names the first bad rows."""
-    array = _to_numpy(labels, name)
+def label_array(labels: Any, name: str = "labels", unit: str | None = None) -> Floats:
+    """`labels` as a one-dimensional float64 array of finite numbers; the error for any other names the first bad rows.
+
+    Durations become numbers in `unit`. Errors never show a label, since they end up in logs.
+    """
+    return read_labels(labels, name, unit)[0]
+
+
+def read_labels(labels: Any, name: str = "labels", unit: str | None = None) -> tuple[Floats, bool]:
+    """`label_array`, and whether the labels were durations."""
+    array = as_numpy(labels, name)
     if array.ndim != 1:
         raise InvalidInput(f"{name} must be one-dimensional, got shape {array.shape}")
-    if array.dtype.kind not in "fiu":
+    durations = are_durations(array)
+    if durations:
+        array = duration_numbers(array, unit, name)
+    elif array.dtype.kind not in "fiu":
         array = _numbers_in(array, name)
     result = array.astype(np.float64, copy=False)
     bad = ~np.isfinite(result)
     if bad.any():
         kind = "missing or NaN" if np.isnan(result[bad]).all() else "NaN or infinite"
         raise InvalidInput(
-            f"{name} must be finite numbers: {offending_rows(bad, result)} {kind}. Drop or repair these records first."
+            f"{name} must be finite numbers: {offending_rows(bad)} {kind}. Drop or repair these records first."
         )
-    return result
+    return result, durations
 
 
-def _to_numpy(labels: Any, name: str) -> NDArray[Any]:
+def as_numpy(labels: Any, name: str) -> NDArray[Any]:
+    """What the user gave as labels as an array, whatever it holds."""
     if isinstance(labels, np.ma.MaskedArray):
-        return np.ma.filled(labels.astype(np.float64), np.nan)
+        return _from_masked(labels, name)
     if isinstance(labels, np.ndarray):
         return labels
     if isinstance(labels, (list, tuple, range)):
@@ -45,7 +59,10 @@ def _to_numpy(labels: Any, name: str) -> NDArray[Any]:
 
     series = nw.from_native(labels, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        return np.asarray(_from_arrow(series.to_arrow()))
+        try:
+            return np.asarray(_from_arrow(series.to_arrow()))
+        except Exception:  # noqa: BLE001 - a mixture of kinds, which Arrow refuses in words that show labels
+            return np.asarray(series.to_list(), object)
     if hasattr(labels, "__array__"):
         return np.asarray(labels)
     raise InvalidInput(
@@ -53,11 +70,19 @@ def _to_numpy(labels: Any, name: str) -> NDArray[Any]:
     )
 
 
+def _from_masked(labels: Any, name: str) -> NDArray[Any]:
+    shown = np.asarray(labels.data)
+    if shown.dtype.kind == "m":
+        return np.where(np.ma.getmaskarray(labels), np.timedelta64("NaT"), shown)
+    numbers = shown if shown.dtype.kind in "fiu" else _numbers_in(shown, name)
+    return np.where(np.ma.getmaskarray(labels), np.nan, numbers.astype(np.float64))
+
+
 def _from_sequence(labels: Any, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(labels)
-    except ValueError as error:
-        raise InvalidInput(f"{name} must be a flat list of numbers: {error}") from error
+    except ValueError:  # its text and its chain may show labels
+        raise InvalidInput(f"{name} must be a flat list of numbers, one for each record") from None
     return array if array.size else np.empty(0, np.float64)
 
 
@@ -76,21 +101,30 @@ def _from_arrow(array: Any) -> NDArray[Any]:
 def _numbers_in(array: NDArray[Any], name: str) -> Floats:
     """The numbers of an object array, with None as NaN; any other array is refused."""
     bad = np.ones(array.shape, bool)
+    what = {"b": "booleans", "U": "text", "S": "text", "M": "dates"}.get(array.dtype.kind, "not numeric")
     if array.dtype.kind == "O":
-        bad = np.array([isinstance(v, bool) or not isinstance(v, (int, float, np.number, type(None))) for v in array])
+        kinds = (int, float, np.integer, np.floating, Decimal, type(None))
+        bad = np.array([isinstance(value, bool) or not isinstance(value, kinds) for value in array], bool)
         if not bad.any():
-            return array.astype(np.float64)
-    kinds = {"b": "booleans", "U": "text", "S": "text", "M": "dates", "m": "durations"}
-    what = kinds.get(array.dtype.kind, "not numbers")
-    raise InvalidInput(
-        f"{name} must be numbers: {offending_rows(bad, array)} {what}. Convert the column to numbers first."
-    )
+            try:
+                return array.astype(np.float64)
+            except (OverflowError, ValueError):  # a number beyond floats, or a signalling NaN
+                bad, what = np.array([not _fits(value) for value in array]), "too large for floats"
+    raise InvalidInput(f"{name} must be numbers: {offending_rows(bad)} {what}. Convert the column to numbers first.")
 
 
-def offending_rows(bad: NDArray[np.bool_], values: NDArray[Any], most: int = 3) -> str:
-    """The subject of a sentence, such as "row 3 (nan), row 7 (inf) and 2 more are". It shows labels: for the labels party only."""
+def _fits(value: Any) -> bool:
+    try:
+        float(np.nan if value is None else value)
+    except (OverflowError, ValueError):
+        return False
+    return True
+
+
+def offending_rows(bad: NDArray[np.bool_], most: int = 3) -> str:
+    """The subject of a sentence, such as "row 3, row 7 and 2 more are". It shows no label."""
     where = np.flatnonzero(bad)
-    shown = ", ".join(f"row {i} ({values[i]!s})" for i in where[:most])
+    shown = ", ".join(f"row {i}" for i in where[:most])
     rest = f" and {len(where) - most:,} more" if len(where) > most else ""
     verb = "is" if len(where) == 1 else "are"
     return f"{shown}{rest} {verb}"

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, label_array, offending_rows
-from labeldp.errors import InvalidInput
+from labeldp.arrays import Floats, label_array, offending_rows, read_labels
+from labeldp.durations import check_unit
+from labeldp.errors import ClippingWarning, InvalidInput
 
 MAX_CELLS = 2**32
 MOST_DEFAULT_CELLS = 1001
-OutOfRange = Literal["clip", "error"]
+MOST_CLIPPED = 0.05
+"""More clipped labels than this share are worth a warning: the bounds, or their unit, may be wrong."""
+OutOfRange = Literal["clip", "clip-all", "error"]
 
 
 @dataclass(frozen=True)
@@ -33,11 +38,14 @@ class Domain:
     whole : bool, default False
         Whether it is public that all labels are whole numbers. Estimates then come with narrower intervals. Use
         `Domain.integers` to set it.
+    unit : str, optional
+        For labels that are durations: the unit of the bounds and of all numbers that come out, such as "hours" or "days".
+        It is public and written into messages. The bounds may then be durations too.
 
     Raises
     ------
     InvalidInput
-        If the bounds are not finite, not in order, or too close for the number of cells.
+        If the bounds are not finite, not in order, or too close for the number of cells, or if the unit is unknown.
 
     Examples
     --------
@@ -46,16 +54,27 @@ class Domain:
     1.0
     >>> Domain.integers(0, 52)
     Domain(0, 52, cells=53)
+
+    Durations become numbers in the unit that is named:
+
+    >>> import numpy as np
+    >>> Domain(0, 48, unit="hours").check(np.array([90, 120], "timedelta64[m]"))
+    array([1.5, 2. ])
     """
 
     lower: float
     upper: float
     cells: int | None = None
     whole: bool = field(default=False, compare=False)
+    unit: str | None = None
 
     def __post_init__(self) -> None:
+        if self.unit is not None:
+            check_unit(self.unit)
         for name in ("lower", "upper"):
             value = getattr(self, name)
+            if isinstance(value, (timedelta, np.timedelta64)):
+                value = label_array([value], "the bounds", self.unit)[0]
             if isinstance(value, (bool, str)) or not math.isfinite(_number(value, name)):
                 raise InvalidInput(f"the domain's {name} bound must be a finite number, got {value!r}")
             object.__setattr__(self, name, float(value))
@@ -79,13 +98,15 @@ class Domain:
             )
 
     @classmethod
-    def integers(cls, lower: int, upper: int) -> Domain:
+    def integers(cls, lower: int, upper: int, unit: str | None = None) -> Domain:
         """The domain of the whole numbers from `lower` to `upper`, with one cell for each.
 
         Parameters
         ----------
         lower, upper : int
             The smallest and the largest label.
+        unit : str, optional
+            The unit of labels that are durations.
 
         Returns
         -------
@@ -97,7 +118,7 @@ class Domain:
                 raise InvalidInput(f"the {name} bound of integer labels must be a whole number, got {value!r}")
         if not lower < upper:
             raise InvalidInput(f"integer labels need lower < upper, got {lower}:{upper}")
-        return cls(lower, upper, int(upper) - int(lower) + 1, whole=True)
+        return cls(lower, upper, int(upper) - int(lower) + 1, whole=True, unit=unit)
 
     @classmethod
     def of(cls, domain: Domain | tuple[float, float]) -> Domain:
@@ -138,7 +159,8 @@ class Domain:
         list
             What `Domain(*fields)` makes this domain from.
         """
-        return [self.lower, self.upper, self.cells, *([True] if self.whole else [])]
+        named = [self.whole, self.unit] if self.unit is not None else [True] if self.whole else []
+        return [self.lower, self.upper, self.cells, *named]
 
     @property
     def step(self) -> float:
@@ -169,7 +191,22 @@ class Domain:
         """
         if self.cells is not None:
             return self
-        return Domain(self.lower, self.upper, int(min(MOST_DEFAULT_CELLS, max(2, records * epsilon**2 / 100))))
+        return self.with_cells(int(min(MOST_DEFAULT_CELLS, max(2, records * epsilon**2 / 100))))
+
+    def with_cells(self, cells: int) -> Domain:
+        """The same bounds and unit with another grid.
+
+        Parameters
+        ----------
+        cells : int
+            The number of grid points.
+
+        Returns
+        -------
+        Domain
+            With `whole` unset.
+        """
+        return replace(self, cells=cells, whole=False)
 
     def check(self, labels: Any, out_of_range: OutOfRange = "clip") -> Floats:
         """The labels as finite floats within the bounds.
@@ -177,9 +214,11 @@ class Domain:
         Parameters
         ----------
         labels : array-like
-            A list, or a NumPy, pandas, polars or Arrow array of numbers.
-        out_of_range : {"clip", "error"}, default "clip"
-            Whether labels outside the bounds are moved to the nearer bound or raise an error.
+            A list, or a NumPy, pandas, polars or Arrow array of numbers, or of durations if the domain has a unit.
+        out_of_range : {"clip", "clip-all", "error"}, default "clip"
+            What happens to labels outside the bounds. "clip" moves them to the nearer bound, warns if they are more than
+            5 %, and raises an error if they are all labels. "clip-all" moves any number of them without a word. "error"
+            raises an error.
 
         Returns
         -------
@@ -189,19 +228,79 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If a label is missing, not a number, or, with "error", outside. The message names the first such rows.
+            If a label is missing, not a number, or outside where that is an error, or if labels with a unit are plain
+            numbers. The message names the first such rows and shows no label.
+
+        Warns
+        -----
+        ClippingWarning
+            If more than 5 % of the labels are moved.
         """
         check_out_of_range(out_of_range)
-        values = label_array(labels)
+        values, durations = read_labels(labels, unit=self.unit)
+        if self.unit is not None and not durations and values.size:
+            raise InvalidInput(
+                f"the domain's unit is {self.unit}, but the labels are plain numbers, whose unit nobody knows: give "
+                "durations (timedelta), or leave out the unit if the numbers are meant as they are"
+            )
         outside = (values < self.lower) | (values > self.upper)
         if not outside.any():
             return values
         if out_of_range == "error":
             raise InvalidInput(
-                f"labels must lie from {self.lower:g} to {self.upper:g}: {offending_rows(outside, values)} outside. "
+                f"labels must lie from {self.lower:g} to {self.upper:g}: {offending_rows(outside)} outside. "
                 'Widen the bounds, or use out_of_range="clip".'
             )
+        self.judge_clipping(int(np.count_nonzero(outside)), values.size, out_of_range, stacklevel=3)
         return np.clip(values, self.lower, self.upper)
+
+    def judge_clipping(
+        self, clipped: int, records: int, out_of_range: OutOfRange = "clip", *, stacklevel: int = 2
+    ) -> None:
+        """Warn if more than 5 % of the labels are moved to the bounds, and refuse if all of them are.
+
+        One label alone is never refused, so that a program that randomizes records one by one does not fail on a label.
+
+        Parameters
+        ----------
+        clipped : int
+            How many labels lie outside the bounds.
+        records : int
+            How many labels there are.
+        out_of_range : {"clip", "clip-all", "error"}, default "clip"
+            With "clip-all", any number may be moved.
+        stacklevel : int, default 2
+            As `warnings.warn` has it.
+
+        Raises
+        ------
+        InvalidInput
+            If all labels lie outside, and there are at least two.
+
+        Warns
+        -----
+        ClippingWarning
+            If more than 5 % do.
+
+        Privacy
+        -------
+        The share is about the true labels and is not covered by ε. The warning says so; nothing that is released holds it.
+        """
+        if out_of_range == "clip-all" or clipped <= MOST_CLIPPED * records:
+            return
+        bounds = f"the bounds {self.lower:g} to {self.upper:g}{'' if self.unit is None else f' {self.unit}'}"
+        if clipped == records > 1:
+            raise InvalidInput(
+                f"every label lies outside {bounds} and would become a bound. Nothing was released or charged. Check "
+                'the bounds and their unit. If this is meant, use out_of_range="clip-all" (--out-of-range clip-all) or clip '
+                "the labels yourself. This is about the true labels: keep it to yourself"
+            )
+        warnings.warn(
+            f"{clipped / records:.1%} of the labels lie outside {bounds} and are moved to them. If that is not meant, choose "
+            "wider bounds from what is publicly known. This share is about the true labels: keep it to yourself",
+            ClippingWarning,
+            stacklevel=stacklevel + 1,
+        )
 
     def cell(self, labels: Any) -> NDArray[np.uint32]:
         """The index of the grid point nearest to each label.
@@ -231,7 +330,8 @@ class Domain:
 
     def __repr__(self) -> str:
         grid = "" if self.cells is None else f", cells={self.cells}"
-        return f"Domain({self.lower:g}, {self.upper:g}{grid})"
+        unit = "" if self.unit is None else f", unit={self.unit!r}"
+        return f"Domain({self.lower:g}, {self.upper:g}{grid}{unit})"
 
 
 def _number(value: object, name: str) -> float:
@@ -242,6 +342,12 @@ def _number(value: object, name: str) -> float:
 
 
 def check_out_of_range(out_of_range: object) -> None:
-    """Refuse anything but "clip" and "error"."""
-    if out_of_range not in ("clip", "error"):
-        raise InvalidInput(f'out_of_range must be "clip" or "error", got {out_of_range!r}')
+    """Refuse anything but "clip", "clip-all" and "error"."""
+    if out_of_range in ("clip", "clip-all", "error"):
+        return
+    hint = (
+        ". Labels are not dropped here: who is missing would show whose label lies outside, and ε does not cover that"
+        if out_of_range in ("drop", "remove", "ignore", "skip", "exclude", "nan")
+        else ""
+    )
+    raise InvalidInput(f'out_of_range must be "clip", "clip-all" or "error", got {out_of_range!r}{hint}')

@@ -1,7 +1,11 @@
-"""Every error that labeldp raises on purpose. The command line exits with the `exit_code` of the error."""
+"""Every error that labeldp raises on purpose, and the warning about labels outside their bounds.
+
+The command line exits with the `exit_code` of the error.
+"""
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 
 
@@ -34,7 +38,7 @@ class InvalidInput(LabelDPError, ValueError):  # noqa: N818 - reads as what it i
     >>> from labeldp import Domain
     >>> Domain(0, 10).check([5, None])
     Traceback (most recent call last):
-    labeldp.errors.InvalidInput: labels must be finite numbers: row 1 (nan) is missing or NaN. Drop or repair these records first.
+    labeldp.errors.InvalidInput: labels must be finite numbers: row 1 is missing or NaN. Drop or repair these records first.
     """
 
     exit_code = 2
@@ -56,10 +60,31 @@ class PrivacyRefused(InvalidInput):
     """
 
 
+class ClippingWarning(UserWarning):
+    """Many labels lie outside the public bounds and are moved to them. The text is about true labels: keep it to yourself.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from labeldp import ClippingWarning, Domain
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     labels = Domain(0, 10).check([5, 6, 70])
+    >>> issubclass(caught[0].category, ClippingWarning)
+    True
+    """
+
+
 def expect(value: object, kind: type, name: str, how: str) -> None:
     """Refuse a value of another type, and say how to make one of the right type."""
     if not isinstance(value, kind):
         raise InvalidInput(f"{name} must be a {kind.__name__}, got {type(value).__name__}: {how}")
+
+
+def expect_path(value: object, name: str, how: str) -> None:
+    """Refuse what is no path, and say what is meant."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise InvalidInput(f"{name} must be a path, as text or Path, got {type(value).__name__}: {how}")
 
 
 class InsufficientBudget(LabelDPError):  # noqa: N818
@@ -89,9 +114,12 @@ class InsufficientBudget(LabelDPError):  # noqa: N818
         self.dataset = dataset
         self.requested = requested
         self.remaining = remaining
+        way = (
+            f"Ask for at most {_amount(remaining)}." if remaining > 0 else "Nothing more can be released of this data."
+        )
         super().__init__(
             f"dataset {dataset!r} has ε = {_amount(remaining)} left, this release asks for ε = {_amount(requested)}. "
-            "Nothing was released. Ask for a smaller epsilon, or agree on a larger budget with the data's owner."
+            f"Nothing was released. {way} A budget is agreed once and cannot be changed."
         )
 
     def __reduce__(self) -> tuple[type[InsufficientBudget], tuple[str, Fraction, Fraction]]:

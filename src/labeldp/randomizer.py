@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
-from labeldp.errors import InvalidInput, PrivacyRefused, expect
+from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels, Request, design, releasable
 from labeldp.priors import BudgetSplit, Prior, histogram
+from labeldp.priors.prior import expect_prior
 from labeldp.sampling import Randomness
+from labeldp.sampling.entropy import source_of
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,9 @@ class LabelRandomizer:
         paper's and keeps the labels themselves close to the truth.
     prior : Prior, optional
         Public knowledge about the labels. It costs nothing and leaves all of ε to the labels.
-    out_of_range : {"clip", "error"}
-        Whether labels outside the bounds are moved to them or refused.
+    out_of_range : {"clip", "clip-all", "error"}
+        What happens to labels outside the bounds. "clip" moves them to the bounds, warns if they are more than 5 %, and
+        refuses if they are all labels. "clip-all" moves any number of them. "error" refuses them.
 
     Privacy
     -------
@@ -62,7 +65,7 @@ class LabelRandomizer:
         get_loss(self.loss)
         check_out_of_range(self.out_of_range)
         if self.prior is not None:
-            expect(self.prior, Prior, "prior", "make one with Prior(values, masses) or Prior.from_csv(path)")
+            expect_prior(self.prior)
         if self.prior is not None and self.prior.epsilon_exact > 0:
             raise InvalidInput(
                 f"this prior was estimated from labels and cost ε = {self.prior.epsilon:.4g}: it is not public. Leave it out and "
@@ -109,7 +112,29 @@ class LabelRandomizer:
         -------
         Costs ε. The result holds no true label.
         """
-        values = self.checked(labels)
+        source = source_of(randomness, ids)
+        return self.randomize_checked(self.checked(labels), ids, source)
+
+    def randomize_checked(self, values: Floats, ids: Any = None, randomness: Randomness | None = None) -> PrivateLabels:
+        """Do what `randomize` does for labels that `checked` has read.
+
+        Parameters
+        ----------
+        values : array of float64
+            Checked labels.
+        ids : array-like, optional
+            One id a record, for `KeyedRandomness`.
+        randomness : OsEntropy or KeyedRandomness, optional
+            Where the random bits come from; the operating system by default.
+
+        Returns
+        -------
+        PrivateLabels
+
+        Privacy
+        -------
+        Costs ε. The result holds no true label.
+        """
         mechanism = self._fit(values)
         return PrivateLabels(mechanism.codes(values, ids, randomness), mechanism)
 
@@ -119,7 +144,7 @@ class LabelRandomizer:
         Parameters
         ----------
         labels : array-like
-            The true labels.
+            The true labels: numbers, or durations if the domain has a unit.
 
         Returns
         -------
@@ -129,6 +154,11 @@ class LabelRandomizer:
         ------
         InvalidInput
             If a label is missing, not a number, or outside the bounds where that is an error.
+
+        Warns
+        -----
+        ClippingWarning
+            If more than 5 % of the labels lie outside the bounds.
         """
         return self._domain.check(labels, self.out_of_range)
 

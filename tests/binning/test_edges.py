@@ -45,7 +45,7 @@ def test_a_budget_outside_its_range_is_refused(epsilon):
         ([1.0, 0.0], [1.0, 1.0], "must increase"),
         ([0.0, 1.0], [0.0, 0.0], "not all 0"),
         ([0.0, 1.0], [2.0, -1.0], "0 or more"),
-        ([0.0, float("inf")], [1.0, 1.0], "inf at position 1"),
+        ([0.0, float("inf")], [1.0, 1.0], "at position 1"),
     ],
 )
 def test_what_is_not_a_prior_is_refused(values, masses, match):

@@ -214,10 +214,11 @@ def test_another_id_column_is_refused(run, message):
 
 
 def test_labels_beyond_the_bounds_are_moved_and_only_the_owner_is_told(run, message):
-    write("later.parquet", [ROWS], [1e9])
-    code, output, errors = apply(run, "later.parquet")
+    write("later.parquet", [ROWS, ROWS + 1], [1e9, 1e9])
+    refused(run, "later.parquet", says="every label lies outside")
+    code, output, errors = apply(run, "later.parquet", "--out-of-range", "clip-all")
     assert code == 0
-    assert "1 labels lay outside" in errors
+    assert "2 labels lay outside" in errors
     assert "outside" not in output
 
 

@@ -88,7 +88,7 @@ def test_a_message_is_written_charged_and_explained(run, folder):
 
 def test_json_is_all_of_standard_output(run, folder):
     write("wide.parquet", amount=np.full(ROWS, 500.0))  # beyond the bounds: a note, on standard error
-    code, output, errors = privatize(run, "wide.parquet", "--json", "--keep-order")
+    code, output, errors = privatize(run, "wide.parquet", "--json", "--keep-order", "--out-of-range", "clip-all")
     assert code == 0
     told = json.loads(output)
     assert (told["records"], told["epsilon"], told["resumed"]) == (ROWS, "1", False)
@@ -144,9 +144,9 @@ def label_with(value):
     ("amount", "says"),
     [
         (label_with(None), ["missing", "1234", "Drop or repair"]),
-        (label_with(float("nan")), ["finite", "row 1234 (nan)", "Drop or repair"]),
-        (label_with(float("inf")), ["finite", "row 1234 (inf)", "Drop or repair"]),
-        (label_with(float("-inf")), ["finite", "row 1234 (-inf)", "Drop or repair"]),
+        (label_with(float("nan")), ["finite", "NaN or infinity in row 1234 ", "Drop or repair"]),
+        (label_with(float("inf")), ["finite", "NaN or infinity in row 1234 ", "Drop or repair"]),
+        (label_with(float("-inf")), ["finite", "NaN or infinity in row 1234 ", "Drop or repair"]),
         (pa.array(["12.5"] * ROWS), ["not numbers", "Convert"]),
     ],
     ids=["null", "nan", "infinity", "minus infinity", "text"],
@@ -181,9 +181,9 @@ def test_duplicates_in_an_input_too_large_to_test_early_are_refused_too(run, fol
     [
         ("empty.csv", b"", "a header line"),
         ("header.csv", b"order,amount\n", "no records"),
-        ("ragged.csv", b"order,amount\n1,2\n2,3,4\n", ["Expected 2 columns, got 3", "Every row needs"]),
-        ("short.csv", b"order,amount\n1,2\n2\n", ["Expected 2 columns, got 1", "Every row needs"]),
-        ("text.csv", b"order,amount\n1,2\n2,two\n", ["'two'", "must hold numbers"]),
+        ("ragged.csv", b"order,amount\n1,2\n2,3,4\n", ["row 1 (rows count from 0) has 3 columns", "Every row needs"]),
+        ("short.csv", b"order,amount\n1,2\n2\n", ["row 1 (rows count from 0) has 1 columns", "Every row needs"]),
+        ("text.csv", b"order,amount\n1,2\n2,two\n", ["row 1 of the file", "must hold numbers"]),
         ("blank.csv", b"order,amount\n1,2\n2,\n", ["missing", "Drop or repair"]),
         ("empty.parquet", b"", "complete and undamaged"),
         ("cut.csv.gz", gzip.compress(b"order,amount\n" + b"1,2\n" * 500, mtime=0)[:-20], "complete and undamaged"),
@@ -229,7 +229,7 @@ def test_an_epsilon_that_is_no_budget_is_refused(run, folder, epsilon):
         ((*BOUNDS, "--loss", "sqared"), "Did you mean 'squared'"),
         ((*BOUNDS, "--mechanism", "laplace"), "comparison only"),
         ((*BOUNDS, "--mechanism", "rr-on-bin"), "Did you mean 'rr-on-bins'"),
-        ((*BOUNDS, "--out-of-range", "drop"), "'drop' is not one of 'clip', 'error'"),
+        ((*BOUNDS, "--out-of-range", "drop"), "'drop' is not one of 'clip', 'clip-all', 'error'"),
         ((*BOUNDS, "--id-type", "float"), "'float' is not one of 'int', 'str'"),
         ((*BOUNDS, "--prior", "nothing.csv"), "nothing.csv"),
     ],
@@ -240,6 +240,50 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_charged(run,
 
 def test_labels_outside_the_bounds_are_refused_if_asked(run, folder):
     refused(run, "sales.parquet", "--out-of-range", "error", bounds=("--lower", "0", "--upper", "10"), says="Widen")
+
+
+def test_labels_that_all_lie_outside_are_refused_before_anything_is_charged(run, folder):
+    write("wide.parquet", amount=np.full(ROWS, 500.0))
+    refused(run, "wide.parquet", says=["every label lies outside the bounds 0 to 400", "--out-of-range clip-all"])
+
+
+@pytest.mark.filterwarnings("always")
+def test_many_labels_outside_are_a_warning_on_standard_error_and_nowhere_else(run, folder):
+    write("wide.parquet", amount=np.where(np.arange(ROWS) < 0.2 * ROWS, 500.0, 100.0))
+    code, output, errors = privatize(run, "wide.parquet", "--json")
+    assert code == 0
+    assert "20.0% of the labels lie outside" in errors
+    assert "This share is about the true labels: keep it to yourself" in errors
+    assert errors.count("outside") == 1
+    assert "outside" not in output
+    for file in Path("message").iterdir():
+        assert b"20.0%" not in file.read_bytes()
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|", "\t"])
+def test_delimiters_are_recognised_or_given(run, folder, delimiter):
+    rows = [("order", "amount"), *table().to_pandas().itertuples(index=False)]
+    Path("sales.csv").write_text("".join(f"{order}{delimiter}{amount}\n" for order, amount in rows))
+    assert privatize(run, "sales.csv")[0] == 0
+    Path("odd.csv").write_text("".join(f"{order}:{amount}\n" for order, amount in rows))
+    assert privatize(run, "odd.csv", "--delimiter", ":", out="other")[0] == 0
+    assert len(Message.open("message")) == len(Message.open("other")) == ROWS
+    refused(run, "odd.csv", says="no column", out="third")
+    refused(run, "odd.csv", "--delimiter", "::", says="one character", out="third")
+
+
+def test_durations_need_a_unit_and_the_report_says_it(run, folder):
+    waits = pa.array(np.arange(ROWS) * 60, pa.duration("s"))
+    write("waits.parquet", wait=waits)
+    refused(run, "waits.parquet", label="wait", says="--unit hours")
+    refused(run, "waits.parquet", "--unit", "hrs", label="wait", says="Did you mean 'hours'")
+    refused(run, "sales.parquet", "--unit", "hours", says="not durations")
+    code, output, _ = privatize(
+        run, "waits.parquet", "--unit", "hours", label="wait", bounds=("--lower", "0", "--upper", "34")
+    )
+    assert code == 0
+    assert output.split("outputs")[1].splitlines()[0].endswith(" hours")
+    assert Message.open("message").unit == "hours"
 
 
 def test_an_id_column_by_a_name_of_the_message_is_refused(run, folder):
@@ -301,7 +345,7 @@ def test_a_key_file_that_another_run_uses_is_refused(run, folder):
 
 
 def test_an_exhausted_budget_is_refused_with_what_is_left(run, folder):
-    refused(run, "sales.parquet", epsilon="3.5", code=3, says=["ε = 3 left", "smaller epsilon"])
+    refused(run, "sales.parquet", epsilon="3.5", code=3, says=["ε = 3 left", "Ask for at most 3."])
 
 
 def test_a_ledger_from_a_newer_version_is_refused(run, folder):

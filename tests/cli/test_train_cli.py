@@ -249,3 +249,72 @@ def test_predicting_with_wrong_columns_names_them(run, world, tmp_path):
     assert code == 2
     assert "did you mean 'hints'" in err
     assert not (tmp_path / "p.parquet").exists()
+
+
+@pytest.fixture
+def rows(run, tmp_path, monkeypatch):
+    """Features, and a message for them that was made without --id."""
+    monkeypatch.chdir(tmp_path)
+    x = np.linspace(0, 1, 3000)
+    pq.write_table(pa.table({"x": x, "z": x[::-1]}), "features.parquet")
+    pq.write_table(pa.table({"amount": 400 * x}), "labels.parquet")
+    bounds = ("--epsilon", 4, "--lower", 0, "--upper", 400)
+    code, out, _ = run("privatize", "labels.parquet", "--label", "amount", *bounds, "--out", "message")
+    assert code == 0
+    return out
+
+
+def test_the_command_that_privatize_prints_works_without_an_id_column(run, rows):
+    command = rows.splitlines()[-1].replace("FILE", "features.parquet").replace("MODEL", "model").split()
+    assert command[:2] == ["labeldp", "train"]
+    code, _, errors = run(*command[1:], "--folds", 0)
+    assert code == 0, errors
+    model = SavedModel.load("model")
+    assert model.facts["columns"] == ["x", "z"]
+    low, high = model.predict(pa.table({"x": [0.05, 0.95], "z": [0.95, 0.05]}))
+    assert high - low > 200  # the rows were matched by their numbers
+
+
+def test_row_numbers_may_be_a_column_and_must_match(run, rows):
+    table = pq.read_table("features.parquet")
+    order = np.random.default_rng(0).permutation(3000)[:2500]
+    pq.write_table(table.append_column("row", pa.array(np.arange(3000))).take(order), "some.parquet")
+    assert run("train", "message", "--features", "some.parquet", "--id", "row", "--out", "model", "--folds", 0)[0] == 0
+    assert SavedModel.load("model").facts["records"] == 2500
+    pq.write_table(table.slice(1), "short.parquet")
+    code, _, errors = run("train", "message", "--features", "short.parquet", "--id", "row", "--out", "other")
+    assert code == 2
+    assert "2,999 rows and the message 3,000" in errors
+
+
+def test_a_column_called_row_is_no_row_number(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"row": range(3000), "amount": np.linspace(0, 400, 3000)}), "labels.parquet")
+    bounds = ("--epsilon", 4, "--lower", 0, "--upper", 400, "--id", "row")
+    assert run("privatize", "labels.parquet", "--label", "amount", *bounds, "--out", "message")[0] == 0
+    pq.write_table(pa.table({"x": np.linspace(0, 1, 3000)}), "features.parquet")
+    code, _, errors = run("train", "message", "--features", "features.parquet", "--id", "row", "--out", "model")
+    assert (code, "no column 'row'" in errors) == (2, True)
+
+
+@pytest.mark.parametrize(("sign", "more"), [(";", ()), ("|", ()), (":", ("--delimiter", ":"))])
+def test_features_with_other_delimiters(run, rows, sign, more):
+    table = pq.read_table("features.parquet")
+    for name in ("features", "test"):
+        columns = table if name == "features" else table.append_column("amount", table["x"])
+        pa_csv.write_csv(columns, f"{name}.csv", pa_csv.WriteOptions(delimiter=sign))
+    code, _, errors = run(
+        "train", "message", "--features", "features.csv", "--id", "row", "--out", "model", "--folds", 0, *more
+    )
+    assert code == 0, errors
+    assert run("predict", "model", "features.csv", "--out", "predictions.parquet", *more)[0] == 0
+    assert pq.read_metadata("predictions.parquet").num_rows == 3000
+    assert run("evaluate", "model", "test.csv", "--label", "amount", *more)[0] == 0
+
+
+def test_features_with_a_decimal_comma_are_not_taken_for_text(run, rows, tmp_path):
+    lines = [f"{number},5;{number}\n" for number in range(3000)]
+    (tmp_path / "features.csv").write_text("x;z\n" + "".join(lines))
+    code, _, errors = run("train", "message", "--features", "features.csv", "--id", "row", "--out", "model")
+    assert code == 2
+    assert "column 'x' have a decimal comma" in errors

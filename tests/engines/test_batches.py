@@ -23,7 +23,7 @@ def test_labels_outside_the_bounds_are_counted():
 
 
 def test_the_first_label_outside_is_named_by_its_row_in_the_whole_input():
-    with pytest.raises(InvalidInput, match=r"row 100 .*has -1"):
+    with pytest.raises(InvalidInput, match="row 100 "):
         count_outside(BATCH, DOMAIN, "error")
 
 

@@ -152,8 +152,8 @@ def test_draws_follow_the_table(kind, source):
     mechanism = make(kind, 1.2)
     n = 60_000
     for label in (0.0, 4.2, 10.0):
-        randomness = OsEntropy() if source == "os" else KeyedRandomness(b"k" * 32, b"r" * 16)
-        codes = mechanism.codes(np.full(n, label), ids=np.arange(n), randomness=randomness)
+        keyed = {"ids": np.arange(n), "randomness": KeyedRandomness(b"k" * 32, b"r" * 16)}
+        codes = mechanism.codes(np.full(n, label), **(keyed if source == "keyed" else {"randomness": OsEntropy()}))
         expected = mechanism.matrix([label])[0] * n
         statistic = ((np.bincount(codes, minlength=expected.size) - expected) ** 2 / expected).sum()
         assert expected.min() > 100  # for smaller ones the statistic's tail is longer than that of chi-square

@@ -15,11 +15,12 @@ import pytest
 from labeldp.domain import Domain
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError
+from labeldp.errors import ClippingWarning, InsufficientBudget, InvalidInput, LabelDPError
 from labeldp.message.reader import Message
 from labeldp.priors import BudgetWarning, Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release import privatize as release_module
+from labeldp.release.apply import apply
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
@@ -59,9 +60,9 @@ class Party:
         self.ledger.add_dataset("data", 10)
         write(self.source.path, labels(0))
 
-    def run(self, out="message", epsilon=1, prior=None, **more):
+    def run(self, out="message", epsilon=1, prior=None, out_of_range="clip", **more):
         known = {"ledger": self.ledger, "dataset": "data", "key_file": self.folder / "key"}
-        randomizer = LabelRandomizer(epsilon, DOMAIN, prior=prior)
+        randomizer = LabelRandomizer(epsilon, DOMAIN, prior=prior, out_of_range=out_of_range)
         return privatize(more.pop("source", self.source), randomizer, self.folder / out, **known | more)
 
     @property
@@ -112,7 +113,7 @@ def test_paths_may_be_text(party):
 
 def test_an_outcome_does_not_show_how_many_labels_were_clipped(party):
     write(party.source.path, np.full(ROWS, 1e6))
-    outcome = party.run()
+    outcome = party.run(out_of_range="clip-all")
     assert outcome.clipped == ROWS
     assert (
         repr(outcome) == f"ReleaseOutcome(message={outcome.message!r}, records={ROWS}, resumed=False, already_held=0)"
@@ -370,23 +371,66 @@ def test_only_codes_and_private_labels_depend_on_the_labels(party, monkeypatch, 
             rows = described.slice(part * ROWS // 3, ROWS // 3)
             pq.write_table(rows, source.path / f"{name}-{part}.parquet", row_group_size=100 + part)
         more = {"ledger": None, "dataset": None, "key_file": party.folder / f"{name}.key"}
-        shapes.append(shape(party.run(out=name, source=source, prior=prior, **more).message))
+        shapes.append(shape(party.run(out=name, source=source, prior=prior, out_of_range="clip-all", **more).message))
     for other in shapes[1:]:
         for what, value in shapes[0].items():
             assert other[what] == value, what
     assert codes_by_id(party.folder / "zeros") != codes_by_id(party.folder / "sorted")
 
 
+def test_labels_that_all_lie_outside_are_refused_before_anything_is_charged(party):
+    write(party.source.path, np.full(ROWS, 1e6))
+    before = sorted(party.folder.iterdir())
+    with pytest.raises(InvalidInput, match=r"every label lies outside.*clip-all"):
+        party.run()
+    assert (party.spent, sorted(party.folder.iterdir())) == (0, before)
+
+
+def test_many_labels_outside_are_a_warning_that_stays_with_the_owner(party):
+    write(party.source.path, np.where(np.arange(ROWS) < 0.06 * ROWS, 1e6, labels(0)))
+    with pytest.warns(ClippingWarning, match=r"6\.\d% of the labels.*keep it to yourself"):
+        outcome = party.run()
+    kept = [*outcome.message.iterdir(), party.folder / "key", party.folder / "ledger.db"]
+    for file in kept:
+        content = file.read_bytes()
+        assert b"clipped" not in content
+        assert str(outcome.clipped).encode() + b" " not in content
+    with pytest.warns(ClippingWarning):
+        assert party.run().resumed
+
+
+def test_few_labels_outside_are_no_warning(party):
+    write(party.source.path, np.where(np.arange(ROWS) < 0.04 * ROWS, 1e6, labels(0)))
+    assert party.run().clipped > 0
+
+
+def test_a_later_batch_is_judged_like_the_first_one(party):
+    party.run()
+    late = replace(party.source, path=party.folder / "late.parquet")
+    write(late.path, [1e6, 1e6], [ROWS, ROWS + 1])
+    held = codes_by_id(party.folder / "message")
+    with pytest.raises(InvalidInput, match="every label lies outside"):
+        apply(party.folder / "message", late, key_file=party.folder / "key")
+    with pytest.raises(InvalidInput, match="row 0 "):
+        apply(party.folder / "message", late, key_file=party.folder / "key", out_of_range="error")
+    assert codes_by_id(party.folder / "message") == held
+    assert apply(party.folder / "message", late, key_file=party.folder / "key", out_of_range="clip-all").records == 2
+    write(late.path, [1e6, 50.0], [ROWS + 2, ROWS + 3])
+    with pytest.warns(ClippingWarning, match=r"50\.0%"):
+        apply(party.folder / "message", late, key_file=party.folder / "key")
+
+
 def test_a_message_names_no_time_no_place_and_no_count_of_clipped_labels(party):
     write(party.source.path, np.full(ROWS, 1e6))
-    outcome = party.run()
+    outcome = party.run(out_of_range="clip-all")
     assert outcome.clipped == ROWS
     texts = [(outcome.message / name).read_text() for name in ("mechanism.json", "PRIVACY.md")]
     record = json.loads(texts[0])
     for text in texts:
         for secret in (str(party.folder), "labels.parquet/", "ledger", "hmac", f"{ROWS:,}"):
             assert secret not in text
-    assert set(record["message"]) == {"message_version", "release", "id_column", "id_type", "keep_order", "keyed"}
+    known = {"message_version", "release", "id_column", "id_type", "keep_order", "keyed", "row_numbers"}
+    assert set(record["message"]) == known
     assert (
         Fraction(record["epsilon_prior"]) + Fraction(record["epsilon_labels"]) == Fraction(record["epsilon_total"]) == 1
     )

@@ -105,6 +105,10 @@ def optimal_bins(
 
 
 def _support(prior: HasPrior, loss: Loss) -> tuple[Floats, Floats]:
+    if not (hasattr(prior, "values") and hasattr(prior, "masses")):
+        raise InvalidInput(
+            f"prior must be a Prior, got {type(prior).__name__}: make one with Prior(values, masses) or Prior.from_csv(path)"
+        )
     values = np.ascontiguousarray(prior.values, dtype=np.float64)
     masses = np.ascontiguousarray(prior.masses, dtype=np.float64)
     if values.ndim != 1 or values.shape != masses.shape:

@@ -15,6 +15,7 @@ from labeldp.cli.console import complain, show_warning
 from labeldp.cli.demo import run as demo
 from labeldp.cli.lazy_help import exact_mechanisms, help_with, mechanisms, models
 from labeldp.cli.ledger import app as ledger
+from labeldp.cli.plain_output import degrade_output
 from labeldp.cli.privatize import apply, privatize
 from labeldp.cli.reproduce import reproduce
 from labeldp.cli.sample_data import sample_data
@@ -63,6 +64,7 @@ def _options(
 def main() -> None:
     """Run the `labeldp` script. Errors go to standard error, and each kind has its exit code."""
     warnings.showwarning = show_warning
+    degrade_output()
     try:
         app()
     except LabelDPError as error:

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from labeldp.budget import decimal_text
+from labeldp.cli.plain_output import encodes_everything
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -82,9 +83,11 @@ def phases(*, quiet: bool = False) -> Iterator[Callable[[str, int | None], Calla
 def print_json(data: Any) -> None:
     """Print a result as JSON, which must be all of standard output.
 
-    Fractions become exact text and times ISO text. Infinity and NaN, which JSON does not know, become null.
+    Fractions become exact text and times ISO text. Infinity and NaN, which JSON does not know, become null. Where the
+    output cannot take all letters, JSON's escapes stand for them.
     """
-    write = partial(json.dumps, indent=2, ensure_ascii=False, allow_nan=False, default=_exact_text)
+    plain = not encodes_everything()
+    write = partial(json.dumps, indent=2, ensure_ascii=plain, allow_nan=False, default=_exact_text)
     try:
         text = write(data)
     except ValueError:

@@ -14,6 +14,18 @@ IdType = Annotated[
     Literal["int", "str"] | None,
     typer.Option("--id-type", help="The type of the ids, for text files, which do not say it."),
 ]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        metavar="CHAR",
+        help="What separates the columns of text files. By default the header line shows it: , ; | or a tab.",
+    ),
+]
+OutOfRange = Literal["clip", "clip-all", "error"]
+OUT_OF_RANGE = (
+    "Labels beyond the bounds: clip moves them, but refuses if they are all; clip-all moves all; error refuses any."
+)
 Quiet = Annotated[bool, OutputOption("--quiet", "-q", help="Print warnings and errors only.")]
 Json = Annotated[bool, OutputOption("--json", help="Print the result as JSON; exact numbers are text.")]
 

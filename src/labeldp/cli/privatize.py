@@ -11,7 +11,7 @@ import typer
 from labeldp.budget import decimal_text
 from labeldp.cli.console import line, note, phases, print_json, stoppable
 from labeldp.cli.lazy_help import LOSSES
-from labeldp.cli.options import IdType, Json, Label, OutputOption, Quiet
+from labeldp.cli.options import OUT_OF_RANGE, Delimiter, IdType, Json, Label, OutOfRange, OutputOption, Quiet
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def privatize(
         typer.Option("--id", metavar="COL", help="The column of record ids, integers or text. By default row numbers."),
     ] = None,
     id_type: IdType = None,
+    delimiter: Delimiter = None,
     lower: Annotated[float | None, BoundsOption(metavar="A", help="Lower bound of the labels.")] = None,
     upper: Annotated[float | None, BoundsOption(metavar="B", help="Upper bound of the labels.")] = None,
     cells: Annotated[
@@ -53,9 +54,13 @@ def privatize(
     integers: Annotated[
         str | None, BoundsOption(metavar="A:B", help="Whole numbers from A to B, instead of the above.")
     ] = None,
-    out_of_range: Annotated[
-        Literal["clip", "error"], BoundsOption(help="Move labels beyond the bounds to them, or refuse.")
-    ] = "clip",
+    unit: Annotated[
+        str | None,
+        BoundsOption(
+            metavar="UNIT", help="For labels that are durations: the unit of the bounds, such as hours or days."
+        ),
+    ] = None,
+    out_of_range: Annotated[OutOfRange, BoundsOption(help=OUT_OF_RANGE)] = "clip",
     loss: Annotated[
         str, MechanismOption(metavar="LOSS", help=f"What the mechanism keeps small: {LOSSES}.")
     ] = "squared",
@@ -121,14 +126,14 @@ def privatize(
 
     randomizer = LabelRandomizer(
         epsilon,
-        _domain(lower, upper, cells, integers),
+        _domain(lower, upper, cells, integers, unit),
         loss,
         _mechanism(mechanism, purpose),
         None if prior is None else Prior.from_csv(prior),
         out_of_range,
     )
     get_loss(loss)  # an unknown loss is refused before the labels are read
-    labels = LabelSource(source, label, id_column, id_type)
+    labels = LabelSource(source, label, id_column, id_type, delimiter)
     if dry_run:
         _show_plan(plan_release(labels, randomizer), as_json=as_json)
         return
@@ -152,7 +157,7 @@ def privatize(
             keep_order=keep_order,
             phase=phase,
         )
-    _note_clipped(outcome)
+    _note_clipped(outcome, out_of_range)
     if as_json:
         print_json(_record(outcome))
     elif not quiet:
@@ -177,6 +182,8 @@ def apply(
         typer.Option("--id", metavar="COL", help="The column of record ids. By default named as in the message."),
     ] = None,
     id_type: IdType = None,
+    delimiter: Delimiter = None,
+    out_of_range: Annotated[OutOfRange, typer.Option(help=OUT_OF_RANGE)] = "clip",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -196,8 +203,9 @@ def apply(
 
     ids = id_column if id_column is not None else Message.open(message).header.id_column
     with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase:
-        outcome = run(message, LabelSource(source, label, ids, id_type), key_file=key_file, phase=phase)
-    _note_clipped(outcome)
+        labels = LabelSource(source, label, ids, id_type, delimiter)
+        outcome = run(message, labels, key_file=key_file, out_of_range=out_of_range, phase=phase)
+    _note_clipped(outcome, out_of_range)
     if as_json:
         print_json(_record(outcome))
     elif not quiet:
@@ -217,7 +225,9 @@ def _mechanism(name: str | None, purpose: str | None) -> str:
     return name or meant
 
 
-def _domain(lower: float | None, upper: float | None, cells: int | None, integers: str | None) -> Domain:
+def _domain(
+    lower: float | None, upper: float | None, cells: int | None, integers: str | None, unit: str | None
+) -> Domain:
     from labeldp.domain import Domain
 
     if integers is not None:
@@ -228,13 +238,13 @@ def _domain(lower: float | None, upper: float | None, cells: int | None, integer
             first, last = (int(end) for end in ends)
         except ValueError as error:
             raise InvalidInput(f"--integers takes two whole numbers as in 0:52, got {integers!r}") from error
-        return Domain.integers(first, last)
+        return Domain.integers(first, last, unit)
     if lower is None or upper is None:
         raise InvalidInput(
             "give the public bounds of the labels: --lower A --upper B, or --integers A:B. They are yours to choose from what is "
             "publicly known; bounds read off the labels would reveal them"
         )
-    return Domain(lower, upper, cells)
+    return Domain(lower, upper, cells, unit=unit)
 
 
 def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
@@ -243,7 +253,8 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
         print_json(plan | {"outputs": outputs.tolist() if outputs.size <= 100 else outputs.size})
         return
     line("plan", f"for {plan['rows']:,} rows; no label was read, nothing is written or charged")
-    line("cells", f"{plan['cells']:,} from {plan['lower']:g} to {plan['upper']:g}")
+    unit = "" if plan["unit"] is None else f" {plan['unit']}"
+    line("cells", f"{plan['cells']:,} from {plan['lower']:g} to {plan['upper']:g}{unit}")
     line("ε₁", f"{spent:.4g} for {'a private prior' if spent else 'the prior: none is drawn'}")
     line("ε₂", f"{plan['epsilon_labels']:.4g} for the labels")
     later = "; the real one will be drawn privately" if spent else ""
@@ -254,9 +265,15 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
     line("outputs", _values(outputs))
 
 
-def _note_clipped(outcome: ReleaseOutcome) -> None:
-    """Tell the labels party how many labels were clipped. The number is not private, so it is in no result."""
-    if outcome.clipped:
+def _note_clipped(outcome: ReleaseOutcome, out_of_range: str) -> None:
+    """Tell the labels party how many labels were clipped. The number is not private, so it is in no result.
+
+    If they are many, there was a warning already.
+    """
+    from labeldp.domain import MOST_CLIPPED
+
+    few = outcome.clipped <= MOST_CLIPPED * (outcome.records + outcome.already_held)
+    if outcome.clipped and (few or out_of_range == "clip-all"):
         note(
             f"{outcome.clipped:,} labels lay outside the bounds and were moved to them. Keep this number to yourself: it is "
             "not part of what ε covers"
@@ -287,7 +304,9 @@ def _report(outcome: ReleaseOutcome) -> None:
     line("records", f"{outcome.records:,}")
     parts = f"{record['epsilon_prior']:.4g} prior + {record['epsilon_labels']:.4g} labels"
     line("epsilon", f"{float(record['epsilon']):g} = {parts}")
-    line("outputs", _values(outcome.mechanism.outputs))
+    domain = outcome.mechanism.domain
+    unit = "" if domain is None or domain.unit is None else f" {domain.unit}"
+    line("outputs", f"{_values(outcome.mechanism.outputs)}{unit}")
 
 
 def _values(outputs: Floats) -> str:

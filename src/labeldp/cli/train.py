@@ -8,7 +8,7 @@ import typer
 
 from labeldp.cli.console import err, line, note, out, print_json
 from labeldp.cli.lazy_help import learners
-from labeldp.cli.options import Json, Quiet, comma_list
+from labeldp.cli.options import Delimiter, Json, Quiet, comma_list
 
 ModelOption = partial(typer.Option, rich_help_panel="Model")
 ColumnsOption = partial(typer.Option, metavar="COL,…", rich_help_panel="Columns of the features")
@@ -23,7 +23,12 @@ def train(
     features: Annotated[
         Path, typer.Option(metavar="FILE", help="Parquet (a file or a folder), CSV, TSV (also .gz) or Arrow IPC.")
     ],
-    id_column: Annotated[str, typer.Option("--id", metavar="COL", help="The id column of the features.")],
+    id_column: Annotated[
+        str,
+        typer.Option(
+            "--id", metavar="COL", help="The id column of the features; row, if the message's ids are row numbers."
+        ),
+    ],
     model_path: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="The model: a folder that must not exist yet.")
     ],
@@ -57,6 +62,7 @@ def train(
     categorical: Annotated[str | None, ColumnsOption(help="Read these as categories, whatever their type.")] = None,
     numeric: Annotated[str | None, ColumnsOption(help="Read these as numbers, whatever their type.")] = None,
     exclude: Annotated[str | None, ColumnsOption(help="Leave these out.")] = None,
+    delimiter: Delimiter = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -88,6 +94,7 @@ def train(
         seed=seed,
         folds=folds,
         progress=not (quiet or as_json),
+        delimiter=delimiter,
     )
     saved.save(model_path)
     if as_json:
@@ -105,6 +112,7 @@ def predict(
     id_column: Annotated[
         str | None, typer.Option("--id", metavar="COL", help="Copy this column beside the predictions.")
     ] = None,
+    delimiter: Delimiter = None,
 ) -> None:
     """Predict for every row of a features file.
 
@@ -113,14 +121,17 @@ def predict(
     from labeldp.training.files import predict_file
     from labeldp.training.saved import SavedModel
 
-    rows = predict_file(SavedModel.load(model_path), features, predictions, id_column)
-    err.print(f"{rows:,} predictions in {predictions}", markup=False, soft_wrap=True)
+    saved = SavedModel.load(model_path)
+    rows = predict_file(saved, features, predictions, id_column, delimiter)
+    unit = f" ({saved.facts['unit']})" if saved.facts.get("unit") else ""
+    err.print(f"{rows:,} predictions{unit} in {predictions}", markup=False, soft_wrap=True)
 
 
 def evaluate(
     model_path: ModelPath,
     features: Features,
     label: Annotated[str, typer.Option("--label", metavar="COL", help="The column of true labels.")],
+    delimiter: Delimiter = None,
     as_json: Json = False,
 ) -> None:
     """Compare predictions with true labels, where somebody has them.
@@ -135,8 +146,10 @@ def evaluate(
     from labeldp.training.saved import SavedModel
 
     saved = SavedModel.load(model_path)
-    table = read_table(features)
-    truth = label_array(column(table, label, features).combine_chunks(), f"the labels in {label!r}")
+    table = read_table(features, delimiter)
+    truth = label_array(
+        column(table, label, features).combine_chunks(), f"the labels in {label!r}", saved.facts.get("unit")
+    )
     figures = metrics(saved.predict(table), truth)
     note("these figures are computed from true labels and are not private")
     if as_json:

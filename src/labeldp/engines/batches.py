@@ -40,8 +40,8 @@ def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -
     if out_of_range == "error" and outside.any():
         row = int(np.argmax(outside))
         raise InvalidInput(
-            f"labels must lie from {domain.lower:g} to {domain.upper:g}, but row {batch.first_row + row} (counting from 0) "
-            f"has {batch.labels[row]:g}. Widen the bounds, or move such labels to them with --out-of-range clip."
+            f"labels must lie from {domain.lower:g} to {domain.upper:g}, but that in row {batch.first_row + row} (counting "
+            "from 0) does not. Widen the bounds, or move such labels to them with --out-of-range clip."
         )
     return int(np.count_nonzero(outside))
 

@@ -8,16 +8,23 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
+from labeldp.durations import duration_numbers
 from labeldp.errors import InvalidInput
 
 TEXT = pa.large_string()
 """The type of all text ids. Its 64-bit offsets do not overflow, however long the ids are."""
 
 
-def checked_labels(column: pa.Array, name: str, first: int, file: Path) -> Floats:
-    """A label column as finite float64. Its first row is row `first` of the input."""
+def checked_labels(column: pa.Array, name: str, first: int, file: Path, unit: str | None = None) -> Floats:
+    """A label column as finite float64. Its first row is row `first` of the input. Durations become numbers in `unit`."""
     kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    durations = pa.types.is_duration(kind)
+    if unit is not None and not durations:
+        raise InvalidInput(
+            f"{file}: the label column {name!r} holds {kind}, not durations, so the unit {unit} says nothing about it. Leave "
+            "out --unit if the numbers are meant as they are"
+        )
+    if not (durations or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise InvalidInput(f"{file}: the label column {name!r} holds {kind}, not numbers. Convert it first.")
     if column.null_count:
         rows = np.flatnonzero(np.asarray(column.is_null()))[:3] + first
@@ -25,12 +32,16 @@ def checked_labels(column: pa.Array, name: str, first: int, file: Path) -> Float
             f"{file}: the label column {name!r} has {column.null_count} missing values near row {', '.join(map(str, rows))} "
             "(rows count from 0). Drop or repair these records first."
         )
+    if durations:
+        ticks = np.asarray(column.to_numpy(zero_copy_only=False))
+        return duration_numbers(ticks, unit, f"{file}: the labels in {name!r}")
     labels = np.asarray(column.cast(pa.float64(), safe=False))
     bad = ~np.isfinite(labels)
     if bad.any():
-        shown = ", ".join(f"row {row + first} ({labels[row]})" for row in np.flatnonzero(bad)[:3])
+        shown = ", ".join(f"row {row + first}" for row in np.flatnonzero(bad)[:3])
         raise InvalidInput(
-            f"{file}: labels must be finite numbers, but {name!r} has {shown}. Drop or repair these records first."
+            f"{file}: labels must be finite numbers, but {name!r} has NaN or infinity in {shown} (rows count from 0). Drop or "
+            "repair these records first."
         )
     return labels
 

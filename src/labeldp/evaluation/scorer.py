@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, expect
 from labeldp.evaluation.intervals.target import Target
 from labeldp.evaluation.moments import moment_values
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
@@ -46,6 +46,7 @@ def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "auto") ->
     >>> search.fit(feature[:, None], private.values()).best_params_
     {'alpha': 1}
     """
+    expect(mechanism, FiniteMechanism, "mechanism", "give the mechanism of private labels or of a message")
     values = code_values(mechanism, decoder)
     order = np.argsort(values, kind="stable")
 

@@ -9,6 +9,17 @@ from labeldp.losses.custom import Custom
 
 _FORM = re.compile(r"\s*([A-Za-z][A-Za-z_ -]*?)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
 
+_ELSEWHERE = {
+    "squared": "mse rmse l2 ls mean-squared-error root-mean-squared-error squared-error least-squares square gaussian",
+    "absolute": "mae l1 lad mean-absolute-error absolute-error median abs laplace",
+    "pinball(0.5)": "quantile quantile-loss check",
+    "squared-log": "msle rmsle mean-squared-log-error squared-log-error log",
+    "poisson": "poisson-deviance mean-poisson-deviance count",
+    "gamma": "gamma-deviance mean-gamma-deviance",
+    "huber(1.5)": "smooth-l1 huber-loss",
+}
+"""What other libraries call our losses."""
+
 
 def loss_examples() -> list[str]:
     """The names of all losses as users write them, with an example of the number where a loss takes one.
@@ -87,6 +98,11 @@ def seeks_mean(loss: LossLike) -> bool:
 def _named(text: str) -> Loss:
     form = _FORM.fullmatch(text)
     name, number = (form[1].lower().replace("_", "-"), form[2]) if form else (text, None)
+    if LOSSES.get(name) is None:
+        ours = next((ours for ours, others in _ELSEWHERE.items() if name.lower() in others.split()), None)
+        if ours is not None:
+            meant = re.sub(r"\(.*\)", f"({number})", ours) if number else ours
+            raise InvalidInput(f"unknown loss {text!r}. Did you mean {meant!r}? Known: {', '.join(loss_examples())}.")
     entry = LOSSES[name]
     if not entry.takes_number:
         if number is not None:

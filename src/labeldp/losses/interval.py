@@ -57,7 +57,7 @@ class Interval:
         return np.asarray(np.isfinite(array) & above & below)
 
     def check(self, values: npt.ArrayLike, what: str) -> None:
-        """Raise `InvalidInput` if some of `values` lie outside; the message names the first few and their positions.
+        """Raise `InvalidInput` if some of `values` lie outside; the message says at which positions, and shows no value.
 
         Parameters
         ----------
@@ -69,9 +69,9 @@ class Interval:
         array: npt.NDArray[Any] = np.atleast_1d(np.asarray(values, dtype=np.float64))
         wrong = np.flatnonzero(~self.contains(array))
         if wrong.size:
-            shown = ", ".join(f"{array[i]!s} at position {i}" for i in wrong[:_SHOWN])
+            shown = ", ".join(str(i) for i in wrong[:_SHOWN])
             more = f" and {wrong.size - _SHOWN} more" if wrong.size > _SHOWN else ""
-            raise InvalidInput(f"{what} must lie in {self}, got {shown}{more}")
+            raise InvalidInput(f"{what} must lie in {self}, which fails at position {shown}{more}")
 
     def __str__(self) -> str:
         left = "(" if self.lower_open or math.isinf(self.lower) else "["

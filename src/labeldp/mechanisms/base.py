@@ -17,6 +17,7 @@ from labeldp.losses import LossLike
 from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.plots import joint
 from labeldp.priors import Prior
+from labeldp.priors.prior import expect_prior
 from labeldp.sampling import Randomness
 from labeldp.shown import Shown
 
@@ -150,6 +151,7 @@ class Mechanism(Shown, ABC):
         -------
         float
         """
+        expect_prior(prior)
         held = prior.masses > 0
         return float(prior.masses[held] @ self.conditional_loss(prior.values[held], loss))
 

@@ -10,6 +10,7 @@ from labeldp.arrays import Floats
 from labeldp.domain import Domain
 from labeldp.mechanisms.encoders import Encoder, Grid, Thresholds
 from labeldp.priors import Prior
+from labeldp.priors.prior import expect_prior
 
 DEFAULT_CELLS = 1001
 """Cells of a domain that is given without a grid."""
@@ -22,7 +23,7 @@ DESIGN_CELLS = 1001
 def gridded(domain: Domain | tuple[float, float]) -> Domain:
     """The domain with a grid: its own, or `DEFAULT_CELLS` cells where it has none."""
     frame = Domain.of(domain)
-    return frame if frame.cells is not None else Domain(frame.lower, frame.upper, DEFAULT_CELLS)
+    return frame if frame.cells is not None else frame.with_cells(DEFAULT_CELLS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +38,13 @@ class Cells:
     @classmethod
     def of(cls, prior: Prior, domain: Domain | tuple[float, float] | None) -> Cells:
         """The cells of the domain, each with the mass of the prior values nearest to it; else the prior's own values."""
+        expect_prior(prior)
         if domain is None:
             values = prior.values
             return cls(values, prior.masses, Thresholds((values[:-1] + values[1:]) / 2), None)
         frame = Domain.of(domain)
         if frame.cells is None:
-            frame = Domain(frame.lower, frame.upper, max(2, prior.values.size))
+            frame = frame.with_cells(max(2, prior.values.size))
         masses = np.zeros(len(frame.grid))
         np.add.at(masses, frame.cell(prior.values), prior.masses)
         return cls(frame.grid, masses, Grid(frame), frame)
@@ -53,11 +55,12 @@ def coarse_prior(prior: Prior, domain: Domain | tuple[float, float] | None = Non
 
     Rounding to a thousandth of the range is far below the noise of any ε that protects.
     """
+    expect_prior(prior)
     frame = Domain.of(domain) if domain is not None else None
     cells = 0 if frame is None or frame.cells is None else frame.cells
     if max(prior.values.size, cells) <= MOST_LABELS:
         return prior, frame
-    ends = (frame.lower, frame.upper) if frame is not None else (float(prior.values[0]), float(prior.values[-1]))
-    coarse = Domain(*ends, DESIGN_CELLS)
+    bounds = frame if frame is not None else Domain(float(prior.values[0]), float(prior.values[-1]))
+    coarse = bounds.with_cells(DESIGN_CELLS)
     masses = np.bincount(coarse.cell(prior.values), prior.masses, minlength=DESIGN_CELLS)
     return Prior(coarse.grid, masses, prior.epsilon_exact), coarse

@@ -13,12 +13,13 @@ import numpy as np
 
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput, expect
+from labeldp.errors import InvalidInput
 from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms.base import Mechanism
 from labeldp.mechanisms.catalogue import MECHANISMS, Request
 from labeldp.mechanisms.model_error import ModelErrors
 from labeldp.priors import Prior
+from labeldp.priors.prior import expect_prior
 
 RECORDS = 100_000
 """The number of training records that `compare` assumes unless it is told."""
@@ -114,10 +115,10 @@ def compare(
     >>> [(row.mechanism, round(row.expected_loss, 3), round(row.model_error, 3)) for row in rows]
     [('auto', 3.881, 0.269), ('rr-on-bins', 0.569, 0.316), ('exponential', 1.099, 0.546)]
     """
-    expect(prior, Prior, "prior", "make one with Prior(values, masses) or Prior.from_csv(path)")
+    expect_prior(prior)
     frame = grid_of(prior) if domain is None else Domain.of(domain)
     if frame.cells is None:
-        frame = Domain(frame.lower, frame.upper, grid_of(prior).count)
+        frame = frame.with_cells(grid_of(prior).count)
     measure, budgets = get_loss(loss), [exact_epsilon(epsilon) for epsilon in epsilons]
     measure.valid_labels.check(prior.values[prior.masses > 0], f"labels under {measure.name} loss")
     models = ModelErrors(prior, records) if measure.name == "squared" else None

@@ -25,7 +25,8 @@ from labeldp.mechanisms.encoders import Encoder, encoder_from_json
 from labeldp.mechanisms.proof import Proof, verify
 from labeldp.plots import CURVES, bins
 from labeldp.priors import Prior
-from labeldp.sampling import IdDigests, OsEntropy, Randomness, Table, table_from_json
+from labeldp.sampling import IdDigests, Randomness, Table, table_from_json
+from labeldp.sampling.entropy import source_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +112,8 @@ class FiniteMechanism(Mechanism):
         Parameters
         ----------
         labels : array-like
-            The true labels.
+            The true labels. If the domain has a unit, durations are read in it, and plain numbers are taken to be in it. Labels
+            outside the domain are moved to its bounds, as `Domain.check` does it.
         ids : array-like, optional
             One id a record, all different, for `KeyedRandomness`.
         randomness : OsEntropy or KeyedRandomness, optional
@@ -125,10 +127,8 @@ class FiniteMechanism(Mechanism):
         -------
         ε-DP for each label, by the integer table.
         """
-        values = label_array(labels)
-        source = OsEntropy() if randomness is None else randomness
-        if source.needs_ids and ids is None:
-            raise InvalidInput(f"{type(source).__name__} needs ids: one per label, all different")
+        source = source_of(randomness, ids)
+        values = self._checked(labels)
         records = source.identify(ids, digest=self.digest_bytes)
         if records is not None and len(records) != values.size:
             raise InvalidInput(f"one id per label is needed: got {len(records)} ids for {values.size} labels")
@@ -162,6 +162,13 @@ class FiniteMechanism(Mechanism):
 
     def randomize(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> Floats:
         return self.outputs[self.codes(labels, ids, randomness)]
+
+    def _checked(self, labels: Any) -> Floats:
+        values = label_array(labels, unit=None if self.domain is None else self.domain.unit)
+        if self.domain is not None:
+            outside = (values < self.domain.lower) | (values > self.domain.upper)
+            self.domain.judge_clipping(int(np.count_nonzero(outside)), values.size, stacklevel=4)
+        return values
 
     def matrix(self, values: Any) -> Floats:
         """P[output j | label i] as a matrix.

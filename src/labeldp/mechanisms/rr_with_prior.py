@@ -10,6 +10,7 @@ from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.encoders import Thresholds
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.priors import Prior
+from labeldp.priors.prior import expect_prior
 from labeldp.sampling import WeightTable
 
 
@@ -57,6 +58,7 @@ class RRWithPrior(FiniteMechanism):
         top: int | None = None,
         domain: Domain | tuple[float, float] | None = None,
     ) -> None:
+        expect_prior(prior)
         budget = exact_epsilon(epsilon)
         likely = np.argsort(-prior.masses, kind="stable")
         if top is None:

@@ -33,6 +33,8 @@ class Header:
         Whether the rows are in the order of the input.
     keyed : bool
         Whether the labels party kept the key, so that later batches are possible.
+    row_numbers : bool
+        Whether the ids are the row numbers of the input. Older messages do not say it.
     """
 
     release: str
@@ -40,6 +42,7 @@ class Header:
     id_type: str
     keep_order: bool
     keyed: bool
+    row_numbers: bool = False
 
     @staticmethod
     def of(record: Any) -> Header:
@@ -52,6 +55,8 @@ class Header:
                 f"{MESSAGE_VERSION}. Install the labeldp that wrote it, or a newer one"
             )
         kinds = {"release": str, "id_column": str, "id_type": str, "keep_order": bool, "keyed": bool}
+        if "row_numbers" in record:
+            kinds["row_numbers"] = bool
         wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
         if not wrong and not re.fullmatch("[0-9a-f]{32}", record["release"]):
             wrong = ["release"]

@@ -56,13 +56,18 @@ under one label as under another (`labeldp audit` repeats the proof).
 ## How the labels were randomized
 
 Mechanism `{mechanism.kind}` with {mechanism.outputs.size} outputs, digest `{mechanism.digest}`.
-{_randomness(header)}
+{_unit(mechanism)}{_randomness(header)}
 {order}
 
 {_batches(header)}
 
 Written by labeldp {version("labeldp")}; release `{header.release}`.
 """
+
+
+def _unit(mechanism: FiniteMechanism) -> str:
+    unit = None if mechanism.domain is None else mechanism.domain.unit
+    return "" if unit is None else f"The labels are durations. All numbers that stand for them are in **{unit}**.\n"
 
 
 def _randomness(header: Header) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.budget import float_up
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, expect_path
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.message.labels_file import FORMATS, LabelsFile
 from labeldp.message.layout import DESCRIPTION, labels_path, labels_paths
@@ -90,6 +90,7 @@ class Message(Tabular):
         InvalidInput
             If the folder is not a message, is damaged, or was edited.
         """
+        expect_path(path, "path", "give the folder of the message")
         folder = Path(path)
         described = folder / DESCRIPTION
         if not folder.is_dir() or not described.is_file():
@@ -165,11 +166,17 @@ class Message(Tabular):
     def __len__(self) -> int:
         return self.records
 
+    @property
+    def unit(self) -> str | None:
+        """The unit of labels that are durations, such as "hours"; None for plain numbers."""
+        return None if self.mechanism.domain is None else self.mechanism.domain.unit
+
     def _facts(self) -> dict[str, str]:
         return {
             "path": repr(str(self.path)),
             "records": f"{self.records:,}",
             "epsilon": f"{self.epsilon:g}",
             "ids": f"{self.header.id_column!r} ({self.header.id_type})",
+            **({} if self.unit is None else {"unit": self.unit}),
             "mechanism": repr(self.mechanism),
         }

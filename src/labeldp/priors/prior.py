@@ -14,7 +14,7 @@ import numpy as np
 from labeldp.arrays import Floats, label_array
 from labeldp.budget import float_up, format_amount, parse_amount
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, expect
 from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
@@ -233,3 +233,8 @@ class Prior(Tabular):
             "sd": f"{math.sqrt(self.variance):.4g}",
             "cost": "public" if self.epsilon_exact == 0 else f"ε {self.epsilon:.4g}",
         }
+
+
+def expect_prior(prior: object) -> None:
+    """Refuse what is no prior, such as the path of one, and say how to make one."""
+    expect(prior, Prior, "prior", "make one with Prior(values, masses) or Prior.from_csv(path)")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, label_array
+from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon, float_up
 from labeldp.domain import Domain, OutOfRange
 from labeldp.priors.prior import Prior
@@ -25,7 +25,7 @@ def private_prior(
         The public bounds. Without a number of cells, it is chosen from the number of labels and ε.
     epsilon : float, int, str, Decimal or Fraction
         What the estimate may cost.
-    out_of_range : {"clip", "error"}, default "clip"
+    out_of_range : {"clip", "clip-all", "error"}, default "clip"
         Whether labels outside the bounds are moved to the nearer bound or raise an error.
 
     Returns
@@ -51,9 +51,9 @@ def private_prior(
     (10, 0.5)
     """
     budget = exact_epsilon(epsilon)
-    values = label_array(labels)
+    values = Domain.of(domain).check(labels, out_of_range)
     grid = Domain.of(domain).resolve(values.size, float(budget))
-    counts = histogram(grid.check(values, out_of_range), grid)
+    counts = histogram(values, grid)
     return prior_from_counts(counts, grid, float_up(2 / budget))
 
 

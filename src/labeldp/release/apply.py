@@ -8,15 +8,22 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from labeldp.domain import Domain
+from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.engine import Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.arrow.spill import Spill, open_spill
-from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.message.labels_file import file_digest
 from labeldp.message.reader import Message
-from labeldp.release.input_checks import check_paths, quick_row_count, unchanged, with_integer_type, without_duplicates
+from labeldp.release.input_checks import (
+    check_paths,
+    in_unit,
+    quick_row_count,
+    unchanged,
+    with_integer_type,
+    without_duplicates,
+)
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.privatize import Phase, ReleaseOutcome
 from labeldp.release.release_record import stored_mechanism
@@ -29,6 +36,7 @@ def apply(
     source: LabelSource,
     *,
     key_file: str | os.PathLike[str],
+    out_of_range: OutOfRange = "clip",
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> ReleaseOutcome:
     """Randomize new records and add them to an existing message, with the same mechanism and at no further cost.
@@ -41,6 +49,8 @@ def apply(
         The new records. The id column must have the name that it has in the message.
     key_file : str or Path
         The key file that `privatize` was given for this message.
+    out_of_range : {"clip", "clip-all", "error"}, default "clip"
+        What happens to labels outside the message's bounds, as in `LabelRandomizer`.
     phase : callable, optional
         For progress bars, as in `privatize`.
 
@@ -53,9 +63,14 @@ def apply(
     ------
     InvalidInput
         If the batch does not fit the message, the key file is not that of the message, one of the two is an outdated
-        copy, or another batch was begun and not finished.
+        copy, another batch was begun and not finished, or all labels lie outside the bounds.
     LabelDPError
         If the batch cannot be written. The message is then as it was.
+
+    Warns
+    -----
+    ClippingWarning
+        If more than 5 % of the labels lie outside the bounds. The share is private: the message does not hold it.
 
     See Also
     --------
@@ -83,6 +98,10 @@ def apply(
     >>> outcome  # doctest: +ELLIPSIS
     ReleaseOutcome(message=...Path('.../message'), records=20, resumed=False, already_held=10)
     """
+    expect(source, LabelSource, "source", 'make one with LabelSource("labels.parquet", "label column", "id column")')
+    check_out_of_range(out_of_range)
+    expect_path(message, "message", "give the folder of the message")
+    expect_path(key_file, "key_file", "give the file that privatize was given")
     path, key_path = Path(message), Path(key_file)
     place = path.resolve()
     Message.open(place)  # refuses what is not a message before anything is locked
@@ -92,10 +111,18 @@ def apply(
         kept = _kept_release(opened, keys, key_path)
         opened = replace(opened, mechanism=stored_mechanism(kept.mechanism))  # with the bounds as the owner fixed them
         domain = _check_source(opened, source)
+        source = in_unit(source, domain)
         typed = with_integer_type(source, opened.id_type) if pa.types.is_integer(opened.id_type) else source
         rows = quick_row_count(source)
-        scanned = arrow.scan(without_duplicates(typed, rows), domain, key=keys.key, progress=phase("checking", rows))
+        scanned = arrow.scan(
+            without_duplicates(typed, rows),
+            domain,
+            out_of_range=out_of_range,
+            key=keys.key,
+            progress=phase("checking", rows),
+        )
         assert scanned.input_hmac is not None
+        domain.judge_clipping(scanned.clipped, scanned.records, out_of_range)
         if scanned.id_kind != opened.header.id_type:
             raise InvalidInput(
                 f"the message's ids are {opened.header.id_type}, these are {scanned.id_kind}: they would never be the same "

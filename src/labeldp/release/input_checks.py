@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp.domain import Domain
 from labeldp.engines.arrow.engine import Scan
 from labeldp.engines.arrow.source import PARQUET_SUFFIXES, LabelSource, count_rows
 from labeldp.engines.batches import LabelBatch
@@ -59,6 +60,16 @@ def with_integer_type(source: LabelSource, kind: pa.DataType) -> LabelSource:
             yield replace(batch, ids=ids)
 
     return with_step(source, cast)
+
+
+def in_unit(source: LabelSource, domain: Domain) -> LabelSource:
+    """The source, which reads durations in the unit of the domain."""
+    if source.unit not in (None, domain.unit):
+        raise InvalidInput(
+            f"the source's unit is {source.unit}, but that of the bounds is {domain.unit or 'not named'}: name it once, in the "
+            f'domain, as in Domain({domain.lower:g}, {domain.upper:g}, unit="{source.unit}")'
+        )
+    return replace(source, unit=domain.unit)
 
 
 def without_duplicates(source: LabelSource, rows: int | None) -> LabelSource:

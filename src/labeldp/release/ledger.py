@@ -30,7 +30,7 @@ from labeldp.budget import (
     float_up,
     fraction_of,
 )
-from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError
+from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect_path
 from labeldp.release.ledger_entries import (
     Dataset,
     Release,
@@ -99,6 +99,7 @@ class Ledger(Tabular):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float | None = None) -> None:
+        expect_path(path, "path", "give the file of the ledger")
         self.path = Path(path).absolute()
         self.timeout = LOCK_TIMEOUT if timeout is None else timeout
         with self._reading():  # a wrong path or a newer format shows here, not at the first charge

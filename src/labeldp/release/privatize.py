@@ -22,7 +22,7 @@ from labeldp.domain import Domain
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.engine import Progress, Scan
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.errors import InvalidInput, LabelDPError, expect
+from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.labels_file import file_digest
 from labeldp.message.layout import labels_path
@@ -30,7 +30,7 @@ from labeldp.message.manifest import Header
 from labeldp.message.reader import Message
 from labeldp.message.writer import new_message
 from labeldp.randomizer import LabelRandomizer
-from labeldp.release.input_checks import check_paths, quick_row_count, unchanged, without_duplicates
+from labeldp.release.input_checks import check_paths, in_unit, quick_row_count, unchanged, without_duplicates
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
 from labeldp.release.release_record import OpenRelease, ReleaseRecord
@@ -69,11 +69,11 @@ class ReleaseOutcome:
     >>> import pyarrow as pa, pyarrow.parquet as pq
     >>> from labeldp import LabelRandomizer, LabelSource, privatize
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pq.write_table(pa.table({"amount": [20.0, 80.0, 500.0, 50.0] * 100}), f"{folder}/sales.parquet")
+    ...     pq.write_table(pa.table({"amount": [20.0, 80.0, 50.0, 30.0] * 99 + [500.0] * 4}), f"{folder}/sales.parquet")
     ...     source = LabelSource(f"{folder}/sales.parquet", "amount")
     ...     outcome = privatize(source, LabelRandomizer(epsilon=1, domain=(0, 100)), f"{folder}/message")
     >>> outcome.records, outcome.clipped, outcome.resumed
-    (400, 100, False)
+    (400, 4, False)
     """
 
     message: Path
@@ -128,11 +128,17 @@ def privatize(
     Raises
     ------
     InvalidInput
-        If the input, a setting or a path cannot be used; or if `out` exists and is not the message of this same release.
+        If the input, a setting or a path cannot be used; if all labels lie outside the bounds; or if `out` exists and is not
+        the message of this same release. Nothing is charged then.
     InsufficientBudget
         If the ledger has less than ε left for the dataset. This is checked before a label is read.
     LabelDPError
         If the message cannot be written. The text says what was charged and how to go on.
+
+    Warns
+    -----
+    ClippingWarning
+        If more than 5 % of the labels lie outside the bounds. The share is private: the message does not hold it.
 
     See Also
     --------
@@ -169,11 +175,18 @@ def privatize(
     ReleaseOutcome(message=...Path('.../message'), records=400, resumed=False, already_held=0)
     """
     expect(source, LabelSource, "source", 'make one with LabelSource("labels.parquet", "label column", "id column")')
+    expect(randomizer, LabelRandomizer, "randomizer", "make one with LabelRandomizer(epsilon=1, domain=(lower, upper))")
     if ledger is not None:
         expect(ledger, Ledger, "ledger", "make one with Ledger(path), or Ledger.create(path) for a new one")
+    elif dataset is not None:
+        raise InvalidInput("dataset names a dataset in a ledger: give ledger=Ledger(path) too")
+    expect_path(out, "out", "the message is a new folder")
+    if key_file is not None:
+        expect_path(key_file, "key_file", "the key is kept in a file, which is made if there is none")
     out, key_path = Path(out), None if key_file is None else Path(key_file)
     check_paths(source, out, key_path)
     domain = Domain.of(randomizer.domain)
+    source = in_unit(source, domain)
     with ExitStack() as stack:
         keys = None if key_path is None else stack.enter_context(KeyFile.use(key_path, create=True))
         place = stack.enter_context(staging(out.absolute()))
@@ -193,6 +206,7 @@ def privatize(
             grid=_histogram_grid(randomizer, rows),
             progress=phase("checking", rows),
         )
+        domain.judge_clipping(scanned.clipped, scanned.records, randomizer.out_of_range)
         request = _request(source, randomizer, scanned)
         if existing is not None and known is not None:
             if (known.input_hmac, known.request) != (scanned.input_hmac, request):
@@ -210,7 +224,14 @@ def privatize(
             if release.mechanism is None:
                 release = record.fix(release, _design(same, randomizer, domain, scanned, phase))
             mechanism = record.remember(release, scanned, request)
-            header = Header(release.id, source.id_name, scanned.id_kind, keep_order, keyed=keys is not None)
+            header = Header(
+                release.id,
+                source.id_name,
+                scanned.id_kind,
+                keep_order,
+                keyed=keys is not None,
+                row_numbers=source.id_column is None,
+            )
             with new_message(place / "message", mechanism, header) as labels_file:
                 work = place / "work"
                 work.mkdir()

@@ -7,6 +7,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
+from labeldp.errors import InvalidInput
 from labeldp.sampling.ids import IdDigests
 from labeldp.sampling.table import Words
 
@@ -146,6 +147,26 @@ class OsEntropy:
 
     def __repr__(self) -> str:
         return "OsEntropy()"
+
+
+def source_of(randomness: Randomness | None, ids: Any) -> Randomness:
+    """The source to draw from, by default the operating system. Refuses what is no source, and ids that are not used."""
+    source = OsEntropy() if randomness is None else randomness
+    if isinstance(source, type) or not all(hasattr(source, name) for name in ("needs_ids", "identify", "draw")):
+        given = source.__name__ if isinstance(source, type) else type(source).__name__
+        what = f"the class {given}" if isinstance(source, type) else given
+        raise InvalidInput(
+            f"randomness must be OsEntropy() or a KeyedRandomness such as KeyedRandomness.generate(), got {what}. There are "
+            "no seeds: whoever knows the seed can undo the noise"
+        )
+    if source.needs_ids and ids is None:
+        raise InvalidInput(f"{type(source).__name__} needs ids: one per label, all different")
+    if ids is not None and not source.needs_ids:
+        raise InvalidInput(
+            f"{type(source).__name__} draws anew in every call and would ignore the ids. To give each record one draw, add "
+            "randomness=KeyedRandomness.generate(); otherwise leave out ids"
+        )
+    return source
 
 
 def _stream(count: int) -> Words:

@@ -68,7 +68,11 @@ class KeyedRandomness:
 
     def __init__(self, key: bytes, release: bytes) -> None:
         if not isinstance(key, bytes) or len(key) < LEAST_KEY_BYTES:
-            raise InvalidInput(f"the key must be at least {LEAST_KEY_BYTES} bytes (better 32), drawn from os.urandom")
+            text = "" if isinstance(key, bytes) else f", not {type(key).__name__}"
+            raise InvalidInput(
+                f"the key must be at least {LEAST_KEY_BYTES} bytes (better 32), drawn from os.urandom{text}; "
+                "KeyedRandomness.generate() makes one"
+            )
         if not isinstance(release, bytes) or len(release) != RELEASE_BYTES:
             raise InvalidInput(f"the release id must be exactly {RELEASE_BYTES} bytes")
         self._key, self._release = key, release

@@ -33,6 +33,7 @@ def train_on_message(
     seed: int | None = None,
     folds: int = 5,
     progress: bool = False,
+    delimiter: str | None = None,
 ) -> SavedModel:
     """Join a message with features by id and train a model on the private labels.
 
@@ -43,7 +44,7 @@ def train_on_message(
     features : pyarrow.Table, str or Path
         The features, or a file that `read_table` reads.
     id_column : str
-        The column of record ids in the features.
+        The column of record ids in the features. If the message's ids are row numbers, "row" need not be a column.
     learner : Learner or str
         An entry of the catalogue `labeldp.training.learners.LEARNERS`, or its name.
     loss : str, Loss or callable, optional
@@ -63,6 +64,8 @@ def train_on_message(
         The number of folds for the estimate of the test error. Below 2 there is no estimate.
     progress : bool
         Whether the learner shows its progress.
+    delimiter : str, optional
+        What separates the columns of a text file of features. By default its header line shows it.
 
     Returns
     -------
@@ -82,8 +85,8 @@ def train_on_message(
     recipe = Recipe.of(mechanism, loss if loss is not None else loss_of(mechanism), target_values)
     _check_values(recipe, learner)
     where = "the table of features" if isinstance(features, pa.Table) else features
-    table = features if isinstance(features, pa.Table) else read_table(Path(features))
-    joined = join(message, column(table, id_column, where))
+    table = features if isinstance(features, pa.Table) else read_table(Path(features), delimiter)
+    joined = join(message, _ids(table, id_column, where, message))
     for name in exclude:
         column(table, name, where)
     used = table.select([name for name in table.schema.names if name not in {id_column, *exclude}]).take(joined.rows)
@@ -115,6 +118,7 @@ def train_on_message(
         "mechanism_digest": mechanism.digest,
         "release": message.header.release,
         "bounds": None if domain is None else [domain.lower, domain.upper],
+        "unit": message.unit,
         "estimates": estimates,
     }
     return SavedModel(model, facts)
@@ -145,3 +149,17 @@ def _check_values(recipe: Recipe, learner: Learner) -> None:
             f"Poisson loss takes no negative targets, and the {recipe.decoder} values of this message reach down to "
             f"{recipe.values.min():.4g}. Leave target_values (--target-values) out: then they are not needed"
         )
+
+
+def _ids(table: pa.Table, id_column: str, where: object, message: Message) -> pa.ChunkedArray | pa.Array:
+    """The ids of the features. Where the message's ids are row numbers, those of the features need no column."""
+    named = message.header.row_numbers and id_column == message.header.id_column
+    if not named or id_column in table.schema.names:
+        return column(table, id_column, where)
+    if table.num_rows != message.records:
+        raise InvalidInput(
+            f"the ids of {message.path} are the row numbers of the labels, but {where} has {table.num_rows:,} rows and the message "
+            f"{message.records:,}. Give the features of the same records in the same order, with a column {id_column!r} of row "
+            "numbers from 0 if some are left out, or ask for a message that was made with --id"
+        )
+    return pa.array(range(table.num_rows), pa.int64())

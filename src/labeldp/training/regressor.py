@@ -7,19 +7,21 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import Bunch, check_array, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from labeldp.arrays import Floats
+from labeldp.arrays import Floats, as_numpy
 from labeldp.budget import exact_epsilon, float_up
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput, RepeatedRelease
+from labeldp.errors import InvalidInput, RepeatedRelease, expect
 from labeldp.losses import get_loss
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.randomizer import LabelRandomizer
+from labeldp.release.ledger import Ledger
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.recipe import Recipe, check_learns_means, extreme_targets
 from labeldp.training.rehearsal import default_trees, rehearse
@@ -27,7 +29,6 @@ from labeldp.training.tables import in_memory
 
 if TYPE_CHECKING:
     from labeldp.priors import Prior
-    from labeldp.release.ledger import Ledger
 
 
 class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -61,8 +62,8 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         The dataset in `ledger` to charge.
     clip_predictions : bool
         Clip predictions into the public bounds.
-    out_of_range : {"clip", "error"}
-        What to do with labels outside the bounds.
+    out_of_range : {"clip", "clip-all", "error"}
+        What to do with labels outside the bounds, as in `LabelRandomizer`.
 
     Attributes
     ----------
@@ -144,7 +145,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         X : table or array
             The features.
         y : array-like
-            The true labels.
+            The true labels: numbers, or durations if the domain has a unit.
         sample_weight : array-like, optional
             Weights for the inner estimator. They must not depend on the labels.
         **fit_params : dict
@@ -176,6 +177,10 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             self.out_of_range,  # type: ignore[arg-type]
         )
         self.__dict__.pop("private_labels_", None)
+        if self.ledger is not None:
+            expect(self.ledger, Ledger, "ledger", "make one with Ledger(path), or Ledger.create(path) for a new one")
+        elif self.dataset is not None:
+            raise InvalidInput("dataset names a dataset in a ledger: give ledger=Ledger(path) too")
         X = in_memory(X)
         labels = randomizer.checked(self._checked(X, y))
         inner = self._inner_params(sample_weight, fit_params)
@@ -262,7 +267,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     def _release(self, randomizer: LabelRandomizer, labels: Floats) -> PrivateLabels:
         """With a ledger: charge, draw, and note the mechanism. Without: only draw."""
         if self.ledger is None:
-            return randomizer.randomize(labels)
+            return randomizer.randomize_checked(labels)
         release = self.ledger.reserve(str(self.dataset), Fraction(exact_epsilon(self.epsilon)))
         mechanism = randomizer.design(randomizer.count(labels), labels.size)
         self.ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
@@ -301,15 +306,22 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         copy.__dict__["_fits"] = self._family()
         return copy
 
-    def _checked(self, X: Any, y: Any) -> Floats:
+    def _checked(self, X: Any, y: Any) -> NDArray[Any]:
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         validate_data(self, X, skip_check_array=True)
-        flat = column_or_1d(y, warn=True)
+        given = as_numpy(y, "y")
+        if given.dtype.kind == "c":
+            raise InvalidInput("Complex data not supported: y must be real numbers")
+        plain = given.dtype.kind in "fiub"
+        if not plain and given.ndim == 2 and given.shape[1] == 1:
+            given = given.ravel()
+        # The errors of scikit-learn would show text; the randomizer reads durations and Decimal, and refuses the rest.
+        flat = column_or_1d(given if plain else np.zeros(given.shape), warn=True)
         least = 1 if self.prior is not None else 2  # no histogram of one record is private
         labels = check_array(flat, ensure_2d=False, dtype="numeric", input_name="y", ensure_min_samples=least)
         check_consistent_length(X, labels)
-        return np.asarray(labels, np.float64)
+        return np.asarray(labels, np.float64) if plain else given
 
     def _inner_params(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}

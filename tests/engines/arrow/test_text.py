@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 
-from labeldp.engines.arrow import files
+from labeldp.engines.arrow import files, text
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 
@@ -114,7 +114,7 @@ def test_damaged_gzip_is_refused(ids_of, place):
         (b"id,y\n1,two\n", "numbers only"),
         (b'id,y\n1,"2,5"\n', "point for decimals"),
         (b"id,y\n1,\n", r"missing values near row 0"),
-        (b"id,y\n1,2\n2,inf\n", r"row 1 \(inf\)"),
+        (b"id,y\n1,2\n2,inf\n", "infinity in row 1 "),
         (b"id,y,y\n1,2,3\n", "2 columns named 'y'"),
         (b"id,why\n1,2\n", "Did you mean 'why'"),
         (b"id,yd,other\n1,2,3\n", r"Did you mean 'yd'\?$"),  # the id column is taken, however alike
@@ -137,3 +137,52 @@ def test_labels_are_the_numbers_that_stand_there(tmp_path):
     (batch,) = LabelSource(tmp_path / "a.csv", "y").batches()
     assert np.array_equal(batch.labels, [1.0, 2.5, -300.0])
     assert batch.ids.to_pylist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt"])
+@pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("pack", [False, True])
+def test_the_header_line_shows_the_delimiter(ids_of, name, sign, pack):
+    content = sign.join(["id", '"a, b"', "y"]) + "\n" + sign.join(["7", "x", "2.5"]) + "\n"
+    packed = gzip.compress(content.encode()) if pack else content.encode()
+    assert ids_of(packed, f"{name}.gz" if pack else name) == [7]
+
+
+def test_a_tie_goes_to_the_suffix(tmp_path):
+    for name, sign in (("a.csv", ","), ("a.tsv", "\t")):
+        (tmp_path / name).write_text("y\n1;2|3\n")
+        assert text.delimiter_of(tmp_path / name) == sign
+    (tmp_path / "b.csv").write_text("a,b;y\n")
+    assert text.delimiter_of(tmp_path / "b.csv") == ","
+
+
+def test_nothing_but_the_header_line_decides(tmp_path):
+    for rows in ("1;2\n", "1,5;2,5;3;4;5\n", "|||||||\n", ""):
+        (tmp_path / "a.csv").write_text("id,y\n" + rows)
+        assert text.delimiter_of(tmp_path / "a.csv") == ","
+
+
+@pytest.mark.parametrize("given", [":", "tab", "\\t", "\t", "semicolon"])
+def test_a_delimiter_may_be_given(ids_of, given):
+    sign = {"tab": "\t", "\\t": "\t", "semicolon": ";"}.get(given, given)
+    assert ids_of(f"id{sign}y,z,u,v\n7{sign}2\n".encode().replace(b"y,z,u,v", b"y"), delimiter=given) == [7]
+
+
+@pytest.mark.parametrize("wrong", ["::", "", '"', "\n", "ä", 7])
+def test_what_cannot_be_a_delimiter_is_refused_at_once(wrong):
+    with pytest.raises(InvalidInput, match="one character"):
+        LabelSource("a.csv", "y", delimiter=wrong)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_label_that_is_no_number_is_found_by_its_row_in_a_later_block(ids_of):
+    rows = b"".join(b"%d, 2.5 \n" % i for i in range(1000)) + b"1000,NA\n1001,1e3\n1002,2 5\n"
+    with pytest.raises(InvalidInput, match="row 1002 of the file"):
+        ids_of(b"id,y\n" + rows)
+
+
+def test_a_decimal_comma_is_named(ids_of):
+    with pytest.raises(InvalidInput, match=r"point for decimals, and does not in row 1 .*decimal comma"):
+        ids_of(b"id;y\n1;2\n2;2,5\n")
+    with pytest.raises(InvalidInput, match="decimal comma splits a number"):
+        ids_of(b"id,y\n1,2,5\n")

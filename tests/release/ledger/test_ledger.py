@@ -38,6 +38,16 @@ def test_a_refusal_carries_the_exact_numbers_and_charges_nothing(ledger):
     assert ledger.remaining("sales") == Fraction(1, 10)
 
 
+def test_a_budget_that_cannot_change_is_not_offered_to_be_changed(ledger):
+    with pytest.raises(InsufficientBudget) as refusal:
+        ledger.reserve("sales", 10)
+    assert "larger budget" not in str(refusal.value)
+    assert "Ask for at most 3. A budget is agreed once and cannot be changed" in str(refusal.value)
+    ledger.reserve("sales", 3)
+    with pytest.raises(InsufficientBudget, match="Nothing more can be released"):
+        ledger.reserve("sales", 1)
+
+
 amounts = st.one_of(
     st.fractions(min_value=Fraction(1, 1000), max_value=3, max_denominator=10**6),
     st.floats(min_value=1e-6, max_value=3).map(lambda x: Fraction(repr(x))),

@@ -1,7 +1,5 @@
 """Parquet, Arrow, CSV and TSV files in record batches of bounded size. The last two may be gzip-compressed."""
 
-import csv
-import gzip
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,7 +10,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 from pyarrow import ipc
 
-from labeldp.engines.columns import first_line
+from labeldp.engines.arrow import text
 from labeldp.errors import InvalidInput
 
 BATCH_ROWS = 1 << 19
@@ -58,23 +56,21 @@ def read_ipc(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
                 yield from _pieces(narrow.get_batch(number).select(wanted))
 
 
-def read_text(file: Path, delimiter: str, wanted: list[str], *, number: str | None) -> Iterator[pa.RecordBatch]:
-    """These columns: `number` as float64, all others as text. No type is guessed, and no other column is decoded."""
-    packed = file.suffix.lower() == ".gz"
-    require_columns(wanted, _header(file, delimiter, packed=packed), file)
-    types = {name: pa.float64() if name == number else pa.large_string() for name in wanted}
-    with pa.input_stream(str(file), compression="gzip" if packed else None) as stream:
-        try:
-            yield from arrow_csv.open_csv(
-                stream,
-                read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES),
-                parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=arrow_csv.ConvertOptions(
-                    include_columns=wanted, column_types=types, strings_can_be_null=False
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            raise InvalidInput(f"cannot read {file}: {first_line(error)}. {_hint(str(error), number)}") from error
+def read_text(file: Path, delimiter: str | None, wanted: list[str], *, number: str | None) -> Iterator[pa.RecordBatch]:
+    """These columns: `number` as float64, all others as text. No type is guessed, and no other column is decoded.
+
+    Without a delimiter, the header line shows it. Errors name rows and columns, never a value.
+    """
+    sign = text.delimiter_of(file) if delimiter is None else delimiter
+    names = text.header(file, sign)
+    text.refuse_missing_header(file, wanted, names)
+    require_columns(wanted, names, file)
+    try:
+        yield from _text_batches(file, sign, wanted, number)
+    except pa.ArrowInvalid as error:  # its text, and so the chain, may show labels
+        if "conversion error to double" in str(error):
+            raise _not_a_number(file, sign, str(number)) from None
+        raise InvalidInput(f"cannot read {file}: {text.problem(error, file, sign)}") from None
 
 
 def require_columns(wanted: list[str], names: list[str], file: Path) -> None:
@@ -118,27 +114,31 @@ def _rows_in_bytes(metadata: Any, wanted: list[str]) -> int:
     return max(1, min(BATCH_ROWS, BATCH_BYTES // widest))
 
 
-def _header(file: Path, delimiter: str, *, packed: bool) -> list[str]:
-    with gzip.open(file, "rb") if packed else file.open("rb") as opened:
-        start = opened.read(2)
-    if start in (b"\xff\xfe", b"\xfe\xff"):
-        raise InvalidInput(f"{file} is UTF-16 text: save it as UTF-8")
-    opener = gzip.open if packed else open
-    try:
-        with opener(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as text:
-            header = next(csv.reader(text, delimiter=delimiter), None)
-    except csv.Error as error:
-        raise InvalidInput(f"cannot read the header line of {file}: {error}") from error
-    if not header:
-        raise InvalidInput(f"{file} is empty: it needs a header line with column names")
-    return header
+def _text_batches(file: Path, delimiter: str, wanted: list[str], number: str | None) -> Iterator[pa.RecordBatch]:
+    types = {name: pa.float64() if name == number else pa.large_string() for name in wanted}
+    with pa.input_stream(str(file), compression="gzip" if text.is_packed(file) else None) as stream:
+        yield from arrow_csv.open_csv(
+            stream,
+            read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=wanted, column_types=types, strings_can_be_null=False
+            ),
+        )
 
 
-def _hint(error: str, number: str | None) -> str:
-    if "conversion error to double" in error:
-        return f"The label column {number!r} must hold numbers only, with a point for decimals."
-    if "UTF8" in error:
-        return "The ids must be UTF-8 text: save the file as UTF-8."
-    if "straddling" in error or "out of sync" in error:
-        return "Is there a quotation mark that is opened and never closed?"
-    return "Every row needs the columns of the header line."
+def _not_a_number(file: Path, delimiter: str, name: str) -> InvalidInput:
+    """The error for a label column that holds something else than numbers: the file is read again to find the row."""
+    where, comma, first = "somewhere", False, 0
+    missing = arrow_csv.ConvertOptions().null_values
+    for batch in _text_batches(file, delimiter, [name], None):
+        bad = text.first_bad_number(batch.column(0), missing)
+        if bad is not None:
+            where, comma = f"in row {first + bad[0]} of the file (rows count from 0)", bad[1]
+            break
+        first += batch.num_rows
+    reason = ": it has a decimal comma" if comma else ""
+    return InvalidInput(
+        f"cannot read {file}: the label column {name!r} must hold numbers only, with a point for decimals, and does not "
+        f"{where}{reason}"
+    )

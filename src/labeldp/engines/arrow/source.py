@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from labeldp.durations import check_unit
 from labeldp.engines.arrow import files
+from labeldp.engines.arrow.text import TEXT_SUFFIXES, checked_delimiter, file_format
 from labeldp.engines.batches import LabelBatch
 from labeldp.engines.columns import checked_ids, checked_labels, first_line
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, expect_path
 from labeldp.message.labels_file import id_kind
 
 BATCH_ROWS = files.BATCH_ROWS
-TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
 IPC_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 _DAMAGED = (pa.ArrowException, OSError, EOFError, zlib.error)
@@ -37,17 +38,21 @@ class LabelSource:
         The file, or a folder whose files are read in the order of their names. Files and folders whose names begin with
         "." or "_" are ignored.
     label_column : str
-        The name of the label column. It must hold finite numbers.
+        The name of the label column. It must hold finite numbers, or durations if the domain has a unit.
     id_column : str, optional
         The name of the id column. It must hold integers or text. Without it, a record's id is its row number, from 0.
     id_type : {"int", "str"}, optional
         Convert the ids to this type. Otherwise the file decides; text ids in a CSV file become integers if all of them
         are written as plain integers.
+    delimiter : str, optional
+        What separates the columns of text files. By default the header line shows it: a comma, a semicolon, a tab or "|".
+    unit : str, optional
+        The unit in which durations are read, such as "hours". `privatize` and `apply` take it from the domain.
 
     Raises
     ------
     InvalidInput
-        If the label column is also the id column.
+        If the label column is also the id column, or if the id type, the delimiter or the unit cannot be one.
 
     Examples
     --------
@@ -65,9 +70,17 @@ class LabelSource:
     label_column: str
     id_column: str | None = None
     id_type: str | None = None
+    delimiter: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
+        expect_path(self.path, "path", "save the labels to a file, or give labels in memory to LabelRandomizer")
         object.__setattr__(self, "path", Path(self.path))
+        object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
+        if self.unit is not None:
+            check_unit(self.unit)
+        if self.id_type not in (None, "int", "str"):
+            raise InvalidInput(f'id_type must be "int" or "str", got {self.id_type!r}')
         if self.id_column == self.label_column:
             raise InvalidInput(
                 f"the label column {self.label_column!r} cannot be the id column too: the message shows the ids as they are"
@@ -144,10 +157,11 @@ class LabelSource:
         for file in self.files():
             is_text = file_format(file) in TEXT_SUFFIXES
             with _readable(file):
-                for batch in _read_columns(file, wanted, number=self.label_column):
+                for batch in _read_columns(file, wanted, self.delimiter, number=self.label_column):
                     if not batch.num_rows:
                         continue
-                    labels = checked_labels(batch.column(self.label_column), self.label_column, first, file)
+                    column = batch.column(self.label_column)
+                    labels = checked_labels(column, self.label_column, first, file, self.unit)
                     if self.id_column is None:
                         ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
                     else:
@@ -168,20 +182,17 @@ def count_rows(source: LabelSource) -> int:
                 total += files.parquet_rows(file)
                 continue
             wanted = [source.label_column if source.id_column is None else source.id_column]
-            total += sum(batch.num_rows for batch in _read_columns(file, wanted))
+            total += sum(batch.num_rows for batch in _read_columns(file, wanted, source.delimiter))
     return total
 
 
-def file_format(file: Path) -> str:
-    """The suffix that says what a file is: .csv for sales.csv.gz."""
-    return next((suffix.lower() for suffix in reversed(file.suffixes) if suffix.lower() != ".gz"), "")
-
-
-def _read_columns(file: Path, wanted: list[str], *, number: str | None = None) -> Iterator[pa.RecordBatch]:
+def _read_columns(
+    file: Path, wanted: list[str], delimiter: str | None, *, number: str | None = None
+) -> Iterator[pa.RecordBatch]:
     """These columns of one file, unchecked, in batches of bounded size. In text files all but `number` are text."""
     suffix = file_format(file)
     if suffix in TEXT_SUFFIXES:
-        return files.read_text(file, TEXT_SUFFIXES[suffix], wanted, number=number)
+        return files.read_text(file, delimiter, wanted, number=number)
     if suffix in IPC_SUFFIXES:
         return files.read_ipc(file, wanted)
     if suffix in PARQUET_SUFFIXES or files.magic(file) == b"PAR1":

@@ -1,0 +1,191 @@
+"""Labels that are durations become numbers in the unit that the user names, and the reader of a message learns the unit."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+
+from labeldp import Domain, LabelDPRegressor, LabelRandomizer, LabelSource, Mechanism, Message, apply, privatize
+from labeldp.durations import UNITS
+from labeldp.errors import InvalidInput
+from labeldp.mechanisms import MECHANISMS
+from labeldp.training.from_message import train_on_message
+
+HOURS = Domain(0, 48, unit="hours")
+WAITS = [timedelta(minutes=minutes) for minutes in range(0, 2880, 3)]
+KINDS = {
+    "list": WAITS,
+    "numpy": np.array(WAITS, "timedelta64[us]"),
+    "numpy minutes": np.array(WAITS, "timedelta64[m]"),
+    "objects": np.array(WAITS, object),
+    "pandas": pd.Series(WAITS),
+    "pandas index": pd.TimedeltaIndex(WAITS),
+    "pandas on Arrow": pd.Series(WAITS, dtype=pd.ArrowDtype(pa.duration("ms"))),
+    "polars": pl.Series(WAITS),
+    "Arrow": pa.array(WAITS),
+    "Arrow chunks": pa.chunked_array([pa.array(WAITS[:9], pa.duration("s")), pa.array(WAITS[9:], pa.duration("s"))]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_duration_becomes_the_same_hours(kind):
+    assert HOURS.check(KINDS[kind]).tolist() == [minutes / 60 for minutes in range(0, 2880, 3)]
+
+
+@given(
+    st.integers(-(2**53), 2**53),
+    st.sampled_from(["ns", "us", "ms", "s", "m", "h", "D", "W"]),
+    st.sampled_from(sorted(UNITS)),
+)
+def test_a_duration_is_the_nearest_float_or_its_neighbour(ticks, code, unit):
+    length = dict(zip(["ns", "us", "ms", "s", "m", "h", "D", "W"], UNITS, strict=True))[code]
+    exact = Fraction(ticks) * UNITS[length] / UNITS[unit]
+    (value,) = Domain(-1e30, 1e30, unit=unit).check(np.array([ticks], f"timedelta64[{code}]"))
+    assert abs(Fraction(float(value)) - exact) <= 2 * Fraction(float(np.spacing(abs(float(exact)))))
+
+
+@pytest.mark.parametrize("missing", [None, pd.NaT, np.timedelta64("NaT")])
+def test_a_missing_duration_is_named_by_its_row(missing):
+    with pytest.raises(InvalidInput, match="row 1 is missing"):
+        HOURS.check(pd.Series([WAITS[0], missing], dtype="timedelta64[ns]"))
+    if missing is None or missing is pd.NaT:
+        with pytest.raises(InvalidInput, match="row 1 is missing"):
+            HOURS.check([WAITS[0], missing])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("use", [LabelRandomizer(1, (0, 48)).randomize, Domain(0, 48).check])
+def test_without_a_unit_the_error_says_how_to_name_one(use, kind):
+    with pytest.raises(InvalidInput, match=r'unit="hours".*--unit hours'):
+        use(KINDS[kind])
+
+
+def test_numbers_where_durations_are_announced_are_refused():
+    with pytest.raises(InvalidInput, match="unit is hours, but the labels are plain numbers"):
+        LabelRandomizer(1, HOURS).randomize([1.0, 2.0])
+    with pytest.raises(InvalidInput, match="plain numbers"):
+        LabelDPRegressor(Ridge(), domain=HOURS).fit(np.zeros((3, 1)), [1.0, 2.0, 3.0])
+
+
+def test_months_have_no_length():
+    with pytest.raises(InvalidInput, match=r"timedelta64\[M\]"):
+        HOURS.check(np.array([1, 2], "timedelta64[M]"))
+
+
+@pytest.mark.parametrize(
+    ("unit", "meant"), [("hrs", "hours"), ("H", "hours"), ("s", "seconds"), ("Day", "days"), ("ms", "milliseconds")]
+)
+def test_an_unknown_unit_gets_a_suggestion(unit, meant):
+    with pytest.raises(InvalidInput, match=f"Did you mean '{meant}'"):
+        Domain(0, 1, unit=unit)
+
+
+def test_bounds_may_be_durations():
+    assert Domain(timedelta(0), timedelta(days=2), unit="hours") == HOURS
+    assert Domain(np.timedelta64(0, "s"), np.timedelta64(2, "D"), unit="hours") == HOURS
+    with pytest.raises(InvalidInput, match="unit="):
+        Domain(timedelta(0), timedelta(days=2))
+
+
+@pytest.mark.parametrize("domain", [HOURS, Domain(0, 48, 49, unit="days"), Domain.integers(0, 48, unit="weeks")])
+def test_the_unit_survives_json_and_every_grid(domain):
+    again = Domain(*json.loads(json.dumps(domain.to_json())))
+    assert (again, again.whole, again.unit) == (domain, domain.whole, domain.unit)
+    assert domain.resolve(1000, 1).unit == domain.with_cells(7).unit == domain.unit
+    assert domain != Domain(domain.lower, domain.upper, domain.cells)
+
+
+def test_domains_without_a_unit_are_written_as_before():
+    assert Domain(0, 4).to_json() == [0, 4, None]
+    assert Domain.integers(0, 4).to_json() == [0, 4, 5, True]
+    assert Domain(*[0, 4, 5, True]).unit is None
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in MECHANISMS if entry.exact])
+def test_every_mechanism_keeps_the_unit(name):
+    private = LabelRandomizer(1, Domain(0, 48, 9, unit="hours"), mechanism=name).randomize(WAITS * 3)
+    again = Mechanism.from_json(private.mechanism.to_json())
+    assert again == private.mechanism
+    assert again.domain.unit == "hours"
+    assert len(again.randomize(WAITS)) == len(WAITS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_regressor_predicts_in_the_unit(kind):
+    X = np.linspace(0, 1, len(WAITS))[:, None]
+    model = LabelDPRegressor(Ridge(alpha=1e-6), epsilon=20, domain=HOURS).fit(X, KINDS[kind])
+    assert model.predict([[0.5]])[0] == pytest.approx(24, abs=3)
+    assert model.mechanism_.domain.unit == "hours"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    waits = pa.array(WAITS, pa.duration("ms"))
+    pq.write_table(pa.table({"order": range(len(WAITS)), "wait": waits}), "monday.parquet")
+    pq.write_table(pa.table({"order": range(5000, 5000 + len(WAITS)), "wait": waits}), "tuesday.parquet")
+    return tmp_path
+
+
+def test_a_message_says_the_unit_and_takes_later_batches_in_it(folder):
+    monday, tuesday = (LabelSource(f"{day}.parquet", "wait", "order") for day in ("monday", "tuesday"))
+    with pytest.raises(InvalidInput, match="--unit hours"):
+        privatize(monday, LabelRandomizer(1, (0, 48)), "message")
+    privatize(monday, LabelRandomizer(1, HOURS), "message", key_file="key")
+    apply("message", tuesday, key_file="key")
+    message = Message.open("message")
+    assert (message.unit, len(message)) == ("hours", 2 * len(WAITS))
+    assert "**hours**" in (folder / "message" / "PRIVACY.md").read_text()
+    assert json.loads((folder / "message" / "mechanism.json").read_text())["domain"][-1] == "hours"
+    pq.write_table(pa.table({"order": [9999], "wait": [5.0]}), "plain.parquet")
+    with pytest.raises(InvalidInput, match="not durations"):
+        apply("message", LabelSource("plain.parquet", "wait", "order"), key_file="key")
+    features = pa.table({"order": range(len(WAITS)), "x": np.arange(len(WAITS))})
+    assert train_on_message(message, features, "order", folds=0).facts["unit"] == "hours"
+
+
+def test_the_source_and_the_domain_agree(folder):
+    source = LabelSource("monday.parquet", "wait", "order", unit="days")
+    with pytest.raises(InvalidInput, match="source's unit is days, but that of the bounds is hours"):
+        privatize(source, LabelRandomizer(1, HOURS), "message")
+    with pytest.raises(InvalidInput, match="not named"):
+        privatize(source, LabelRandomizer(1, (0, 2)), "message")
+    (batch,) = source.batches()
+    assert batch.labels.tolist() == pytest.approx([minutes / 1440 for minutes in range(0, 2880, 3)])
+
+
+def test_a_message_of_plain_numbers_has_no_unit(folder):
+    pq.write_table(pa.table({"y": np.linspace(0, 48, 500)}), "plain.parquet")
+    privatize(LabelSource("plain.parquet", "y"), LabelRandomizer(1, (0, 48)), "message")
+    assert Message.open("message").unit is None
+    assert "durations" not in (folder / "message" / "PRIVACY.md").read_text()
+    with pytest.raises(InvalidInput, match="not durations"):
+        privatize(LabelSource("plain.parquet", "y"), LabelRandomizer(1, HOURS), "other")
+
+
+DECIMALS = [Decimal(cents) / 100 for cents in range(0, 40_000, 37)]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [DECIMALS, np.array(DECIMALS, object), pd.Series(DECIMALS), pl.Series(DECIMALS), pa.array(DECIMALS)],
+    ids=["list", "objects", "pandas", "polars", "Arrow"],
+)
+def test_decimals_are_numbers(labels):
+    expected = [float(value) for value in DECIMALS]
+    assert Domain(0, 400).check(labels) == pytest.approx(expected, rel=1e-14)
+    X = np.linspace(0, 1, len(expected))[:, None]
+    model = LabelDPRegressor(Ridge(alpha=1e-6), epsilon=20, domain=(0, 400)).fit(X, labels)
+    assert model.predict([[0.5]])[0] == pytest.approx(200, abs=30)

@@ -1,0 +1,183 @@
+"""No error shows a label: neither its text, nor what it was raised from, nor what the command line prints."""
+
+from __future__ import annotations
+
+import traceback
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp import (
+    Domain,
+    LabelDPRegressor,
+    LabelRandomizer,
+    LabelSource,
+    Ledger,
+    RROnBins,
+    apply,
+    get_loss,
+    private_prior,
+    privatize,
+)
+from labeldp.cli import main
+from labeldp.errors import LabelDPError
+
+SECRET = "77123"
+NUMBER = float(SECRET)
+TEXT = f"x{SECRET}y"
+GOOD = [10.0, 20.0, 30.0, 40.0] * 10
+
+
+def shown(error):
+    """All that Python would print of an error, its causes included."""
+    return "".join(traceback.format_exception(error))
+
+
+ARRAYS = {
+    "text in a list": [*GOOD, TEXT],
+    "text in an array": np.array([*GOOD, TEXT]),
+    "text among objects": np.array([*GOOD, TEXT], object),
+    "text in pandas": pd.Series([*GOOD, TEXT]),
+    "text in a pandas category": pd.Series([*map(str, GOOD), TEXT], dtype="category"),
+    "text in polars": pl.Series([*map(str, GOOD), TEXT]),
+    "text in Arrow": pa.array([*map(str, GOOD), TEXT]),
+    "text under a mask": np.ma.array([*GOOD, TEXT], mask=[False] * 41),
+    "bytes": [TEXT.encode()] * 41,
+    "a list in a list": [*GOOD, [NUMBER, 1.0]],
+    "lists in Arrow": pa.array([[NUMBER]] * 41),
+    "a complex number": np.array([*GOOD, complex(NUMBER, 1)]),
+    "a date": pd.Series(pd.to_datetime(["77123-01-01"[1:]] * 41)),
+    "a number beyond floats": [*GOOD, int(SECRET) * 10**400],
+    "a number beyond floats in pandas": pd.Series([*GOOD, int(SECRET) * 10**400], dtype=object),
+    "a signalling NaN": [*GOOD, Decimal(f"sNaN{SECRET}")],
+    "a record": np.array([(NUMBER,)] * 41, dtype=[("y", float)]),
+}
+
+
+@pytest.mark.parametrize("labels", ARRAYS.values(), ids=ARRAYS)
+@pytest.mark.parametrize(
+    "use",
+    [
+        Domain(0, 400).check,
+        LabelRandomizer(1, (0, 400)).randomize,
+        RROnBins([10, 100], epsilon=1).randomize,
+        lambda labels: private_prior(labels, (0, 400), 1),
+        lambda labels: LabelDPRegressor(domain=(0, 400)).fit(np.zeros((41, 1)), labels),
+    ],
+    ids=["domain", "randomizer", "mechanism", "prior", "regressor"],
+)
+def test_labels_that_are_no_numbers(use, labels):
+    with pytest.raises(ValueError) as refusal:
+        use(labels)
+    assert isinstance(refusal.value, LabelDPError)
+    assert SECRET not in shown(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda labels: Domain(0, 400).check(labels, "error"),
+        lambda labels: LabelRandomizer(1, (0, 400), out_of_range="error").randomize(labels),
+        lambda labels: LabelDPRegressor(domain=(0, 400), out_of_range="error").fit(np.zeros((41, 1)), labels),
+        lambda labels: RROnBins([10, 100], epsilon=1).conditional_loss(np.negative(labels), "poisson"),
+        lambda labels: get_loss("gamma").valid_labels.check(np.negative(labels), "labels"),
+    ],
+)
+def test_labels_outside(use):
+    with pytest.raises(LabelDPError) as refusal:
+        use(np.array([*GOOD, NUMBER]))
+    assert SECRET not in shown(refusal.value)
+    assert "row 40" in str(refusal.value) or "position" in str(refusal.value)
+
+
+FILES = {
+    "text in a number column": ("id,y\n1,2\n2,{secret}x\n", "row 1 "),
+    "text behind a mark": ('id,y\n1,2\n2,"{secret} €"\n', "row 1 "),
+    "a decimal comma": ("id;y\n1;2\n2;{secret},5\n", "decimal comma"),
+    "a field too many": ("id,y\n1,2\n2,{secret},5\n", "row 1 "),
+    "a field too few": ("id,note,y\n1,a,2\n{secret}\n", "row 1 "),
+    "no header line": ("17,{secret}\n18,20\n", "header line"),
+    "an open quotation mark": ('id,y\n1,2\n2,"{secret}\n' + "3,4\n" * 5000, "cannot read"),
+    "outside": ("id,y\n1,2\n2,{secret}\n", "row 1 "),
+    "infinity": ("id,y\n1,2\n2,inf\n", "row 1 "),
+    "nothing but outside": ("id,y\n1,{secret}\n2,{secret}\n", "every label"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Ledger.create("ledger.db").add_dataset("sales", 3)
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_files(folder, case, monkeypatch, capsys):
+    content, said = FILES[case]
+    (folder / "a.csv").write_text(content.format(secret=SECRET))
+    mode = "clip" if case == "nothing but outside" else "error"
+    randomizer = LabelRandomizer(1, (0, 400), out_of_range=mode)
+    with pytest.raises(LabelDPError, match=said) as refusal:
+        privatize(
+            LabelSource("a.csv", "y", "id"),
+            randomizer,
+            "message",
+            ledger=Ledger("ledger.db"),
+            dataset="sales",
+            key_file="k",
+        )
+    assert SECRET not in shown(refusal.value)
+    options = ["--label", "y", "--id", "id", "--epsilon", "1", "--lower", "0", "--upper", "400", "--out-of-range", mode]
+    charge = ["--ledger", "ledger.db", "--dataset", "sales", "--key-file", "k"]
+    monkeypatch.setattr("sys.argv", ["labeldp", "privatize", "a.csv", *options, *charge, "--out", "message"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    printed = capsys.readouterr()
+    assert stop.value.code == 2
+    assert SECRET not in printed.out + printed.err
+    assert Ledger("ledger.db").remaining("sales") == 3
+    assert sorted(path.name for path in folder.iterdir()) == ["a.csv", "ledger.db"]
+
+
+def test_a_later_batch(folder):
+    pq.write_table(pa.table({"id": range(1000, 5000), "y": GOOD * 100}), "a.parquet")
+    privatize(LabelSource("a.parquet", "y", "id"), LabelRandomizer(1, Domain(0, 400, 2)), "message", key_file="k")
+    for content, said in FILES.values():
+        (folder / "b.csv").write_text(content.format(secret=SECRET))
+        mode = "clip" if said == "every label" else "error"
+        with pytest.raises(LabelDPError, match=said) as refusal:
+            apply("message", LabelSource("b.csv", "y", "id"), key_file="k", out_of_range=mode)
+        assert SECRET not in shown(refusal.value)
+
+
+@pytest.mark.parametrize("column", [pa.array([1.0, float("inf")]), pa.array(["1", TEXT]), pa.array([[NUMBER], [1.0]])])
+def test_parquet(tmp_path, column):
+    pq.write_table(pa.table({"id": [1, 2], "y": column}), tmp_path / "a.parquet")
+    with pytest.raises(LabelDPError) as refusal:
+        list(LabelSource(tmp_path / "a.parquet", "y", "id").batches())
+    assert SECRET not in shown(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "content", ["x,y\n1,2\n2,{secret},5\n", "x;y\n1;1,5\n2;{secret},5\n", "x,y\n1,2\n2,{secret}x\n"]
+)
+def test_true_labels_for_evaluate(tmp_path, content, monkeypatch, capsys):
+    from sklearn.linear_model import Ridge
+
+    from labeldp import SavedModel
+
+    model = Ridge().fit(pd.DataFrame({"x": [1.0, 2.0]}), [1.0, 2.0])
+    SavedModel(model, {"columns": ["x"], "model": "ridge", "epsilon": 1}).save(tmp_path / "model")
+    (tmp_path / "test.csv").write_text(content.format(secret=SECRET))
+    arguments = ["labeldp", "evaluate", tmp_path / "model", tmp_path / "test.csv", "--label", "y"]
+    monkeypatch.setattr("sys.argv", [str(argument) for argument in arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    printed = capsys.readouterr()
+    assert stop.value.code == 2
+    assert SECRET not in printed.out + printed.err

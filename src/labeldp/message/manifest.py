@@ -33,6 +33,9 @@ class Header:
         Whether the rows are in the order of the input.
     keyed : bool
         Whether the labels party kept the key, so that later batches are possible.
+    label_column : str or None
+        The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
+        it; it says nothing about any label. Messages of older versions have none.
     """
 
     release: str
@@ -40,6 +43,7 @@ class Header:
     id_type: str
     keep_order: bool
     keyed: bool
+    label_column: str | None = None
 
     @staticmethod
     def of(record: Any) -> Header:
@@ -55,9 +59,12 @@ class Header:
         wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
         if not wrong and not re.fullmatch("[0-9a-f]{32}", record["release"]):
             wrong = ["release"]
+        label_column = record.get("label_column")
+        if not isinstance(label_column, str | None):
+            wrong.append("label_column")
         if wrong:
             raise InvalidInput(f"{', '.join(wrong)} is missing or damaged. Ask for the message again")
-        return Header(**{name: record[name] for name in kinds})
+        return Header(**{name: record[name] for name in kinds}, label_column=label_column)
 
 
 def describe(mechanism: FiniteMechanism, header: Header) -> str:

@@ -210,7 +210,9 @@ def privatize(
             if release.mechanism is None:
                 release = record.fix(release, _design(same, randomizer, domain, scanned, phase))
             mechanism = record.remember(release, scanned, request)
-            header = Header(release.id, source.id_name, scanned.id_kind, keep_order, keyed=keys is not None)
+            header = Header(
+                release.id, source.id_name, scanned.id_kind, keep_order, keys is not None, source.label_column
+            )
             with new_message(place / "message", mechanism, header) as labels_file:
                 work = place / "work"
                 work.mkdir()

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from labeldp.cli.completion import model_offers, training_loss_offers
 from labeldp.cli.console import err, line, note, out, print_json
 from labeldp.cli.lazy_help import learners
 from labeldp.cli.options import Json, Quiet, comma_list
@@ -28,9 +29,12 @@ def train(
         Path, typer.Option("--out", metavar="DIR", help="The model: a folder that must not exist yet.")
     ],
     learner: Annotated[
-        str, ModelOption("--model", metavar="NAME", help="One of the models listed below.")
+        str,
+        ModelOption("--model", metavar="NAME", help="One of the models listed below.", autocompletion=model_offers),
     ] = "boosting",
-    loss: Annotated[str, ModelOption(metavar="LOSS", help="The loss to train with.")] = "squared",
+    loss: Annotated[
+        str, ModelOption(metavar="LOSS", help="The loss to train with.", autocompletion=training_loss_offers)
+    ] = "squared",
     target_values: Annotated[
         Literal["auto", "bins", "debiased", "positive"] | None,
         ModelOption(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from labeldp.cli.completion import model_offers, training_loss_offers
-from labeldp.cli.console import err, line, note, out, print_json
+from labeldp.cli.console import err, line, note, out, phases, print_json, stoppable
 from labeldp.cli.lazy_help import learners
 from labeldp.cli.options import Json, Quiet, comma_list
 
@@ -71,21 +71,25 @@ def train(
     from labeldp.training.saved import check_new
 
     check_new(model_path)
-    saved = train_on_message(
-        message,
-        features,
-        id_column,
-        learner=learners()[learner],
-        loss=loss,
-        target_values=target_values,
-        categorical=comma_list(categorical) or None,
-        numeric=comma_list(numeric) or None,
-        exclude=comma_list(exclude),
-        epochs=epochs,
-        seed=seed,
-        folds=folds,
-        progress=not (quiet or as_json),
-    )
+    silent = quiet or as_json
+    chosen = learners()[learner]
+    with stoppable("No model was written"), phases(quiet=silent) as phase:
+        saved = train_on_message(
+            message,
+            features,
+            id_column,
+            learner=chosen,
+            loss=loss,
+            target_values=target_values,
+            categorical=comma_list(categorical) or None,
+            numeric=comma_list(numeric) or None,
+            exclude=comma_list(exclude),
+            epochs=epochs,
+            seed=seed,
+            folds=folds,
+            progress=not silent and err.is_terminal,
+            phase=phase,
+        )
     saved.save(model_path)
     if as_json:
         print_json(saved.facts)
@@ -102,6 +106,8 @@ def predict(
     id_column: Annotated[
         str | None, typer.Option("--id", metavar="COL", help="Copy this column beside the predictions.")
     ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Predict for every row of a features file.
 
@@ -110,8 +116,13 @@ def predict(
     from labeldp.training.files import predict_file
     from labeldp.training.saved import SavedModel
 
-    rows = predict_file(SavedModel.load(model_path), features, predictions, id_column)
-    err.print(f"{rows:,} predictions in {predictions}", markup=False, soft_wrap=True)
+    saved = SavedModel.load(model_path)
+    with stoppable("No predictions were written"), phases(quiet=quiet or as_json) as phase:
+        rows = predict_file(saved, features, predictions, id_column, phase=phase)
+    if as_json:
+        print_json({"predictions": str(predictions), "rows": rows, "id_column": id_column})
+    elif not quiet:
+        line("written", f"{rows:,} predictions to {predictions}")
 
 
 def evaluate(
@@ -126,15 +137,14 @@ def evaluate(
 
     Example: labeldp evaluate model test.parquet --label amount
     """
-    from labeldp.arrays import label_array
     from labeldp.evaluation.metrics import metrics
-    from labeldp.training.files import column, read_table
+    from labeldp.training.files import predictions_beside
     from labeldp.training.saved import SavedModel
 
     saved = SavedModel.load(model_path)
-    table = read_table(features)
-    truth = label_array(column(table, label, features).combine_chunks(), f"the labels in {label!r}")
-    figures = metrics(saved.predict(table), truth)
+    with phases(quiet=as_json) as phase:
+        predictions, truth = predictions_beside(saved, features, label, phase=phase)
+    figures = metrics(predictions, truth)
     note("these figures are computed from true labels and are not private")
     if as_json:
         print_json(figures)

@@ -1,65 +1,96 @@
-"""Tables from files (Parquet, also a folder of parts; CSV and TSV, also gzipped; Arrow IPC) and predictions to files."""
+"""Predictions for files of features, batch by batch: memory does not grow with the file."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import csv, feather
+from pyarrow import csv
 
-from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES, file_format
+from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput
+from labeldp.release.privatize import Phase
+from labeldp.release.staging import publish
+from labeldp.training.feature_file import FeatureFile
 from labeldp.training.saved import SavedModel, check_new
-from labeldp.training.tables import closest
+
+WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {".parquet": pq.ParquetWriter, ".csv": csv.CSVWriter}
+PREDICTION = "prediction"
 
 
-def read_table(path: Path) -> pa.Table:
-    """The whole table. Errors name the file and what is wrong with it."""
-    if not path.exists():
-        raise InvalidInput(f"there is no file {path}")
-    try:
-        return _reader(path)(path)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise InvalidInput(f"cannot read {path}: {str(error).splitlines()[0]}") from error
-
-
-def column(table: pa.Table, name: str, where: object) -> pa.ChunkedArray:
-    """One column of a table; `where` says in errors which table it is, for instance the path it was read from."""
-    if table.schema.names.count(name) > 1:
-        raise InvalidInput(f"{where} has several columns named {name!r}: rename all but one")
-    if name not in table.schema.names:
-        raise InvalidInput(f"{where} has no column {name!r}{closest(name, table.schema.names)}")
-    return table.column(name)
-
-
-def predict_file(model: SavedModel, features: Path, predictions: Path, id_column: str | None = None) -> int:
+def predict_file(
+    model: SavedModel,
+    features: Path,
+    predictions: Path,
+    id_column: str | None = None,
+    *,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> int:
     """Write a prediction for every row of `features` into a new file, beside the ids if their column is named.
 
-    Returns the number of rows. The new file is there whole or not at all.
+    Returns the number of rows. The new file is there whole or not at all. `phase` is as in `train_on_message`.
     """
-    writers = {".parquet": pq.write_table, ".csv": csv.write_csv}
-    if predictions.suffix not in writers:
+    if predictions.suffix not in WRITERS:
         raise InvalidInput(f"predictions are written to a .parquet or .csv file, not to {predictions}")
+    if id_column == PREDICTION:
+        raise InvalidInput(f"the ids cannot be called {PREDICTION!r}, as the predictions are: rename their column")
     check_new(predictions)
-    table = read_table(features)
-    ids = {} if id_column is None else {id_column: column(table, id_column, features)}
-    result = pa.table({**ids, "prediction": model.predict(table)})
+    beside = [] if id_column is None else [id_column]
+    file, names = _opened(model, features, beside, phase)
+    kinds = [(field.name, _plain(field.type)) for field in file.schema(beside)]
+    schema = pa.schema([*kinds, (PREDICTION, pa.float64())])
     partial = predictions.with_name(f".{predictions.name}.partial")
+    rows = 0
     try:
-        writers[predictions.suffix](result, partial)
-        partial.rename(predictions)
+        with WRITERS[predictions.suffix](partial, schema) as writer:
+            for columns, values in _predicted(model, file, names, beside, phase):
+                writer.write_table(pa.table([*columns, pa.array(values)], names=schema.names).cast(schema))
+                rows += values.size
+        publish(partial, predictions)
     finally:
         partial.unlink(missing_ok=True)
-    return int(result.num_rows)
+    return rows
 
 
-def _reader(path: Path) -> Any:
-    suffix = file_format(path)
-    if path.is_dir() or suffix in PARQUET_SUFFIXES:
-        return pq.read_table
-    if suffix in TEXT_SUFFIXES:
-        options = csv.ParseOptions(delimiter=TEXT_SUFFIXES[suffix])
-        return lambda file: csv.read_csv(file, parse_options=options)
-    if suffix in IPC_SUFFIXES:
-        return feather.read_table
-    raise InvalidInput(f"cannot tell what {path} is: name it .parquet, .csv, .tsv (these also with .gz) or .arrow")
+def predictions_beside(
+    model: SavedModel,
+    features: Path,
+    label: str,
+    *,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> tuple[Floats, Floats]:
+    """The predictions for every row of `features`, and the numbers in the column `label`. `phase` is as above."""
+    file, names = _opened(model, features, [label], phase)
+    found = list(_predicted(model, file, names, [label], phase))
+    if not found:
+        raise InvalidInput(f"{features} holds no rows: there is nothing to compare")
+    truth = pa.chunked_array([columns[0] for columns, _ in found], file.schema([label]).types[0])
+    labels = label_array(truth.combine_chunks(), f"the labels in {label!r}")
+    return np.concatenate([values for _, values in found]), labels
+
+
+def _opened(model: SavedModel, path: Path, beside: list[str], phase: Phase) -> tuple[FeatureFile, list[str]]:
+    """The file, ready to be read, and its columns that the model takes. `beside` are other columns that are wanted."""
+    file = FeatureFile.open(path)
+    trained = list(model.facts.get("columns", ()))
+    features = trained if trained and set(trained) <= set(file.names) else file.names  # the model says what is missing
+    for name in {*beside, *features}:
+        file.require(name)
+    file.prepare([*beside, *features], phase)
+    return file, features
+
+
+def _predicted(
+    model: SavedModel, file: FeatureFile, features: list[str], beside: list[str], phase: Phase
+) -> Iterator[tuple[list[Any], Floats]]:
+    """For each batch the columns `beside`, and the predictions."""
+    wanted = list(dict.fromkeys([*beside, *features]))
+    for batch in file.batches(wanted, phase("predicting", file.rows)):
+        table = pa.Table.from_batches([batch])
+        yield [batch.column(name) for name in beside], model.predict(table.select(features))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -10,12 +10,14 @@ from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model
 from labeldp.mechanisms import PrivateLabels
 from labeldp.mechanisms.decoding import code_values
 from labeldp.message.reader import Message
+from labeldp.release.privatize import Phase
 from labeldp.training.columns import ColumnKey
-from labeldp.training.files import column, read_table
-from labeldp.training.joining import join
+from labeldp.training.counted import counted
+from labeldp.training.joined_features import joined_features
 from labeldp.training.learners import LEARNERS, Learner, LearnerRequest
 from labeldp.training.saved import SavedModel
 from labeldp.training.sizing import label_share
+from labeldp.training.suspects import warn_of_suspects
 
 
 def train_on_message(
@@ -33,6 +35,7 @@ def train_on_message(
     seed: int | None = None,
     folds: int = 5,
     progress: bool = False,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> SavedModel:
     """Join a message with features by id and train a model on the private labels.
 
@@ -41,7 +44,8 @@ def train_on_message(
     message : Message, str or Path
         The message from the labels party, or its folder.
     features : pyarrow.Table, str or Path
-        The features, or a file that `read_table` reads.
+        The features, or a file of them: Parquet (also a folder of parts), CSV or TSV (also gzipped), Arrow IPC. A file is
+        read in batches, and only the columns to learn from.
     id_column : str
         The column of record ids in the features.
     learner : Learner or str
@@ -62,11 +66,20 @@ def train_on_message(
         The number of folds for the estimate of the test error. Below 2 there is no estimate.
     progress : bool
         Whether the learner shows its progress.
+    phase : callable, optional
+        For progress bars: called with the name and the number of rows (or None) of each phase, and at last with "training"
+        and the number of models to train. Returns None or a function that is called with the number of rows or models done.
+        A learner that shows its own progress trains in a phase without a name.
 
     Returns
     -------
     SavedModel
         The fitted model and its facts, not saved yet.
+
+    Warns
+    -----
+    FeatureWarning
+        If a column is left out because it is an index of pandas, or is probably an id or the label itself.
 
     Privacy
     -------
@@ -84,14 +97,19 @@ def train_on_message(
     values = code_values(mechanism, decoder)
     if loss == "poisson" and values.min() < 0:
         raise InvalidInput(f"Poisson loss takes no negative targets: use the target values positive, not {decoder}")
-    where = "the table of features" if isinstance(features, pa.Table) else features
-    table = features if isinstance(features, pa.Table) else read_table(Path(features))
-    joined = join(message, column(table, id_column, where))
-    for name in exclude:
-        column(table, name, where)
-    used = table.select([name for name in table.schema.names if name not in {id_column, *exclude}]).take(joined.rows)
-    if not used.num_columns:
-        raise InvalidInput(f"{where} has no column left to learn from besides {id_column!r}")
+    found = joined_features(
+        message,
+        features,
+        id_column,
+        exclude=exclude,
+        categorical=categorical or (),
+        numeric=numeric or (),
+        phase=phase,
+    )
+    used, joined = found.table, found.joined
+    warn_of_suspects(
+        used, index=found.index, label_column=message.header.label_column, numeric=numeric or (), stacklevel=2
+    )
     model = learner.make(
         LearnerRequest(
             joined.rows.size, label_share(mechanism, values), loss, categorical, numeric, seed, epochs, progress
@@ -100,9 +118,14 @@ def train_on_message(
     targets = values[joined.codes]
     private = PrivateLabels(joined.codes, mechanism)
     estimates = estimates_of_mean(private)
-    if estimates and folds >= 2 and loss == "squared":
-        estimates |= estimates_of_model(model, used, targets, private, folds)
+    cross_validated = bool(estimates) and folds >= 2 and loss == "squared"
+    models = folds + 1 if cross_validated else 1
+    tick = phase("", None) if progress and learner.own_progress else phase("training", models)
+    if cross_validated:
+        estimates |= estimates_of_model(counted(model, tick), used, targets, private, folds)
     model.fit(used, targets)
+    if tick is not None:
+        tick(1)
     domain = mechanism.domain
     facts = {
         "model": learner.name,
@@ -112,6 +135,7 @@ def train_on_message(
         "features_without_label": joined.without_label,
         "labels_without_features": joined.without_features,
         "columns": used.schema.names,
+        "index_columns_left_out": found.index,
         "epsilon": float(message.epsilon_exact),
         "mechanism": mechanism.kind,
         "mechanism_digest": mechanism.digest,

@@ -103,7 +103,11 @@ def test_reports_in_words(run, world, tmp_path):
 def test_predictions_go_to_a_new_file_of_a_known_kind(run, world, tmp_path):
     train(run, world, tmp_path, "--quiet", "--folds", 0)
     (tmp_path / "p.csv").write_text("mine")
-    for name, words in (("p.csv", "nothing is overwritten"), ("p.json", ".parquet or .csv")):
+    for name, words in (
+        ("p.csv", "nothing is overwritten"),
+        ("p.json", ".parquet or .csv"),
+        ("nowhere/p.csv", "nowhere does not exist: make it first"),
+    ):
         code, _, err = run("predict", tmp_path / "model", world / "features.parquet", "--out", tmp_path / name)
         assert code == 2
         assert words in err
@@ -323,3 +327,24 @@ def test_suspicious_columns_are_named_even_if_quiet(run, world, tmp_path):
     assert "--exclude phone" in ids
     assert "--exclude Amount" in label
     assert SavedModel.load(tmp_path / "model").facts["columns"] == ["hint", "Amount", "phone"]
+
+
+@pytest.mark.parametrize("command", ["train", "predict"])
+def test_a_stopped_command_leaves_nothing(run, world, tmp_path, monkeypatch, command):
+    from labeldp.training import boosting
+
+    train(run, world, tmp_path, "--quiet", "--folds", 0)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(boosting.ColumnEncoder, "ordinal", stop)
+    features, out = world / "features.parquet", tmp_path / "out.csv"
+    arguments = {
+        "train": ("train", world / "message", "--features", features, "--id", "order"),
+        "predict": ("predict", tmp_path / "model", features),
+    }
+    code, _, err = run(*arguments[command], "--out", out)
+    assert code == 130
+    assert err.startswith("error: stopped. No ")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -96,7 +96,8 @@ def test_parquet_and_arrow_files_give_their_columns(tmp_path, rows):
 
 
 def test_a_folder_of_parts_is_read_as_arrow_reads_it(tmp_path):
-    pq.write_to_dataset(mixed(), tmp_path / "parts", partition_cols=["sold"])
+    table = mixed().append_column("year", pa.array(np.where(np.arange(ROWS) < 9, 2025, 2026)))
+    pq.write_to_dataset(table, tmp_path / "parts", partition_cols=["sold", "year"])
     (tmp_path / "parts" / "_SUCCESS").touch()
     whole = pq.read_table(tmp_path / "parts")
     file = FeatureFile.open(tmp_path / "parts")
@@ -105,6 +106,7 @@ def test_a_folder_of_parts_is_read_as_arrow_reads_it(tmp_path):
     streamed = read(tmp_path / "parts")
     for name in whole.schema.names:
         assert streamed[name].to_pylist() == whole[name].to_pylist()
+    assert streamed.schema.types == whole.schema.types
     assert read(tmp_path / "parts", ["sold"]).num_rows == ROWS
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -167,7 +168,7 @@ class _ParquetFolder(_WithSchema):
                     [
                         batch.column(name).cast(kind)
                         if name in inside
-                        else pa.array([stated.get(name)] * batch.num_rows, _plain(kind)).cast(kind)
+                        else _repeated(stated.get(name), batch.num_rows, kind)
                         for name, kind in types.items()
                     ],
                     columns,
@@ -267,8 +268,11 @@ def _parquet_batches(path: Path, columns: list[str], rows: int) -> Iterator[pa.R
             yield batch.select(columns)
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def _repeated(value: Any, rows: int, kind: pa.DataType) -> Any:
+    if pa.types.is_dictionary(kind) and value is not None:  # Arrow casts no integers to categories
+        codes = pa.array(np.zeros(rows, kind.index_type.to_pandas_dtype()))
+        return pa.DictionaryArray.from_arrays(codes, pa.array([value], kind.value_type))
+    return pa.array([value] * rows, kind)
 
 
 @contextmanager

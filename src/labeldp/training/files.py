@@ -37,6 +37,8 @@ def predict_file(
     if id_column == PREDICTION:
         raise InvalidInput(f"the ids cannot be called {PREDICTION!r}, as the predictions are: rename their column")
     check_new(predictions)
+    if not predictions.absolute().parent.is_dir():
+        raise InvalidInput(f"the folder {predictions.parent} does not exist: make it first")
     beside = [] if id_column is None else [id_column]
     file, names = _opened(model, features, beside, phase)
     kinds = [(field.name, _plain(field.type)) for field in file.schema(beside)]

@@ -30,8 +30,8 @@ MOST_ROWS = 1 << 16
 MOST_CELLS = 1 << 21
 """A batch has at most so many rows, and fewer if it is so wide that it would have more cells than this."""
 
-BLOCK_BYTES = 1 << 22
-"""Text files are parsed in blocks of this size."""
+BLOCK_BYTES = 1 << 20
+"""Text files are parsed in blocks of this size. Arrow reads ahead, so that larger ones take much more memory."""
 
 TEXT_TYPES = (
     pa.null(),

@@ -386,7 +386,8 @@ def test_a_message_names_no_time_no_place_and_no_count_of_clipped_labels(party):
     for text in texts:
         for secret in (str(party.folder), "labels.parquet/", "ledger", "hmac", f"{ROWS:,}"):
             assert secret not in text
-    assert set(record["message"]) == {"message_version", "release", "id_column", "id_type", "keep_order", "keyed"}
+    names = {"id_column", "label_column"}  # given by the labels party, and the same whatever the labels are
+    assert set(record["message"]) == {"message_version", "release", "id_type", "keep_order", "keyed"} | names
     assert (
         Fraction(record["epsilon_prior"]) + Fraction(record["epsilon_labels"]) == Fraction(record["epsilon_total"]) == 1
     )

@@ -44,6 +44,7 @@ _NAMES_IN = {
     "training.regressor": "LabelDPRegressor",
     "training.saved": "SavedModel",
     "training.sizing": "boosting_settings label_share",
+    "training.suspects": "FeatureWarning",
 }
 """The room of every public name; `__init__.pyi` says the same to type checkers."""
 _ROOM_OF = {name: room for room, names in _NAMES_IN.items() for name in names.split()}

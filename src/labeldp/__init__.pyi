@@ -67,3 +67,4 @@ from labeldp.training.sizing import boosting_settings as boosting_settings
 from labeldp.training.sizing import label_share as label_share
 
 __version__: str
+from labeldp.training.suspects import FeatureWarning as FeatureWarning

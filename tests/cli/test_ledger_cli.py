@@ -60,8 +60,9 @@ def test_show_prints_every_budget(run, path):
     ledger.reserve("sales", 0.5)
     code, output, _ = run("show", path)
     assert code == 0
-    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if line.startswith("│")]
-    assert cells == [["sales", "3", "0.5", "2.5", "1", "1"], ["[red]visits", "1/3", "0", "1/3", "0", "0"]]
+    cells = [line.split() for line in output.splitlines()]
+    assert ["sales", "3", "0.5", "2.5", "1", "1"] in cells
+    assert ["[red]visits", "1/3", "0", "1/3", "0", "0"] in cells
     assert "To resume it at no further cost" in output
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -102,7 +103,11 @@ def test_reports_in_words(run, world, tmp_path):
 def test_predictions_go_to_a_new_file_of_a_known_kind(run, world, tmp_path):
     train(run, world, tmp_path, "--quiet", "--folds", 0)
     (tmp_path / "p.csv").write_text("mine")
-    for name, words in (("p.csv", "nothing is overwritten"), ("p.json", ".parquet or .csv")):
+    for name, words in (
+        ("p.csv", "nothing is overwritten"),
+        ("p.json", ".parquet or .csv"),
+        ("nowhere/p.csv", "nowhere does not exist: make it first"),
+    ):
         code, _, err = run("predict", tmp_path / "model", world / "features.parquet", "--out", tmp_path / name)
         assert code == 2
         assert words in err
@@ -205,6 +210,7 @@ def _other_codes(folder):
         (_edit_json("digest", "00"), "digest"),
         (_edit_json("epsilon_total", "0.1"), "add up"),
         (_edit_json("message_version", 99), "version"),
+        (_edit_json("label_column", 7), "label_column is missing or damaged"),
         (_edit_json("format_version", 99), "version"),
         (_truncate, "damaged"),
         (_other_codes, "does not fit|edited"),
@@ -214,8 +220,6 @@ def _other_codes(folder):
     ],
 )
 def test_bad_messages_are_refused(run, world, tmp_path, change, words):
-    import re
-
     message = edited(world, tmp_path, change)
     code, _, err = run(
         "train", message, "--features", world / "features.parquet", "--id", "order", "--out", tmp_path / "model"
@@ -318,3 +322,98 @@ def test_features_with_a_decimal_comma_are_not_taken_for_text(run, rows, tmp_pat
     code, _, errors = run("train", "message", "--features", "features.csv", "--id", "row", "--out", "model")
     assert code == 2
     assert "column 'x' have a decimal comma" in errors
+
+
+def test_predict_reports_as_asked(run, world, tmp_path):
+    train(run, world, tmp_path, "--quiet", "--folds", 0)
+
+    def predict(name, *more):
+        return run("predict", tmp_path / "model", world / "features.parquet", "--out", tmp_path / name, *more)
+
+    code, out, err = predict("a.csv", "--json", "--id", "order")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {"predictions": str(tmp_path / "a.csv"), "rows": 28_500, "id_column": "order"}
+    assert predict("b.csv", "--quiet") == (0, "", "")
+    assert predict("c.csv") == (0, f"written  28,500 predictions to {tmp_path / 'c.csv'}\n", "")
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """What is shown on standard error if it is a terminal."""
+    import importlib
+    import io
+
+    from rich.console import Console
+
+    screen = io.StringIO()
+    shown = Console(file=screen, force_terminal=True, width=100, color_system=None)
+    for module in ("console", "train"):
+        monkeypatch.setattr(importlib.import_module(f"labeldp.cli.{module}"), "err", shown)
+    return screen
+
+
+def test_a_terminal_shows_progress_unless_it_is_to_be_quiet(run, world, tmp_path, terminal):
+    def shown(*arguments):
+        terminal.truncate(0)
+        terminal.seek(0)
+        assert run(*arguments)[0] == 0
+        return terminal.getvalue()
+
+    def train(name, *more):
+        features = ("--features", world / "features.parquet", "--id", "order", "--out", tmp_path / name)
+        return shown("train", world / "message", *features, *more)
+
+    bars = train("model")
+    for phase, count in (("joining", "28,500"), ("reading", "28,500"), ("training", "6")):
+        assert re.search(rf" {phase} +━+ +{count} ", bars)
+    assert train("quiet", "--quiet", "--folds", 0) == ""
+    predict = ("predict", tmp_path / "model", world / "test.csv", "--out")
+    bars = shown(*predict, tmp_path / "p.csv")
+    assert "checking" in bars
+    assert "predicting" in bars
+    assert "28,500" in bars
+    assert shown(*predict, tmp_path / "q.csv", "--quiet") == ""
+    assert "predicting" in shown("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth")
+
+
+def test_the_networks_own_bar_follows_the_others(run, world, tmp_path, terminal):
+    pytest.importorskip("torch")
+    assert train(run, world, tmp_path, "--model", "network", "--epochs", 1, "--folds", 0)[0] == 0
+    assert "reading" in terminal.getvalue()
+    assert "training" not in terminal.getvalue()
+
+
+@pytest.mark.filterwarnings("default::labeldp.FeatureWarning")
+def test_suspicious_columns_are_named_even_if_quiet(run, world, tmp_path):
+    table = pq.read_table(world / "features.parquet").rename_columns(["order", "hint", "Amount"])
+    table = table.append_column("__index_level_0__", pa.array(np.arange(table.num_rows)))
+    table = table.append_column("phone", pa.array(np.arange(table.num_rows) * 7919))
+    pq.write_table(table, tmp_path / "f.parquet")
+    code, out, err = train(run, world, tmp_path, "--features", tmp_path / "f.parquet", "--quiet", "--folds", 0)
+    assert (code, out) == (0, "")
+    index, ids, label = err.splitlines()
+    assert index.startswith("note: the column '__index_level_0__' is left out")
+    assert "--exclude phone" in ids
+    assert "--exclude Amount" in label
+    assert SavedModel.load(tmp_path / "model").facts["columns"] == ["hint", "Amount", "phone"]
+
+
+@pytest.mark.parametrize("command", ["train", "predict"])
+def test_a_stopped_command_leaves_nothing(run, world, tmp_path, monkeypatch, command):
+    from labeldp.training import boosting
+
+    train(run, world, tmp_path, "--quiet", "--folds", 0)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(boosting.ColumnEncoder, "ordinal", stop)
+    features, out = world / "features.parquet", tmp_path / "out.csv"
+    arguments = {
+        "train": ("train", world / "message", "--features", features, "--id", "order"),
+        "predict": ("predict", tmp_path / "model", features),
+    }
+    code, _, err = run(*arguments[command], "--out", out)
+    assert code == 130
+    assert err.startswith("error: stopped. No ")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -80,3 +80,9 @@ def test_the_card_names_a_kept_order(private):
 def test_lines_fit_a_page(private):
     for header in (HEADER, replace(HEADER, keyed=False, keep_order=True)):
         assert max(map(len, privacy_card_text(private, header).splitlines())) <= 130
+
+
+def test_the_card_says_that_the_labels_name_is_in_the_message(private):
+    assert "What the labels are called" not in privacy_card_text(private, HEADER)
+    named = privacy_card_text(private, replace(HEADER, label_column="net `amount`\n# 2026"))
+    assert "- What the labels are called: `net 'amount' # 2026`." in named

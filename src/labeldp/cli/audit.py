@@ -78,7 +78,8 @@ def _mechanism(path: Path, mechanism: Any) -> Any:
 
 def _show(mechanism: Any, proof: Any, measured: Any) -> None:
     low, high = proof.low_symbol, proof.high_symbol
-    out.print(f"mechanism  {mechanism.kind}, {mechanism.outputs.size:,} outputs, digest {mechanism.digest[:16]}…")
+    out.print(f"mechanism  {mechanism.kind}, {mechanism.outputs.size:,} outputs")
+    out.print(f"digest     {mechanism.digest}", soft_wrap=True)
     out.print(f"claimed    ε = {float(proof.epsilon_claimed):.12g}")
     out.print(f"worst      {proof.ratio}", soft_wrap=True)
     out.print(f"           = e^{proof.epsilon_proven:.12g}: output {proof.output}, symbol {high} against symbol {low}")

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
@@ -23,6 +24,12 @@ err = Console(stderr=True, highlight=False)
 
 WIDE = 240
 """The width of tables in files and pipes, where nothing needs to fit a screen."""
+
+Cell = str | Text
+"""A cell of a table; `Text` has its own style."""
+
+FEW_ROWS = 1000
+"""A bar of fewer steps shows no speed: it is over at once, or counts trained models and not rows."""
 
 
 def line(name: str, text: str) -> None:
@@ -57,7 +64,10 @@ def stoppable(advice: str) -> Iterator[None]:
 
 @contextmanager
 def phases(*, quiet: bool = False) -> Iterator[Callable[[str, int | None], Callable[[int], None] | None]]:
-    """Give a function that begins a phase and returns the callback for its rows. Without a terminal nothing is shown."""
+    """Give a function that begins a phase and returns the callback for its rows. Without a terminal nothing is shown.
+
+    A phase without a name shows its progress itself: the bars stop before it.
+    """
     if quiet or not err.is_terminal:
         yield lambda name, rows: None  # noqa: ARG005
         return
@@ -71,8 +81,12 @@ def phases(*, quiet: bool = False) -> Iterator[Callable[[str, int | None], Calla
     )
     with Progress(*columns, console=err) as progress:
 
-        def begin(name: str, rows: int | None) -> Callable[[int], None]:
+        def begin(name: str, rows: int | None) -> Callable[[int], None] | None:
             _end(progress)
+            if not name:
+                progress.stop()
+                return None
+            progress.start()
             task = progress.add_task(name, total=rows)
             return lambda done: progress.advance(task, done)
 
@@ -99,15 +113,15 @@ def print_json(data: Any) -> None:
 def print_table(
     title: str,
     head: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    rows: Sequence[Sequence[Cell]],
     *,
     bold: Sequence[int] = (),
     left: Sequence[int] = (),
     together: int = 1,
 ) -> None:
-    """Print a table whose cells are never cut or wrapped: columns that do not fit go below, with the first one repeated.
+    """Print a table whose cells are never cut: columns that do not fit go below, with the first one repeated.
 
-    A row whose first cell is empty belongs to the row above it, and such groups are set apart.
+    On a screen too narrow for the first column and another beside it, each row becomes a list of its cells. A row whose first cell is empty belongs to the row above it, and such groups are set apart.
 
     Parameters
     ----------
@@ -115,7 +129,7 @@ def print_table(
         The title.
     head : sequence of str
         The headings.
-    rows : sequence of sequence of str
+    rows : sequence of sequence of str or Text
         The cells.
     bold : sequence of int
         For each row the column to print in bold, or -1.
@@ -130,6 +144,10 @@ def print_table(
     console = out if out.is_terminal else Console(file=out.file, width=WIDE, highlight=False)
     grouped = any(not row[0] for row in rows)
     console.print(Text(f"\n{title}", style="italic"))
+    first, *others = (_width(head, rows, column) for column in range(len(head)))
+    if first + max(others, default=0) + 6 > console.width:
+        _print_lists(console, head, rows, bold)
+        return
     for part in column_parts(head, rows, console.width, together):
         columns = (0, *part)
         natural = sum(max(len(head[column]), _width(head, rows, column)) + 2 for column in columns) + 2
@@ -143,17 +161,20 @@ def print_table(
             if grouped and number and row[0]:
                 table.add_section()
             best = bold[number] if bold else -1
-            table.add_row(*(Text(row[column], style="bold" if column == best else "") for column in columns))
+            table.add_row(*(_shown(row[column], bold=column == best) for column in columns))
         console.print(table)
 
 
-def column_parts(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, together: int) -> Iterator[list[int]]:
+def column_parts(head: Sequence[str], rows: Sequence[Sequence[Cell]], width: int, together: int) -> Iterator[list[int]]:
     """The columns after the first, in parts that fit beside it."""
     part: list[int] = []
-    room = free = width - _width(head, rows, 0) - 4
+    widths = [_width(head, rows, column) + 2 for column in range(len(head))]
+    room = free = width - widths[0] - 2
+    if any(sum(widths[first : first + together]) > free for first in range(1, len(head), together)):
+        together = 1
     for first in range(1, len(head), together):
         group = list(range(first, first + together))
-        need = sum(_width(head, rows, column) + 2 for column in group)
+        need = sum(widths[column] for column in group)
         if part and need > room:
             yield part
             part, room = [], free
@@ -162,10 +183,27 @@ def column_parts(head: Sequence[str], rows: Sequence[Sequence[str]], width: int,
     yield part
 
 
+def _print_lists(
+    console: Console, head: Sequence[str], rows: Sequence[Sequence[Cell]], bold: Sequence[int] = ()
+) -> None:
+    """Print each row as lines of a heading and a cell. A cell that is too wide even for that is folded."""
+    widest = max(map(cell_len, head)) + 2
+    first: Cell = ""
+    for number, row in enumerate(rows):
+        console.print()
+        first = row[0] or first
+        for column, cell in enumerate((first, *row[1:])):
+            heading = Text(head[column] + " " * (widest - cell_len(head[column])))
+            shown = _shown(cell, bold=bool(bold) and column == bold[number])
+            console.print(Text.assemble(heading, shown), overflow="fold")
+
+
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
-        return Text("" if not speed else f"{speed / 1e6:.2f} M rows/s" if speed >= 1e5 else f"{speed:,.0f} rows/s")
+        if not speed or (task.total is not None and task.total < FEW_ROWS):
+            return Text("")
+        return Text(f"{speed / 1e6:.2f} M rows/s" if speed >= 1e5 else f"{speed:,.0f} rows/s")
 
 
 def _end(progress: Progress) -> None:
@@ -175,9 +213,13 @@ def _end(progress: Progress) -> None:
             progress.update(task.id, total=task.completed)
 
 
-def _width(head: Sequence[str], rows: Sequence[Sequence[str]], column: int) -> int:
+def _width(head: Sequence[str], rows: Sequence[Sequence[Cell]], column: int) -> int:
     """The width of a column: its longest cell, or the longest word of its heading."""
-    return max(len(text) for text in [*head[column].split(), *(row[column] for row in rows)])
+    return max(cell_len(str(text)) for text in [*head[column].split(), *(row[column] for row in rows)])
+
+
+def _shown(cell: Cell, *, bold: bool) -> Text:
+    return cell if isinstance(cell, Text) else Text(cell, style="bold" if bold else "")
 
 
 def _exact_text(value: Fraction | datetime) -> str:

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from labeldp.budget import decimal_text
-from labeldp.cli.console import out, print_json
+from labeldp.cli.console import out, print_json, print_table
 from labeldp.cli.options import Json
 from labeldp.release.ledger import Ledger, dataset_name, exact_budget
 from labeldp.release.ledger_entries import Dataset, Release
@@ -53,20 +52,22 @@ def show(path: LedgerPath, as_json: Json = False) -> None:
     if as_json:
         print_json({"datasets": [_fields(dataset, DATASET_FIELDS) for dataset in datasets]})
         return
-    table = Table(title=Text(f"Budgets in {path}"), title_justify="left")
-    table.add_column("dataset", overflow="fold")
-    for heading in ("budget ε", "spent", "remaining", "releases", "not committed"):
-        table.add_column(heading, justify="right", overflow="fold")
-    for dataset in datasets:
-        table.add_row(
-            Text(dataset.name),
-            decimal_text(dataset.budget),
-            decimal_text(dataset.spent),
-            Text(decimal_text(dataset.remaining), style="red" if dataset.remaining == 0 else "green"),
-            str(dataset.releases),
-            str(dataset.uncommitted),
-        )
-    out.print(table)
+    print_table(
+        f"Budgets in {path}",
+        ("dataset", "budget ε", "spent", "remaining", "releases", "not committed"),
+        [
+            (
+                dataset.name,
+                decimal_text(dataset.budget),
+                decimal_text(dataset.spent),
+                Text(decimal_text(dataset.remaining), style="red" if dataset.remaining == 0 else "green"),
+                str(dataset.releases),
+                str(dataset.uncommitted),
+            )
+            for dataset in datasets
+        ],
+        left=[0],
+    )
     if any(dataset.uncommitted for dataset in datasets):
         out.print(
             "Not committed: charged, but its run has not ended or was stopped. To resume it at no further cost, run the same "
@@ -94,19 +95,22 @@ def history(
     if not releases:
         out.print("No release was charged yet.")
         return
-    table = Table(title=Text(f"Releases in {path}"), title_justify="left")
-    for heading in ("reserved (UTC)", "dataset", "ε", "state", "release", "mechanism"):
-        table.add_column(heading, justify="right" if heading == "ε" else "left", overflow="fold")
-    for release in releases:
-        table.add_row(
-            f"{release.reserved_at:%Y-%m-%d %H:%M}",
-            Text(release.dataset),
-            decimal_text(release.epsilon),
-            Text(release.state, style="green" if release.state == "committed" else "yellow"),
-            release.id[:8],
-            Text((release.mechanism_digest or "not fixed")[:9]),
-        )
-    out.print(table)
+    print_table(
+        f"Releases in {path}",
+        ("release", "dataset", "ε", "state", "reserved (UTC)", "mechanism"),
+        [
+            (
+                release.id[:8],
+                release.dataset,
+                decimal_text(release.epsilon),
+                Text(release.state, style="green" if release.state == "committed" else "yellow"),
+                f"{release.reserved_at:%Y-%m-%d %H:%M}",
+                (release.mechanism_digest or "not fixed")[:9],
+            )
+            for release in releases
+        ],
+        left=[0, 1, 3, 4, 5],
+    )
 
 
 def _fields(record: Dataset | Release, names: str) -> dict[str, Any]:

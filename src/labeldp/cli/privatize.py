@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from labeldp.budget import decimal_text
+from labeldp.cli.completion import loss_offers, mechanism_offers
 from labeldp.cli.console import line, note, phases, print_json, stoppable
 from labeldp.cli.lazy_help import LOSSES
 from labeldp.cli.options import OUT_OF_RANGE, Delimiter, IdType, Json, Label, OutOfRange, OutputOption, Quiet
@@ -62,10 +63,16 @@ def privatize(
     ] = None,
     out_of_range: Annotated[OutOfRange, BoundsOption(help=OUT_OF_RANGE)] = "clip",
     loss: Annotated[
-        str, MechanismOption(metavar="LOSS", help=f"What the mechanism keeps small: {LOSSES}.")
+        str,
+        MechanismOption(metavar="LOSS", help=f"What the mechanism keeps small: {LOSSES}.", autocompletion=loss_offers),
     ] = "squared",
     mechanism: Annotated[
-        str | None, MechanismOption(metavar="NAME", help="Instead of --for: one of the mechanisms listed below.")
+        str | None,
+        MechanismOption(
+            metavar="NAME",
+            help="Instead of --for: one of the mechanisms listed below.",
+            autocompletion=mechanism_offers,
+        ),
     ] = None,
     purpose: Annotated[
         Literal["training", "labels"] | None,

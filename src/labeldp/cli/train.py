@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from labeldp.cli.console import err, line, note, out, print_json
+from labeldp.cli.completion import loss_offers, model_offers
+from labeldp.cli.console import err, line, note, out, phases, print_json, stoppable
 from labeldp.cli.lazy_help import learners
 from labeldp.cli.options import Delimiter, Json, Quiet, comma_list
 
@@ -33,7 +34,8 @@ def train(
         Path, typer.Option("--out", metavar="DIR", help="The model: a folder that must not exist yet.")
     ],
     learner: Annotated[
-        str, ModelOption("--model", metavar="NAME", help="One of the models listed below.")
+        str,
+        ModelOption("--model", metavar="NAME", help="One of the models listed below.", autocompletion=model_offers),
     ] = "boosting",
     loss: Annotated[
         str | None,
@@ -41,6 +43,7 @@ def train(
             metavar="LOSS",
             help="The loss that predictions should keep small: squared, absolute, pinball(0.9), poisson … By default the "
             "one that the message was made for.",
+            autocompletion=loss_offers,
         ),
     ] = None,
     target_values: Annotated[
@@ -80,22 +83,26 @@ def train(
     from labeldp.training.saved import check_new
 
     check_new(model_path)
-    saved = train_on_message(
-        message,
-        features,
-        id_column,
-        learner=learners()[learner],
-        loss=loss,
-        target_values=target_values,
-        categorical=comma_list(categorical) or None,
-        numeric=comma_list(numeric) or None,
-        exclude=comma_list(exclude),
-        epochs=epochs,
-        seed=seed,
-        folds=folds,
-        progress=not (quiet or as_json),
-        delimiter=delimiter,
-    )
+    silent = quiet or as_json
+    chosen = learners()[learner]
+    with stoppable("No model was written"), phases(quiet=silent) as phase:
+        saved = train_on_message(
+            message,
+            features,
+            id_column,
+            learner=chosen,
+            loss=loss,
+            target_values=target_values,
+            categorical=comma_list(categorical) or None,
+            numeric=comma_list(numeric) or None,
+            exclude=comma_list(exclude),
+            epochs=epochs,
+            seed=seed,
+            folds=folds,
+            progress=not silent and err.is_terminal,
+            delimiter=delimiter,
+            phase=phase,
+        )
     saved.save(model_path)
     if as_json:
         print_json(saved.facts)
@@ -113,6 +120,8 @@ def predict(
         str | None, typer.Option("--id", metavar="COL", help="Copy this column beside the predictions.")
     ] = None,
     delimiter: Delimiter = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Predict for every row of a features file.
 
@@ -122,9 +131,13 @@ def predict(
     from labeldp.training.saved import SavedModel
 
     saved = SavedModel.load(model_path)
-    rows = predict_file(saved, features, predictions, id_column, delimiter)
-    unit = f" ({saved.facts['unit']})" if saved.facts.get("unit") else ""
-    err.print(f"{rows:,} predictions{unit} in {predictions}", markup=False, soft_wrap=True)
+    with stoppable("No predictions were written"), phases(quiet=quiet or as_json) as phase:
+        rows = predict_file(saved, features, predictions, id_column, delimiter, phase=phase)
+    unit = saved.facts.get("unit")
+    if as_json:
+        print_json({"predictions": str(predictions), "rows": rows, "id_column": id_column, "unit": unit})
+    elif not quiet:
+        line("written", f"{rows:,} predictions{f' ({unit})' if unit else ''} to {predictions}")
 
 
 def evaluate(
@@ -140,17 +153,14 @@ def evaluate(
 
     Example: labeldp evaluate model test.parquet --label amount
     """
-    from labeldp.arrays import label_array
     from labeldp.evaluation.metrics import metrics
-    from labeldp.training.files import column, read_table
+    from labeldp.training.files import predictions_beside
     from labeldp.training.saved import SavedModel
 
     saved = SavedModel.load(model_path)
-    table = read_table(features, delimiter)
-    truth = label_array(
-        column(table, label, features).combine_chunks(), f"the labels in {label!r}", saved.facts.get("unit")
-    )
-    figures = metrics(saved.predict(table), truth)
+    with phases(quiet=as_json) as phase:
+        predictions, truth = predictions_beside(saved, features, label, delimiter, phase=phase)
+    figures = metrics(predictions, truth)
     note("these figures are computed from true labels and are not private")
     if as_json:
         print_json(figures)

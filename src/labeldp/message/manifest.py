@@ -35,6 +35,9 @@ class Header:
         Whether the labels party kept the key, so that later batches are possible.
     row_numbers : bool
         Whether the ids are the row numbers of the input. Older messages do not say it.
+    label_column : str or None
+        The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
+        it; it says nothing about any label. Messages of older versions have none.
     """
 
     release: str
@@ -43,6 +46,7 @@ class Header:
     keep_order: bool
     keyed: bool
     row_numbers: bool = False
+    label_column: str | None = None
 
     @staticmethod
     def of(record: Any) -> Header:
@@ -60,9 +64,12 @@ class Header:
         wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
         if not wrong and not re.fullmatch("[0-9a-f]{32}", record["release"]):
             wrong = ["release"]
+        label_column = record.get("label_column")
+        if not isinstance(label_column, str | None):
+            wrong.append("label_column")
         if wrong:
             raise InvalidInput(f"{', '.join(wrong)} is missing or damaged. Ask for the message again")
-        return Header(**{name: record[name] for name in kinds})
+        return Header(**{name: record[name] for name in kinds}, label_column=label_column)
 
 
 def describe(mechanism: FiniteMechanism, header: Header) -> str:

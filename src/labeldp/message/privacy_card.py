@@ -47,7 +47,7 @@ under one label as under another (`labeldp audit` repeats the proof).
 
 ## What is not protected
 
-- The features, which are not in this message, and **which records exist**: the ids are here as they are.
+- The features, which are not in this message, and **which records exist**: the ids are here as they are.{_names(header)}
 - What can be inferred about a label from features or from general knowledge.
 - **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
 - That the data were valid: the guarantee is over data sets of valid labels, and labels outside the public bounds were moved
@@ -68,6 +68,13 @@ Written by labeldp {version("labeldp")}; release `{header.release}`.
 def _unit(mechanism: FiniteMechanism) -> str:
     unit = None if mechanism.domain is None else mechanism.domain.unit
     return "" if unit is None else f"The labels are durations. All numbers that stand for them are in **{unit}**.\n"
+
+
+def _names(header: Header) -> str:
+    if header.label_column is None:
+        return ""
+    name = " ".join(header.label_column.replace("`", "'").split())
+    return f"\n- What the labels are called: `{name}`. So a reader notices features that are the label itself."
 
 
 def _randomness(header: Header) -> str:

@@ -231,6 +231,7 @@ def privatize(
                 keep_order,
                 keyed=keys is not None,
                 row_numbers=source.id_column is None,
+                label_column=source.label_column,
             )
             with new_message(place / "message", mechanism, header) as labels_file:
                 work = place / "work"

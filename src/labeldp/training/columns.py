@@ -125,18 +125,28 @@ class ColumnEncoder:
         """The codes of the categorical columns, and the numeric columns with NaN where a number is missing."""
         table = self._checked(features)
         codes = np.empty((table.rows, len(self.categorical)), np.int32, order="F")
-        for j, vocabulary in enumerate(self.categorical):
-            codes[:, j] = vocabulary.encode(table.column(vocabulary.name))
+        self._fill_codes(table, codes)
         values = np.zeros((table.rows, len(self.numeric)), order="F")
-        for j, name in enumerate(self.numeric):
-            if name not in self.empty:
-                values[:, j] = numbers(table.column(name), name)
+        self._fill_numbers(table, values)
         return codes, values
 
     def ordinal(self, features: Any) -> Floats:
         """One matrix for trees: the numeric columns, then the codes."""
-        codes, values = self.transform(features)
-        return np.hstack([values, codes])
+        table = self._checked(features)
+        matrix = np.zeros((table.rows, len(self.numeric) + len(self.categorical)), order="F")
+        self._fill_numbers(table, matrix[:, : len(self.numeric)])
+        self._fill_codes(table, matrix[:, len(self.numeric) :])
+        return matrix
+
+    def _fill_codes(self, table: FeatureTable, codes: NDArray[Any]) -> None:
+        for j, vocabulary in enumerate(self.categorical):
+            codes[:, j] = vocabulary.encode(table.column(vocabulary.name))
+
+    def _fill_numbers(self, table: FeatureTable, values: Floats) -> None:
+        """Write the numeric columns into zeros."""
+        for j, name in enumerate(self.numeric):
+            if name not in self.empty:
+                values[:, j] = numbers(table.column(name), name)
 
     def _checked(self, features: Any) -> FeatureTable:
         table = FeatureTable.of(features)

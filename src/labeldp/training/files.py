@@ -1,81 +1,102 @@
-"""Tables from files (Parquet, also a folder of parts; CSV and TSV, also gzipped; Arrow IPC) and predictions to files."""
+"""Predictions for files of features, batch by batch: memory does not grow with the file."""
 
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import csv, feather
+from pyarrow import csv
 
-from labeldp.engines.arrow import text
-from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES
+from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput
+from labeldp.release.privatize import Phase
+from labeldp.release.staging import publish
+from labeldp.training.feature_file import FeatureFile
 from labeldp.training.saved import SavedModel, check_new
-from labeldp.training.tables import closest
 
-
-def read_table(path: Path, delimiter: str | None = None) -> pa.Table:
-    """The whole table. Errors name the file and what is wrong with it.
-
-    Without a delimiter, the header line of a text file shows it.
-    """
-    if not path.exists():
-        raise InvalidInput(f"there is no file {path}")
-    try:
-        return _reader(path, text.checked_delimiter(delimiter))(path)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise InvalidInput(f"cannot read {path}: {str(error).splitlines()[0]}") from error
-
-
-def column(table: pa.Table, name: str, where: object) -> pa.ChunkedArray:
-    """One column of a table; `where` says in errors which table it is, for instance the path it was read from."""
-    if table.schema.names.count(name) > 1:
-        raise InvalidInput(f"{where} has several columns named {name!r}: rename all but one")
-    if name not in table.schema.names:
-        raise InvalidInput(f"{where} has no column {name!r}{closest(name, table.schema.names)}")
-    return table.column(name)
+WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {".parquet": pq.ParquetWriter, ".csv": csv.CSVWriter}
+PREDICTION = "prediction"
 
 
 def predict_file(
-    model: SavedModel, features: Path, predictions: Path, id_column: str | None = None, delimiter: str | None = None
+    model: SavedModel,
+    features: Path,
+    predictions: Path,
+    id_column: str | None = None,
+    delimiter: str | None = None,
+    *,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> int:
     """Write a prediction for every row of `features` into a new file, beside the ids if their column is named.
 
-    Returns the number of rows. The new file is there whole or not at all.
+    Returns the number of rows. The new file is there whole or not at all. `phase` is as in `train_on_message`.
     """
-    writers = {".parquet": pq.write_table, ".csv": csv.write_csv}
-    if predictions.suffix not in writers:
+    if predictions.suffix not in WRITERS:
         raise InvalidInput(f"predictions are written to a .parquet or .csv file, not to {predictions}")
+    if id_column == PREDICTION:
+        raise InvalidInput(f"the ids cannot be called {PREDICTION!r}, as the predictions are: rename their column")
     check_new(predictions)
-    table = read_table(features, delimiter)
-    ids = {} if id_column is None else {id_column: column(table, id_column, features)}
-    result = pa.table({**ids, "prediction": model.predict(table)})
-    unfinished = predictions.with_name(f".{predictions.name}.partial")
+    if not predictions.absolute().parent.is_dir():
+        raise InvalidInput(f"the folder {predictions.parent} does not exist: make it first")
+    beside = [] if id_column is None else [id_column]
+    file, names = _opened(model, features, delimiter, beside, phase)
+    kinds = [(field.name, _plain(field.type)) for field in file.schema(beside)]
+    schema = pa.schema([*kinds, (PREDICTION, pa.float64())])
+    partial = predictions.with_name(f".{predictions.name}.partial")
+    rows = 0
     try:
-        writers[predictions.suffix](result, unfinished)
-        unfinished.rename(predictions)
+        with WRITERS[predictions.suffix](partial, schema) as writer:
+            for columns, values in _predicted(model, file, names, beside, phase):
+                writer.write_table(pa.table([*columns, pa.array(values)], names=schema.names).cast(schema))
+                rows += values.size
+        publish(partial, predictions)
     finally:
-        unfinished.unlink(missing_ok=True)
-    return int(result.num_rows)
+        partial.unlink(missing_ok=True)
+    return rows
 
 
-def _reader(path: Path, delimiter: str | None) -> Any:
-    suffix = text.file_format(path)
-    if path.is_dir() or suffix in PARQUET_SUFFIXES:
-        return pq.read_table
-    if suffix in text.TEXT_SUFFIXES:
-        return partial(_read_text, delimiter=delimiter)
-    if suffix in IPC_SUFFIXES:
-        return feather.read_table
-    raise InvalidInput(f"cannot tell what {path} is: name it .parquet, .csv, .tsv (these also with .gz) or .arrow")
+def predictions_beside(
+    model: SavedModel,
+    features: Path,
+    label: str,
+    delimiter: str | None = None,
+    *,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> tuple[Floats, Floats]:
+    """The predictions for every row of `features`, and the numbers in the column `label`. `phase` is as above."""
+    file, names = _opened(model, features, delimiter, [label], phase)
+    found = list(_predicted(model, file, names, [label], phase))
+    if not found:
+        raise InvalidInput(f"{features} holds no rows: there is nothing to compare")
+    truth = pa.chunked_array([columns[0] for columns, _ in found], file.schema([label]).types[0])
+    labels = label_array(truth.combine_chunks(), f"the labels in {label!r}", model.facts.get("unit"))
+    return np.concatenate([values for _, values in found]), labels
 
 
-def _read_text(path: Path, delimiter: str | None) -> pa.Table:
-    sign = text.delimiter_of(path) if delimiter is None else delimiter
-    try:
-        table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=sign))
-    except pa.ArrowInvalid as error:  # its text, and so the chain, may show true labels of `evaluate`
-        raise InvalidInput(f"cannot read {path}: {text.problem(error, path, sign)}") from None
-    text.refuse_decimal_commas(table, path)
-    return table
+def _opened(
+    model: SavedModel, path: Path, delimiter: str | None, beside: list[str], phase: Phase
+) -> tuple[FeatureFile, list[str]]:
+    """The file, ready to be read, and its columns that the model takes. `beside` are other columns that are wanted."""
+    file = FeatureFile.open(path, delimiter)
+    trained = list(model.facts.get("columns", ()))
+    features = trained if trained and set(trained) <= set(file.names) else file.names  # the model says what is missing
+    for name in {*beside, *features}:
+        file.require(name)
+    file.prepare([*beside, *features], phase)
+    return file, features
+
+
+def _predicted(
+    model: SavedModel, file: FeatureFile, features: list[str], beside: list[str], phase: Phase
+) -> Iterator[tuple[list[Any], Floats]]:
+    """For each batch the columns `beside`, and the predictions."""
+    wanted = list(dict.fromkeys([*beside, *features]))
+    for batch in file.batches(wanted, phase("predicting", file.rows)):
+        table = pa.Table.from_batches([batch])
+        yield [batch.column(name) for name in beside], model.predict(table.select(features))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -10,12 +10,14 @@ from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.message.reader import Message
+from labeldp.release.privatize import Phase
 from labeldp.training.columns import ColumnKey
-from labeldp.training.files import column, read_table
-from labeldp.training.joining import join
+from labeldp.training.counted import counted
+from labeldp.training.joined_features import joined_features
 from labeldp.training.learners import LEARNERS, Learner, LearnerRequest
 from labeldp.training.recipe import Recipe
 from labeldp.training.saved import SavedModel
+from labeldp.training.suspects import warn_of_suspects
 
 
 def train_on_message(
@@ -34,6 +36,7 @@ def train_on_message(
     folds: int = 5,
     progress: bool = False,
     delimiter: str | None = None,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> SavedModel:
     """Join a message with features by id and train a model on the private labels.
 
@@ -42,7 +45,8 @@ def train_on_message(
     message : Message, str or Path
         The message from the labels party, or its folder.
     features : pyarrow.Table, str or Path
-        The features, or a file that `read_table` reads.
+        The features, or a file of them: Parquet (also a folder of parts), CSV or TSV (also gzipped), Arrow IPC. A file is
+        read in batches, and only the columns to learn from.
     id_column : str
         The column of record ids in the features. If the message's ids are row numbers, "row" need not be a column.
     learner : Learner or str
@@ -66,11 +70,20 @@ def train_on_message(
         Whether the learner shows its progress.
     delimiter : str, optional
         What separates the columns of a text file of features. By default its header line shows it.
+    phase : callable, optional
+        For progress bars: called with the name and the number of rows (or None) of each phase, and at last with "training"
+        and the number of models to train. Returns None or a function that is called with the number of rows or models done.
+        A learner that shows its own progress trains in a phase without a name.
 
     Returns
     -------
     SavedModel
         The fitted model and its facts, not saved yet.
+
+    Warns
+    -----
+    FeatureWarning
+        If a column is left out because it is an index of pandas, or is probably an id or the label itself.
 
     Privacy
     -------
@@ -84,14 +97,20 @@ def train_on_message(
     mechanism = message.mechanism
     recipe = Recipe.of(mechanism, loss if loss is not None else loss_of(mechanism), target_values)
     _check_values(recipe, learner)
-    where = "the table of features" if isinstance(features, pa.Table) else features
-    table = features if isinstance(features, pa.Table) else read_table(Path(features), delimiter)
-    joined = join(message, _ids(table, id_column, where, message))
-    for name in exclude:
-        column(table, name, where)
-    used = table.select([name for name in table.schema.names if name not in {id_column, *exclude}]).take(joined.rows)
-    if not used.num_columns:
-        raise InvalidInput(f"{where} has no column left to learn from besides {id_column!r}")
+    found = joined_features(
+        message,
+        features,
+        id_column,
+        exclude=exclude,
+        categorical=categorical or (),
+        numeric=numeric or (),
+        delimiter=delimiter,
+        phase=phase,
+    )
+    used, joined = found.table, found.joined
+    warn_of_suspects(
+        used, index=found.index, label_column=message.header.label_column, numeric=numeric or (), stacklevel=2
+    )
     native = "squared" if recipe.conditional else recipe.loss.name
     model = recipe.model(
         learner.make(
@@ -101,9 +120,14 @@ def train_on_message(
     targets = recipe.targets(joined.codes)
     private = PrivateLabels(joined.codes, mechanism)
     estimates = estimates_of_mean(private)
-    if estimates and folds >= 2 and seeks_mean(recipe.loss):
-        estimates |= estimates_of_model(model, used, targets, private, folds)
+    cross_validated = bool(estimates) and folds >= 2 and seeks_mean(recipe.loss)
+    models = folds + 1 if cross_validated else 1
+    tick = phase("", None) if progress and learner.own_progress else phase("training", models)
+    if cross_validated:
+        estimates |= estimates_of_model(counted(model, tick), used, targets, private, folds)
     model.fit(used, targets)
+    if tick is not None:
+        tick(1)
     domain = mechanism.domain
     facts = {
         "model": learner.name,
@@ -113,6 +137,7 @@ def train_on_message(
         "features_without_label": joined.without_label,
         "labels_without_features": joined.without_features,
         "columns": used.schema.names,
+        "index_columns_left_out": found.index,
         "epsilon": float(message.epsilon_exact),
         "mechanism": mechanism.kind,
         "mechanism_digest": mechanism.digest,
@@ -149,17 +174,3 @@ def _check_values(recipe: Recipe, learner: Learner) -> None:
             f"Poisson loss takes no negative targets, and the {recipe.decoder} values of this message reach down to "
             f"{recipe.values.min():.4g}. Leave target_values (--target-values) out: then they are not needed"
         )
-
-
-def _ids(table: pa.Table, id_column: str, where: object, message: Message) -> pa.ChunkedArray | pa.Array:
-    """The ids of the features. Where the message's ids are row numbers, those of the features need no column."""
-    named = message.header.row_numbers and id_column == message.header.id_column
-    if not named or id_column in table.schema.names:
-        return column(table, id_column, where)
-    if table.num_rows != message.records:
-        raise InvalidInput(
-            f"the ids of {message.path} are the row numbers of the labels, but {where} has {table.num_rows:,} rows and the message "
-            f"{message.records:,}. Give the features of the same records in the same order, with a column {id_column!r} of row "
-            "numbers from 0 if some are left out, or ask for a message that was made with --id"
-        )
-    return pa.array(range(table.num_rows), pa.int64())

@@ -58,6 +58,8 @@ class Learner:
         The losses that it can train with.
     rank : int
         Its place in lists: a lower rank comes first.
+    own_progress : bool
+        Whether it shows a bar of its own while it trains, if `LearnerRequest.progress` is set.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Learner:
     make: Callable[[LearnerRequest], Any]
     losses: tuple[str, ...] = ("squared",)
     rank: int = 50
+    own_progress: bool = False
 
 
 LEARNERS: Catalogue[Learner] = Catalogue("model", "labeldp.training")

@@ -79,12 +79,15 @@ class Vocabulary:
 
 def _distinct(column: Any, name: str) -> tuple[NDArray[np.int32], Any]:
     """Each row's place in a list of distinct values, and these values as text (null for missing)."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_nested(kind):
+        raise InvalidInput(f"column {name!r} holds {kind} values; a category must be one plain value. Leave it out.")
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_nested(column.type):
-        raise InvalidInput(
-            f"column {name!r} holds {column.type} values; a category must be one plain value. Leave it out."
-        )
+        text = _as_text(column.dictionary)
+        if not column.null_count:
+            return column.indices.to_numpy(zero_copy_only=False), text
+        index = pc.fill_null(column.indices.cast(pa.int32()), len(text)).to_numpy(zero_copy_only=False)
+        return index, pa.concat_arrays([text, pa.nulls(1, text.type)])
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy(zero_copy_only=False), _as_text(encoded.dictionary)
 

@@ -112,21 +112,33 @@ def first_bad_number(column: Any, null_values: Sequence[str]) -> tuple[int, bool
     return None if row < 0 else (row, re.match(DECIMAL_COMMA, column[row].as_py()) is not None)
 
 
-def refuse_decimal_commas(table: Any, file: Path) -> None:
-    """Refuses a table with a text column whose every value is a number with a decimal comma."""
-    for name, column in zip(table.schema.names, table.columns, strict=True):
-        if not pa.types.is_string(column.type):
-            continue
-        filled = column.drop_null()
-        filled = filled.filter(pc.not_equal(filled, ""))
-        for part in (filled[:1000], filled):  # most columns are known to be others after a few rows
-            if not len(part) or not pc.all(pc.match_substring_regex(part, DECIMAL_COMMA)).as_py():
-                break
-        else:
-            raise InvalidInput(
-                f"{file}: the numbers in the column {name!r} have a decimal comma: write decimals with a point, and thousands "
-                "without a separator"
-            )
+class DecimalCommas:
+    """Looks for text columns whose every value is a number with a decimal comma, batch by batch."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, bool] = {}
+
+    def look(self, batch: Any) -> None:
+        """Note which columns hold nothing else in this batch."""
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if not pa.types.is_string(column.type) or self._found.get(name) is False:
+                continue
+            filled = column.drop_null()
+            filled = filled.filter(pc.not_equal(filled, ""))
+            for part in (filled[:1000], filled):  # most columns are known to be others after a few rows
+                if len(part):
+                    self._found[name] = pc.all(pc.match_substring_regex(part, DECIMAL_COMMA)).as_py()
+                if not self._found.get(name):
+                    break
+
+    def refuse(self, file: Path) -> None:
+        """Refuses the file if there is such a column."""
+        for name, found in self._found.items():
+            if found:
+                raise InvalidInput(
+                    f"{file}: the numbers in the column {name!r} have a decimal comma: write decimals with a point, and thousands "
+                    "without a separator"
+                )
 
 
 def _first_line(file: Path) -> str:

@@ -372,5 +372,6 @@ LEARNERS.add(
         help="the paper's network; needs the extra labeldp[torch]",
         make=_made,
         losses=("squared", "poisson"),
+        own_progress=True,
     )
 )

@@ -1,0 +1,31 @@
+"""What the shell offers for an option. The catalogues are read when the Tab key is pressed, so that commands start fast."""
+
+from collections.abc import Iterable
+
+from rich.markup import escape
+
+from labeldp.cli.lazy_help import exact_mechanisms, learners
+
+Offers = list[tuple[str, str]]
+"""Values, each with its line of help, which some shells show."""
+
+
+def mechanism_offers(incomplete: str) -> Offers:
+    """The mechanisms that can be released."""
+    return _beginning(exact_mechanisms().items(), incomplete)
+
+
+def model_offers(incomplete: str) -> Offers:
+    """The learners."""
+    return _beginning(((entry.name, entry.help) for entry in learners()), incomplete)
+
+
+def loss_offers(incomplete: str) -> Offers:
+    """The losses; those with a number are shown with an example of it."""
+    from labeldp.losses import loss_examples
+
+    return _beginning(((name, "") for name in loss_examples()), incomplete)
+
+
+def _beginning(values: Iterable[tuple[str, str]], incomplete: str) -> Offers:
+    return [(value, escape(text)) for value, text in values if value.startswith(incomplete)]  # typer reads markup

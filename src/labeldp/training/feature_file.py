@@ -1,0 +1,296 @@
+"""A file of features, read in batches: only the columns asked for, and never more than a batch at a time.
+
+Parquet (also a folder of parts), CSV and TSV (also gzipped) and Arrow IPC.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyarrow import csv, ipc
+
+from labeldp.engines.arrow import text
+from labeldp.engines.arrow.engine import Progress
+from labeldp.engines.arrow.files import read_ipc
+from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES
+from labeldp.errors import InvalidInput
+from labeldp.release.privatize import Phase
+from labeldp.training.tables import closest
+
+MOST_ROWS = 1 << 16
+MOST_CELLS = 1 << 21
+"""A batch has at most so many rows, and fewer if it is so wide that it would have more cells than this."""
+
+BLOCK_BYTES = 1 << 20
+"""Text files are parsed in blocks of this size. Arrow reads ahead, so that larger ones take much more memory."""
+
+TEXT_TYPES = (
+    pa.null(),
+    pa.int64(),
+    pa.bool_(),
+    pa.date32(),
+    pa.time32("s"),
+    pa.timestamp("s"),
+    pa.timestamp("ns"),
+    pa.float64(),
+    pa.string(),
+    pa.binary(),
+)
+"""The types that `pyarrow.csv.read_csv` tries for a column, in its order: the first that fits all values is the column's."""
+
+
+class FeatureFile(ABC):
+    """A file of features; made by `FeatureFile.open`.
+
+    Attributes
+    ----------
+    path : Path
+        The file or folder.
+    names : list of str
+        The names of its columns.
+    rows : int or None
+        The number of rows, if the file says so at its beginning or end.
+    delimiter : str or None
+        What separates the columns of a text file.
+    """
+
+    path: Path
+    names: list[str]
+    rows: int | None = None
+    delimiter: str | None = None
+
+    @staticmethod
+    def open(path: str | Path, delimiter: str | None = None) -> FeatureFile:
+        """Open a file of any known format. Errors name the file and what is wrong with it.
+
+        Without a delimiter, the header line of a text file shows it.
+        """
+        path, sign = Path(path), text.checked_delimiter(delimiter)
+        if not path.exists():
+            raise InvalidInput(f"there is no file {path}")
+        suffix = text.file_format(path)
+        with _readable(path):
+            if path.is_dir():
+                return _ParquetFolder(path)
+            if suffix in PARQUET_SUFFIXES:
+                return _ParquetFile(path)
+            if suffix in text.TEXT_SUFFIXES:
+                return _TextFile(path, text.delimiter_of(path) if sign is None else sign)
+            if suffix in IPC_SUFFIXES:
+                return _IpcFile(path)
+        raise InvalidInput(f"cannot tell what {path} is: name it .parquet, .csv, .tsv (these also with .gz) or .arrow")
+
+    def require(self, name: str) -> None:
+        """Refuse a name that is no column, or that several columns have."""
+        require_column(name, self.names, self.path)
+
+    @property
+    def index_columns(self) -> list[str]:
+        """The columns that pandas says are its index."""
+        return []
+
+    @abstractmethod
+    def prepare(self, columns: Sequence[str], phase: Phase = lambda name, rows: None) -> None:  # noqa: ARG005
+        """Find out the types of these columns. Only text files must be read for it: that is the phase "checking"."""
+
+    def schema(self, columns: Sequence[str]) -> pa.Schema:
+        """The types of these columns."""
+        with _readable(self.path, self.delimiter):
+            return self._schema(columns)
+
+    def batches(self, columns: Sequence[str], progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
+        """These columns of all rows, in the order of the file."""
+        rows = max(1, min(MOST_ROWS, MOST_CELLS // max(1, len(columns))))
+        with _readable(self.path, self.delimiter):
+            for batch in self._batches(list(columns), rows):
+                for start in range(0, batch.num_rows, rows):
+                    piece = batch.slice(start, rows)
+                    yield piece
+                    if progress is not None:
+                        progress(piece.num_rows)
+
+    @abstractmethod
+    def _schema(self, columns: Sequence[str]) -> pa.Schema: ...
+
+    @abstractmethod
+    def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]: ...
+
+
+class _WithSchema(FeatureFile):
+    """A file that states its columns and their types."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path, self.names, self._whole = path, schema.names, schema
+
+    @property
+    def index_columns(self) -> list[str]:
+        return pandas_index(self._whole)
+
+    def prepare(self, columns: Sequence[str], phase: Phase = lambda name, rows: None) -> None:  # noqa: ARG005
+        """There is nothing to find out."""
+
+    def _schema(self, columns: Sequence[str]) -> pa.Schema:
+        return pa.schema([self._whole.field(name) for name in columns])
+
+
+class _ParquetFile(_WithSchema):
+    def __init__(self, path: Path) -> None:
+        with pq.ParquetFile(path) as parquet:
+            super().__init__(path, parquet.schema_arrow)
+            self.rows = int(parquet.metadata.num_rows)
+
+    def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+        return _parquet_batches(self.path, columns, rows)
+
+
+class _ParquetFolder(_WithSchema):
+    """Parts in a folder, whose subfolders may state columns, as in `year=2026/part-0.parquet`."""
+
+    def __init__(self, path: Path) -> None:
+        self._parts = ds.dataset(
+            path, format="parquet", partitioning=ds.HivePartitioning.discover(infer_dictionary=True)
+        )
+        if not self._parts.files:
+            raise InvalidInput(f"the folder {path} holds no data files")
+        super().__init__(path, self._parts.schema)
+        self.rows = sum(int(part.metadata.num_rows) for part in self._parts.get_fragments())
+
+    def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+        types = {name: self._whole.field(name).type for name in columns}
+        for part in self._parts.get_fragments():
+            stated = ds.get_partition_keys(part.partition_expression)
+            inside = [name for name in columns if name in part.physical_schema.names and name not in stated]
+            for batch in _parquet_batches(Path(part.path), inside, rows):
+                yield pa.record_batch(
+                    [
+                        batch.column(name).cast(kind)
+                        if name in inside
+                        else _repeated(stated.get(name), batch.num_rows, kind)
+                        for name, kind in types.items()
+                    ],
+                    columns,
+                )
+
+
+class _IpcFile(_WithSchema):
+    def __init__(self, path: Path) -> None:
+        with pa.OSFile(str(path)) as opened:
+            try:
+                schema = ipc.open_file(opened).schema
+            except pa.ArrowInvalid:
+                opened.seek(0)
+                schema = ipc.open_stream(opened).schema
+        super().__init__(path, schema)
+
+    def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - pieces are cut later
+        return read_ipc(self.path, columns)
+
+
+class _TextFile(FeatureFile):
+    """CSV or TSV. A column has the same type in all batches: the one that `pyarrow.csv.read_csv` would give it."""
+
+    def __init__(self, path: Path, delimiter: str) -> None:
+        self.path, self.delimiter = path, delimiter
+        self._types: dict[str, pa.DataType] = {}
+        with _readable(path, delimiter), self._opened() as stream:
+            self.names = self._reader(stream).schema.names
+
+    def prepare(self, columns: Sequence[str], phase: Phase = lambda name, rows: None) -> None:  # noqa: ARG005
+        """Read these columns, with the types that the first block suggests. Try another type where a value does not fit."""
+        wanted = [name for name in dict.fromkeys(columns) if name not in self._types]
+        if not wanted:
+            return
+        progress = phase("checking", None)
+        with _readable(self.path, self.delimiter):
+            types: dict[str, pa.DataType] = {}
+            while True:
+                with self._opened() as stream:
+                    try:
+                        reader = self._reader(stream, wanted, types)
+                        types = types or {field.name: field.type for field in reader.schema}
+                        commas = text.DecimalCommas()
+                        for batch in reader:
+                            commas.look(batch)
+                            if progress is not None:
+                                progress(batch.num_rows)
+                        break
+                    except pa.ArrowInvalid as error:
+                        place = re.search(r"In CSV column #(\d+):.*conversion error", str(error))
+                        name = "" if place is None else self.names[int(place[1])]
+                        if place is None or types.get(name) in (None, TEXT_TYPES[-1]):
+                            raise
+                        types[name] = TEXT_TYPES[TEXT_TYPES.index(types[name]) + 1]
+            commas.refuse(self.path)
+            self._types |= types
+
+    def _schema(self, columns: Sequence[str]) -> pa.Schema:
+        self.prepare(columns)
+        return pa.schema([(name, self._types[name]) for name in columns])
+
+    def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - pieces are cut later
+        self.prepare(columns)
+        with self._opened() as stream:
+            yield from self._reader(stream, columns, self._types)
+
+    def _opened(self) -> Any:
+        return pa.input_stream(str(self.path), compression="gzip" if self.path.suffix.lower() == ".gz" else None)
+
+    def _reader(self, stream: Any, columns: list[str] | None = None, types: dict[str, Any] | None = None) -> Any:
+        return csv.open_csv(
+            stream,
+            read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
+            parse_options=csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(include_columns=columns, column_types=types),
+        )
+
+
+def require_column(name: str, names: Sequence[str], where: object) -> None:
+    """Refuse a name that is no column, or that several columns have; `where` says in errors what has these columns."""
+    if list(names).count(name) > 1:
+        raise InvalidInput(f"{where} has several columns named {name!r}: rename all but one")
+    if name not in names:
+        raise InvalidInput(f"{where} has no column {name!r}{closest(name, names)}")
+
+
+def pandas_index(schema: pa.Schema) -> list[str]:
+    """The columns of a schema that are the index of the pandas table it was made from."""
+    try:
+        index = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+    except (ValueError, AttributeError):
+        return []
+    return [name for name in index if isinstance(name, str) and name in schema.names]
+
+
+def _parquet_batches(path: Path, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+    # Without pre_buffer pages are read as they are needed, and not whole row groups at once.
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as parquet:
+        for batch in parquet.iter_batches(rows, columns=columns):
+            yield batch.select(columns)
+
+
+def _repeated(value: Any, rows: int, kind: pa.DataType) -> Any:
+    if pa.types.is_dictionary(kind) and value is not None:  # Arrow casts no integers to categories
+        codes = pa.array(np.zeros(rows, kind.index_type.to_pandas_dtype()))
+        return pa.DictionaryArray.from_arrays(codes, pa.array([value], kind.value_type))
+    return pa.array([value] * rows, kind)
+
+
+@contextmanager
+def _readable(path: Path, delimiter: str | None = None) -> Iterator[None]:
+    """Name the file in Arrow's errors. Those about text files quote values, which may be labels: they are put in other words."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if delimiter is not None and isinstance(error, pa.ArrowInvalid):
+            raise InvalidInput(f"cannot read {path}: {text.problem(error, path, delimiter)}") from None
+        raise InvalidInput(f"cannot read {path}: {str(error).splitlines()[0]}") from error

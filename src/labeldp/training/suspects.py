@@ -1,0 +1,129 @@
+"""Columns that are probably no features: an index of pandas, ids, and the label itself under another name."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labeldp.training.tables import is_text
+
+NEARLY_ALL = 0.95
+"""A column is near-unique if it has at least this share of different values among its values."""
+
+LEAST_ROWS = 100
+"""Among fewer rows different values are no sign of an id."""
+
+ALIKE, LEAST_LETTERS = 0.8, 5
+"""Two names of at least so many letters are nearly equal if difflib's ratio is at least this."""
+
+
+class FeatureWarning(UserWarning):
+    """A column of the features is probably none: an index, an id, or the label itself. The text says what to do.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from labeldp import FeatureWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", FeatureWarning)  # every column is a feature, I am sure
+
+    """
+
+
+def warn_of_suspects(
+    table: pa.Table,
+    *,
+    index: Sequence[str],
+    label_column: str | None,
+    numeric: Collection[str | int] = (),
+    stacklevel: int = 1,
+) -> None:
+    """Issue a `FeatureWarning` for each kind of suspect among the columns of a table.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The columns to learn from.
+    index : sequence of str
+        The index columns of pandas that were left out.
+    label_column : str or None
+        The name of the labels, if the message has it.
+    numeric : collection of str or int
+        Columns that the user named as numbers. Their values may all be different.
+    stacklevel : int
+        The frame that the warnings point at, as for `warnings.warn` in the caller.
+    """
+    for text in _suspicions(table, index, label_column, numeric):
+        warnings.warn(text, FeatureWarning, stacklevel=stacklevel + 1)
+
+
+def is_index_name(name: str) -> bool:
+    """Whether pandas gives this name to an index column that has none (in Parquet and in CSV)."""
+    return re.fullmatch(r"|Unnamed: 0(\.\d+)*|__index_level_\d+__", name) is not None
+
+
+def is_near_unique(column: Any) -> bool:
+    """Whether a column of text or integers has nearly as many different values as values, as ids have."""
+    coded = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if coded else column.type
+    count = len(column) - column.null_count
+    if count < LEAST_ROWS or not (is_text(kind) or pa.types.is_integer(kind)):
+        return False
+    if coded:
+        column = pa.chunked_array([chunk.indices for chunk in column.unify_dictionaries().chunks])
+    return bool(pc.count_distinct(column, mode="only_valid").as_py() >= NEARLY_ALL * count)
+
+
+def nearly_equal(name: str, other: str) -> bool:
+    """Whether two names differ only in case, signs, digits at the end, a plural or a few letters."""
+    one, two = _letters(name), _letters(other)
+    if one == two:
+        return True
+    return min(len(one), len(two)) >= LEAST_LETTERS and SequenceMatcher(None, one, two).ratio() >= ALIKE
+
+
+def _suspicions(
+    table: pa.Table, index: Sequence[str], label_column: str | None, numeric: Collection[str | int]
+) -> Iterator[str]:
+    if "" in index:
+        yield "the column without a name is left out, since pandas writes its index so. To train on it, give it a name."
+    if named := [name for name in index if name]:
+        it = "it" if len(named) == 1 else "them"
+        yield (
+            f"{_named(named)} left out, since pandas wrote {it} as an index. To train on {it}, name {it} in --numeric or "
+            "--categorical (in Python numeric=[…] or categorical=[…])."
+        )
+    ids = [n for n in table.schema.names if n not in numeric and is_near_unique(table.column(n))]
+    if ids:
+        yield (
+            f"{_named(ids)} probably no feature: nearly every row has a value of its own there, as with ids, so there is "
+            f"nothing to learn from. {_leave_out(ids)} A quantity that you name in --numeric is not questioned."
+        )
+    same = [n for n in table.schema.names if label_column is not None and nearly_equal(n, label_column)]
+    if same:
+        yield (
+            f"{_named(same)} perhaps the label: the labels are called {label_column!r}. A model that sees the true label "
+            f"learns to repeat it and is worth nothing where labels are unknown. {_leave_out(same)}"
+        )
+
+
+def _letters(name: str) -> str:
+    kept = "".join(letter for letter in name.casefold() if letter.isalnum())
+    return kept.rstrip("0123456789").rstrip("s") or kept
+
+
+def _named(names: Sequence[str]) -> str:
+    """The subject of a sentence with its verb."""
+    shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return f"the column {shown} is" if len(names) == 1 else f"the columns {shown} are"
+
+
+def _leave_out(names: Sequence[str]) -> str:
+    it = "it" if len(names) == 1 else "them"
+    return f"Leave {it} out with --exclude {','.join(names)} (in Python exclude={list(names)!r})."

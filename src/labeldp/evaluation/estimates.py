@@ -10,6 +10,7 @@ however many records there are. Then t and s come from least squares, and the in
 predictions and labels that the codes do not contradict (`labeldp.evaluation.intervals`, explained in `docs/intervals.md`).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -17,9 +18,8 @@ import numpy as np
 
 from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput, expect
-from labeldp.evaluation.intervals import consistent_range
+from labeldp.evaluation.intervals import consistent_range, explained_range
 from labeldp.evaluation.intervals.target import Target
-from labeldp.evaluation.moments import moment_values
 from labeldp.mechanisms import PrivateLabels
 from labeldp.mechanisms.auto import VISIBLE
 from labeldp.shown import Shown
@@ -112,7 +112,12 @@ class ErrorEstimate(Estimate):
 
 
 def estimate_error(
-    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, visible: float = VISIBLE
+    private: PrivateLabels,
+    predictions: Any,
+    *,
+    confidence: float = 0.95,
+    visible: float = VISIBLE,
+    aligned_tails: bool = False,
 ) -> ErrorEstimate:
     """Estimate the mean squared error of predictions against the true labels behind private ones.
 
@@ -130,6 +135,10 @@ def estimate_error(
     visible : float
         The share of the label that features are taken to explain, from 0 to 1. It decides which estimate has the least
         error where none is unbiased; the interval is valid whatever the features explain.
+    aligned_tails : bool
+        Whether to assume that labels beyond the range in which the codes tell labels apart have predictions that are on
+        average on the same side of the mean prediction. That is true of any model that is not badly wrong about the
+        largest and the smallest labels, and it makes the interval narrower.
 
     Returns
     -------
@@ -156,7 +165,8 @@ def estimate_error(
     True
     """
     predicted = _checked(private, predictions, confidence)
-    return _estimate(ErrorEstimate, private, Target.error(private.mechanism, predicted), confidence, visible)
+    target = Target.error(private.mechanism, predicted)
+    return _estimate(ErrorEstimate, private, target, confidence, visible, aligned_tails=aligned_tails)
 
 
 def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95) -> Estimate:
@@ -196,7 +206,9 @@ def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95) -> Estima
     return _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), confidence)
 
 
-def estimate_gain(private: PrivateLabels, predictions: Any, *, confidence: float = 0.95) -> Estimate:
+def estimate_gain(
+    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, aligned_tails: bool = False
+) -> Estimate:
     """Estimate how much lower the squared error of predictions is than that of always answering their mean.
 
     The gain is negative if their error is higher. The squares of the labels cancel in this difference, so it is known
@@ -210,6 +222,10 @@ def estimate_gain(private: PrivateLabels, predictions: Any, *, confidence: float
         A prediction for each record, in the same order, made without the record's own private label.
     confidence : float
         How often the interval is to cover the truth.
+    aligned_tails : bool
+        Whether to assume that labels beyond the range in which the codes tell labels apart have predictions that are on
+        average on the same side of the mean prediction. That is true of any model that is not badly wrong about the
+        largest and the smallest labels, and it makes the interval narrower.
 
     Returns
     -------
@@ -234,7 +250,62 @@ def estimate_gain(private: PrivateLabels, predictions: Any, *, confidence: float
     True
     """
     predicted = _checked(private, predictions, confidence)
-    return _estimate(Estimate, private, Target.gain(private.mechanism, predicted), confidence)
+    return _estimate(
+        Estimate, private, Target.gain(private.mechanism, predicted), confidence, aligned_tails=aligned_tails
+    )
+
+
+def estimate_r2(
+    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, aligned_tails: bool = False
+) -> Estimate:
+    """Estimate R², the share of the labels' variance that predictions explain.
+
+    It is 1 − E[(prediction − label)²] / Var(label): 1 for perfect predictions, 0 for always answering the mean label, and
+    negative for predictions that are worse than that.
+
+    Parameters
+    ----------
+    private : PrivateLabels
+        The private labels of the records, whose mechanism carries a prior.
+    predictions : array of float
+        A prediction for each record, in the same order, made without the record's own private label.
+    confidence : float
+        How often the interval is to cover the truth.
+    aligned_tails : bool
+        Whether to assume that labels beyond the range in which the codes tell labels apart have predictions that are on
+        average on the same side of the mean prediction. That is true of any model that is not badly wrong about the
+        largest and the smallest labels, and it makes the interval narrower.
+
+    Returns
+    -------
+    Estimate
+        `lower` is −inf where the codes do not rule out that all labels are equal. There is no standard error: it is NaN, as
+        is the allowance for bias.
+
+    Raises
+    ------
+    InvalidInput
+        If the predictions do not match the private labels, there are fewer than two, or the mechanism carries no prior.
+
+    Privacy
+    -------
+    Costs nothing: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Domain, LabelRandomizer, estimate_r2
+    >>> feature = np.random.default_rng(0).integers(0, 10, 5000)
+    >>> private = LabelRandomizer(epsilon=4, domain=Domain.integers(0, 9), mechanism="unbiased").randomize(feature)
+    >>> bool(estimate_r2(private, feature).lower > 0.5)  # the feature is the label
+    True
+    """
+    predicted = _checked(private, predictions, confidence)
+    risk = (1 - confidence) / 2  # one half for the mean, one for the ratio
+    mean = _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), 1 - risk)
+    slack = max(mean.upper - mean.value, mean.value - mean.lower)
+    lower, upper, value = explained_range(private, predicted, mean.value, slack, risk, aligned_tails=aligned_tails)
+    return Estimate(value, lower, upper, math.nan, math.nan, confidence, len(private))
 
 
 Kind = TypeVar("Kind", bound=Estimate)
@@ -253,10 +324,15 @@ def _checked(private: PrivateLabels, predictions: Any, confidence: float) -> Flo
 
 
 def _estimate(
-    kind: type[Kind], private: PrivateLabels, target: Target, confidence: float, visible: float = 1.0
+    kind: type[Kind],
+    private: PrivateLabels,
+    target: Target,
+    confidence: float,
+    visible: float = 1.0,
+    *,
+    aligned_tails: bool = False,
 ) -> Kind:
-    moments = moment_values(private.mechanism, len(private), visible, target.origin)
-    lower, upper, sample = consistent_range(private, target, moments, 1 - confidence)
+    lower, upper, sample = consistent_range(private, target, 1 - confidence, visible, aligned_tails=aligned_tails)
     return kind(
         value=float(np.clip(sample.mean, lower, upper)) + target.constant,
         lower=lower + target.constant,

@@ -33,7 +33,7 @@ from labeldp.mechanisms.excess import Excess, expected_excess
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.priors import BudgetSplit, Prior, check_histogram, noisy_counts, unimodal_masses
+from labeldp.priors import BudgetSplit, NoisyCounts, Prior, check_histogram, noisy_counts, unimodal_masses
 from labeldp.shown import Shown
 
 VISIBLE = 0.7
@@ -179,12 +179,16 @@ def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request
     """
     if get_loss(request.loss).name != "squared":
         return clipped_prior(counts, scale, request)
-    domain = request.domain
+    domain, exact_cells = request.domain, True
     if domain.count > MOST_LABELS:
+        # Labels between whole numbers may be counted in the cell beside the one that they are randomized in.
+        exact_cells = domain.whole
         domain = Domain(domain.lower, domain.upper, DESIGN_CELLS)
         counts = np.bincount(domain.cell(request.domain.grid), counts, DESIGN_CELLS).astype(np.int64)
-    masses = unimodal_masses(noisy_counts(counts, scale), request.known_records, scale)
-    return Prior(domain.grid, masses, 2 / Fraction(scale))
+    noisy = noisy_counts(counts, scale)
+    masses = unimodal_masses(noisy, request.known_records, scale)
+    published = NoisyCounts(noisy, scale, request.known_records) if exact_cells else None
+    return Prior(domain.grid, masses, 2 / Fraction(scale), published)
 
 
 MECHANISMS.add(
@@ -257,7 +261,8 @@ def _coarse(prior: Prior, domain: Domain | tuple[float, float] | None) -> tuple[
     ends = (frame.lower, frame.upper) if frame is not None else (float(prior.values[0]), float(prior.values[-1]))
     coarse = Domain(*ends, DESIGN_CELLS)
     masses = np.bincount(coarse.cell(prior.values), prior.masses, minlength=DESIGN_CELLS)
-    return Prior(coarse.grid, masses, prior.epsilon_exact), coarse
+    counts = prior.counts if np.array_equal(coarse.grid, prior.values) else None
+    return Prior(coarse.grid, masses, prior.epsilon_exact, counts), coarse
 
 
 def _judged(name: str, mechanism: FiniteMechanism, decoder: str, prior: Prior, tau: float, why: str) -> Choice:

@@ -23,7 +23,7 @@ from labeldp.mechanisms.base import FORMAT, FORMAT_VERSION, Mechanism
 from labeldp.mechanisms.encoders import Encoder, encoder_from_json
 from labeldp.mechanisms.proof import Proof, verify
 from labeldp.plots import bins
-from labeldp.priors import Prior
+from labeldp.priors import NoisyCounts, Prior
 from labeldp.sampling import IdDigests, OsEntropy, Randomness, Table, table_from_json
 
 if TYPE_CHECKING:
@@ -267,6 +267,8 @@ class FiniteMechanism(Mechanism):
                 "values": self.prior.values.tolist(),
                 "masses": self.prior.masses.tolist(),
             }
+            if self.prior.counts is not None:
+                record["prior"]["counts"] = self.prior.counts.to_json()
         return record
 
     def to_json(self) -> str:
@@ -284,7 +286,7 @@ class FiniteMechanism(Mechanism):
             outputs=np.asarray(record["outputs"], np.float64),
             epsilon_exact=parse_amount(record["epsilon"]),
             domain=None if record["domain"] is None else Domain(*record["domain"]),
-            prior=None if prior is None else Prior(prior["values"], prior["masses"], parse_amount(prior["epsilon"])),
+            prior=None if prior is None else _prior(prior),
             loss=record["loss"],
             parameters=tuple((str(name), _number(value)) for name, value in details.items()),
         )
@@ -323,6 +325,16 @@ class FiniteMechanism(Mechanism):
 
     def __hash__(self) -> int:
         return hash(self.digest_bytes)
+
+
+def _prior(record: dict[str, Any]) -> Prior:
+    counts = record.get("counts")  # messages of older versions have none
+    return Prior(
+        record["values"],
+        record["masses"],
+        parse_amount(record["epsilon"]),
+        None if counts is None else NoisyCounts.from_json(counts),
+    )
 
 
 def _number(value: object) -> float:

@@ -62,6 +62,7 @@ def test_the_whole_way_from_message_to_predictions(run, world, tmp_path):
     assert facts["records"] + facts["labels_without_features"] == 28_500
     assert facts["features_without_label"] > 0
     estimates = facts["estimates"]
+    assert list(estimates) == ["mean", "error_of_mean", "error", "gain", "r2"]
     for figure in estimates.values():
         assert figure["lower"] <= figure["value"] <= figure["upper"]
     assert estimates["mean"]["lower"] <= 88.9 <= estimates["mean"]["upper"]
@@ -91,9 +92,9 @@ def test_reports_in_words(run, world, tmp_path):
     _, out, _ = train(run, world, tmp_path)
     assert "had no private label" in out
     assert "labels' mean" in out
-    assert "model's mean squared test error" in out
-    assert "always answering the mean" in out
-    assert "error is lower by about" in out
+    assert "mean squared test error is about" in out
+    assert "% of the labels' variation: it is better than always answering the mean" in out
+    assert "e+" not in out
     _, out, err = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth")
     assert "mean squared error" in out
     assert "not private" in err

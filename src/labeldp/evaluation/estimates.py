@@ -11,6 +11,7 @@ predictions and labels that the codes do not contradict (`labeldp.evaluation.int
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -22,7 +23,7 @@ from labeldp.evaluation.intervals import consistent_range, explained_range
 from labeldp.evaluation.intervals.target import Target
 from labeldp.mechanisms import PrivateLabels
 from labeldp.mechanisms.auto import VISIBLE
-from labeldp.shown import Shown
+from labeldp.shown import Shown, plain
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,8 +71,8 @@ class Estimate(Shown):
 
     def __str__(self) -> str:
         return (
-            f"{self.quantity}{self.value:,.4g} ({100 * self.confidence:g}% interval {self.lower:,.4g} to "
-            f"{self.upper:,.4g}, {self.records:,} private labels)"
+            f"{self.quantity}{plain(self.value)} ({100 * self.confidence:g}% interval {plain(self.lower)} to "
+            f"{plain(self.upper)}, {self.records:,} private labels)"
         )
 
     def _facts(self) -> dict[str, str]:
@@ -117,7 +118,7 @@ def estimate_error(
     *,
     confidence: float = 0.95,
     visible: float = VISIBLE,
-    aligned_tails: bool = False,
+    assume: Collection[str] = (),
 ) -> ErrorEstimate:
     """Estimate the mean squared error of predictions against the true labels behind private ones.
 
@@ -135,10 +136,10 @@ def estimate_error(
     visible : float
         The share of the label that features are taken to explain, from 0 to 1. It decides which estimate has the least
         error where none is unbiased; the interval is valid whatever the features explain.
-    aligned_tails : bool
-        Whether to assume that labels beyond the range in which the codes tell labels apart have predictions that are on
-        average on the same side of the mean prediction. That is true of any model that is not badly wrong about the
-        largest and the smallest labels, and it makes the interval narrower.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
+        records are a random part of those that the labels party privatized together, where they are not all of them.
 
     Returns
     -------
@@ -166,10 +167,10 @@ def estimate_error(
     """
     predicted = _checked(private, predictions, confidence)
     target = Target.error(private.mechanism, predicted)
-    return _estimate(ErrorEstimate, private, target, confidence, visible, aligned_tails=aligned_tails)
+    return _estimate(ErrorEstimate, private, target, confidence, visible, assume=assume)
 
 
-def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95) -> Estimate:
+def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95, assume: Collection[str] = ()) -> Estimate:
     """Estimate the mean of the true labels behind private ones.
 
     Parameters
@@ -178,6 +179,8 @@ def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95) -> Estima
         The private labels of the records, whose mechanism carries a prior.
     confidence : float
         How often the interval is to cover the truth.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, see `estimate_error`. Only "part" matters for the mean.
 
     Returns
     -------
@@ -203,11 +206,11 @@ def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95) -> Estima
     True
     """
     _checked(private, np.ones(np.size(getattr(private, "codes", 0))), confidence)
-    return _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), confidence)
+    return _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), confidence, assume=assume)
 
 
 def estimate_gain(
-    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, aligned_tails: bool = False
+    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, assume: Collection[str] = ()
 ) -> Estimate:
     """Estimate how much lower the squared error of predictions is than that of always answering their mean.
 
@@ -222,10 +225,10 @@ def estimate_gain(
         A prediction for each record, in the same order, made without the record's own private label.
     confidence : float
         How often the interval is to cover the truth.
-    aligned_tails : bool
-        Whether to assume that labels beyond the range in which the codes tell labels apart have predictions that are on
-        average on the same side of the mean prediction. That is true of any model that is not badly wrong about the
-        largest and the smallest labels, and it makes the interval narrower.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
+        records are a random part of those that the labels party privatized together, where they are not all of them.
 
     Returns
     -------
@@ -250,13 +253,11 @@ def estimate_gain(
     True
     """
     predicted = _checked(private, predictions, confidence)
-    return _estimate(
-        Estimate, private, Target.gain(private.mechanism, predicted), confidence, aligned_tails=aligned_tails
-    )
+    return _estimate(Estimate, private, Target.gain(private.mechanism, predicted), confidence, assume=assume)
 
 
 def estimate_r2(
-    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, aligned_tails: bool = False
+    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, assume: Collection[str] = ()
 ) -> Estimate:
     """Estimate R², the share of the labels' variance that predictions explain.
 
@@ -271,10 +272,10 @@ def estimate_r2(
         A prediction for each record, in the same order, made without the record's own private label.
     confidence : float
         How often the interval is to cover the truth.
-    aligned_tails : bool
-        Whether to assume that labels beyond the range in which the codes tell labels apart have predictions that are on
-        average on the same side of the mean prediction. That is true of any model that is not badly wrong about the
-        largest and the smallest labels, and it makes the interval narrower.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
+        records are a random part of those that the labels party privatized together, where they are not all of them.
 
     Returns
     -------
@@ -302,9 +303,9 @@ def estimate_r2(
     """
     predicted = _checked(private, predictions, confidence)
     risk = (1 - confidence) / 2  # one half for the mean, one for the ratio
-    mean = _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), 1 - risk)
+    mean = _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), 1 - risk, assume=assume)
     slack = max(mean.upper - mean.value, mean.value - mean.lower)
-    lower, upper, value = explained_range(private, predicted, mean.value, slack, risk, aligned_tails=aligned_tails)
+    lower, upper, value = explained_range(private, predicted, mean.value, slack, risk, assume=assume)
     return Estimate(value, lower, upper, math.nan, math.nan, confidence, len(private))
 
 
@@ -330,9 +331,9 @@ def _estimate(
     confidence: float,
     visible: float = 1.0,
     *,
-    aligned_tails: bool = False,
+    assume: Collection[str] = (),
 ) -> Kind:
-    lower, upper, sample = consistent_range(private, target, 1 - confidence, visible, aligned_tails=aligned_tails)
+    lower, upper, sample = consistent_range(private, target, 1 - confidence, visible, assume=assume)
     return kind(
         value=float(np.clip(sample.mean, lower, upper)) + target.constant,
         lower=lower + target.constant,

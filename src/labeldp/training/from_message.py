@@ -1,12 +1,13 @@
 """From a message and a table of features to a trained model: everything that `labeldp train` does."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from labeldp.errors import InvalidInput
-from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model
+from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
+from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model, made_assumptions
 from labeldp.mechanisms import PrivateLabels
 from labeldp.mechanisms.decoding import code_values
 from labeldp.message.reader import Message
@@ -32,6 +33,7 @@ def train_on_message(
     epochs: int | None = None,
     seed: int | None = None,
     folds: int = 5,
+    assume: Collection[str] = tuple(ASSUMPTIONS),
     progress: bool = False,
 ) -> SavedModel:
     """Join a message with features by id and train a model on the private labels.
@@ -60,6 +62,8 @@ def train_on_message(
         The seed of the learner.
     folds : int
         The number of folds for the estimate of the test error. Below 2 there is no estimate.
+    assume : collection of {"tails", "part"}
+        What the intervals of the estimates may rest on, see `estimate_error`. By default both; `()` for neither.
     progress : bool
         Whether the learner shows its progress.
 
@@ -99,9 +103,9 @@ def train_on_message(
     )
     targets = values[joined.codes]
     private = PrivateLabels(joined.codes, mechanism)
-    estimates = estimates_of_mean(private)
+    estimates = estimates_of_mean(private, assume)
     if estimates and folds >= 2 and loss == "squared":
-        estimates |= estimates_of_model(model, used, targets, private, folds)
+        estimates |= estimates_of_model(model, used, targets, private, folds, assume)
     model.fit(used, targets)
     domain = mechanism.domain
     facts = {
@@ -118,5 +122,6 @@ def train_on_message(
         "release": message.header.release,
         "bounds": None if domain is None else [domain.lower, domain.upper],
         "estimates": estimates,
+        "assumptions": made_assumptions(private, assume) if estimates else [],
     }
     return SavedModel(model, facts)

@@ -5,6 +5,8 @@ a mean (of the labels, of squared errors) has to allow for every joint distribut
 the codes and the noisy counts of the prior do not contradict. Its two ends are the answers of two linear programs.
 """
 
+from collections.abc import Collection
+
 import numpy as np
 
 from labeldp.arrays import Floats
@@ -15,7 +17,7 @@ from labeldp.mechanisms import PrivateLabels
 
 
 def consistent_range(
-    private: PrivateLabels, target: Target, risk: float, visible: float = 1.0, *, aligned_tails: bool = False
+    private: PrivateLabels, target: Target, risk: float, visible: float = 1.0, *, assume: Collection[str] = ()
 ) -> tuple[float, float, SampleMean]:
     """The least and the greatest value that the target may have in the population, and its estimate from the records.
 
@@ -32,15 +34,15 @@ def consistent_range(
         One less the confidence.
     visible : float
         The share of the label that features are taken to explain, which decides how bias and variance are weighed.
-    aligned_tails : bool
-        Whether to assume what `Frame.of` says about labels that cannot be told apart.
+    assume : collection of str
+        Names in `ASSUMPTIONS`.
 
     Returns
     -------
     lower, upper : float
     estimate : SampleMean
     """
-    frame = Frame.of(private, target, risk, aligned_tails=aligned_tails)
+    frame = Frame.of(private, target, risk, assume=assume)
     (estimates,) = frame.estimates([target], visible)
     program = frame.program([(target, each) for each in estimates])
     low, high = target.label_part_range(frame.nodes.values, *frame.label_range(target.origin))
@@ -59,7 +61,7 @@ def explained_range(
     slack: float,
     risk: float,
     *,
-    aligned_tails: bool = False,
+    assume: Collection[str] = (),
 ) -> tuple[float, float, float]:
     """The least and the greatest R² that predictions may have in the population, and its estimate from the records.
 
@@ -79,8 +81,8 @@ def explained_range(
         How far the mean label may lie from it.
     risk : float
         One less the confidence.
-    aligned_tails : bool
-        As in `consistent_range`.
+    assume : collection of str
+        Names in `ASSUMPTIONS`.
 
     Returns
     -------
@@ -89,7 +91,7 @@ def explained_range(
     """
     gain = Target.gain(private.mechanism, predictions, center)
     spread = Target.spread(len(private), center)
-    frame = Frame.of(private, gain, risk, aligned_tails=aligned_tails)
+    frame = Frame.of(private, gain, risk, assume=assume)
     of_gain, of_spread = frame.estimates([gain, spread], visible=1.0)
     program = frame.program([(gain, each) for each in of_gain] + [(spread, each) for each in of_spread])
     size, square_gap = frame.nodes.values.size, frame.pieces.widest_gap**2 / 4
@@ -98,12 +100,12 @@ def explained_range(
         for each in gain.label_part_range(frame.nodes.values, *frame.label_range(gain.origin))
     )
     spread_low, spread_high = (
-        np.tile(each.ravel(), size)
-        for each in spread.label_part_range(np.zeros(1), *frame.label_range(spread.origin))
+        np.tile(each.ravel(), size) for each in spread.label_part_range(np.zeros(1), *frame.label_range(spread.origin))
     )
     spread_low = np.maximum(spread_low - square_gap, 0)
-    lower = program.least_ratio(gain_low - slack**2, 1.0, spread_low - slack**2, spread_high - slack**2)
-    upper = -program.least_ratio(-gain_high, -1.0, spread_low, spread_high)
-    upper = min(upper, 1.0)
+    lower = program.least_ratio(gain_low - slack**2, 1.0, spread_low - slack**2, spread_high)
+    upper = 1.0
+    if program.minimum(spread_low - gain_high, -1.0) > 0:  # no error of zero is possible
+        upper = min(upper, -program.least_ratio(-gain_high, -1.0, spread_low, spread_high))
     estimate = of_gain[0].mean / of_spread[0].mean if of_spread[0].mean > 0 else upper
     return min(lower, upper), upper, float(np.clip(estimate, lower, upper))

@@ -49,36 +49,43 @@ class CountedLabels:
     """The noisy counts as evidence about `records` labels, all of which were counted.
 
     `mixing` has a row for each cell and a column for each piece: the piece that the cell is, or the mixture of two pieces
-    that it stands for. `masses` is the prior on the pieces.
+    that it stands for. `masses` is the prior on the pieces. If more labels were counted than there are records, the others
+    may be anything, unless `random_part` says that the records are a random part of them.
     """
 
     counts: NoisyCounts
     mixing: Floats
     masses: Floats
     records: int
+    random_part: bool = False
 
     @classmethod
-    def of(cls, mechanism: FiniteMechanism, pieces: LabelPieces, records: int) -> CountedLabels | None:
+    def of(
+        cls, mechanism: FiniteMechanism, pieces: LabelPieces, records: int, *, random_part: bool = False
+    ) -> CountedLabels | None:
         """None where there are no counts, or where they are not counts of these labels on the mechanism's own grid."""
         counts = usable_counts(mechanism, records)
         if counts is None or mechanism.prior is None:
             return None
         unit = np.eye(pieces.centers.size)
         mixing = np.transpose([np.interp(mechanism.prior.values, pieces.centers, column) for column in unit])
-        return cls(counts, mixing, mixing.T @ mechanism.prior.masses, records)
+        return cls(counts, mixing, mixing.T @ mechanism.prior.masses, records, random_part)
 
     def mean(self, function: Floats) -> CountedMean:
         """The mean over the records of a function that is given at the pieces and linear in between."""
         cells, counts = self.mixing @ function, self.counts
-        total, uncounted = float(counts.values @ cells), counts.records - self.records
+        total = float(counts.values @ cells)
+        divisor = counts.records if self.random_part else self.records
+        others = counts.records - divisor
         power = float(cells @ cells)
+        variance = float(self.masses @ function**2 - (self.masses @ function) ** 2)
         return CountedMean(
             function,
-            (total - uncounted * float(cells.max())) / self.records,
-            (total - uncounted * float(cells.min())) / self.records,
-            noise=np.sqrt(power * counts.noise_variance) / self.records,
+            (total - others * float(cells.max())) / divisor,
+            (total - others * float(cells.min())) / divisor,
+            noise=float(np.sqrt(power * counts.noise_variance)) / divisor,
             kurtosis=counts.noise_kurtosis * float(np.sum(cells**4)) / max(power**2, 1e-300),
-            sampling=float(np.sqrt(max(self.masses @ function**2 - (self.masses @ function) ** 2, 0) / self.records)),
+            sampling=float(np.sqrt(max(variance, 0.0) / self.records)),
         )
 
     def fit(self, channel: Floats, wanted: Floats, even: float, doubt: float = 1.0) -> tuple[Floats, Floats]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
 from labeldp.arrays import Floats
+from labeldp.evaluation.intervals.assumptions import PART, TAILS, checked
 from labeldp.evaluation.intervals.counted import CountedLabels, shapes, usable_counts
 from labeldp.evaluation.intervals.evidence import WeightNodes, gather_evidence
 from labeldp.evaluation.intervals.pieces import MOST_PIECES, LabelPieces
 from labeldp.evaluation.intervals.program import DistributionProgram
 from labeldp.evaluation.intervals.sampling import SampleMean, bernstein_radius, known_mean
 from labeldp.evaluation.intervals.target import Target
-from labeldp.evaluation.moments import MomentValues, moment_values, told_apart
+from labeldp.evaluation.moments import MomentValues, moment_values
 from labeldp.mechanisms import PrivateLabels
 
 
@@ -76,18 +78,15 @@ class Frame:
     risk: float
 
     @classmethod
-    def of(cls, private: PrivateLabels, target: Target, risk: float, *, aligned_tails: bool = False) -> Frame:
-        """The frame for all targets with these weights.
-
-        With `aligned_tails` it is assumed that labels beyond the range in which they can be told apart go with
-        predictions that are on average on the same side.
-        """
+    def of(cls, private: PrivateLabels, target: Target, risk: float, assume: Collection[str] = ()) -> Frame:
+        """The frame for all targets with these weights; `assume` names some of `ASSUMPTIONS`."""
+        assumed = checked(assume)
         mechanism, records = private.mechanism, len(private)
         has_counts = usable_counts(mechanism, records) is not None
         for_estimates, for_counts = _SHARES_WITH_COUNTS if has_counts else _SHARES
         pieces = LabelPieces.of(mechanism, _PIECES_WITH_COUNTS if has_counts else MOST_PIECES)
         nodes = WeightNodes.of(target.weights)
-        counted = CountedLabels.of(mechanism, pieces, records)
+        counted = CountedLabels.of(mechanism, pieces, records, random_part=PART in assumed)
         evidence = gather_evidence(private, target.weights, nodes, pieces)
         risk_of_each = risk * (1 - for_estimates - for_counts) / (evidence.mean.size + 1)
         radius = bernstein_radius(evidence.variance, evidence.span, records, risk_of_each)
@@ -95,19 +94,22 @@ class Frame:
         if counted is not None:
             expected, low, high = _counted_rows(private, pieces, counted, risk * for_counts)
             rows.append((np.tile(expected, (1, nodes.values.size)), low, high))
-        if aligned_tails and nodes.values.size > 1:
+        if TAILS in assumed and nodes.values.size > 1:
             rows.append(_aligned_rows(target, nodes, pieces))
         # The program leaves the offset out: its mean over the records is known, its mean in the population nearly so.
         offset = target.offset(target.weights)
         span = np.array(target.value_range(np.zeros(1), np.zeros(1)))
         offset_radius = bernstein_radius(offset.var(ddof=1), np.ptp(span), records, risk_of_each)
+        expected, low, high = (np.concatenate(part) for part in zip(*rows, strict=True))
         return cls(
-            private,
-            target,
-            pieces,
-            nodes,
-            counted,
-            *(np.concatenate(part) for part in zip(*rows, strict=True)),
+            private=private,
+            target=target,
+            pieces=pieces,
+            nodes=nodes,
+            counted=counted,
+            expected=expected,
+            low=low,
+            high=high,
             offset_error=np.abs(span - offset.mean()).clip(0, offset_radius),
             risk=risk * for_estimates,
         )
@@ -127,9 +129,7 @@ class Frame:
     def _estimate(self, target: Target, choice: Choice, visible: float, risk: float) -> SampleMean:
         """The counts help to estimate squares where codes cannot tell labels apart."""
         mechanism, records, channel = self.private.mechanism, len(self.private), self.pieces.probabilities
-        moments = moment_values(
-            mechanism, records, visible, target.origin, choice.even_share, clipped=choice.clipped
-        )
+        moments = moment_values(mechanism, records, visible, target.origin, choice.even_share, clipped=choice.clipped)
         known = None
         if target.label_square and self.counted is not None:
             square = target.label_square * (self.pieces.centers - target.origin) ** 2
@@ -140,21 +140,20 @@ class Frame:
 
     def program(self, estimates: list[tuple[Target, SampleMean]]) -> DistributionProgram:
         """The program with a row for each estimate. Those of this frame's target move with its offset."""
-        rows, low, high, moved = [self.expected], [self.low], [self.high], [np.zeros(self.low.size)]
+        rows, ends, moved = [self.expected], [np.column_stack([self.low, self.high])], np.zeros(self.low.size)
         for target, estimate in estimates:
+            own = target is self.target
             label, square = (self.pieces.probabilities @ v for v in (estimate.moments.label, estimate.moments.square))
-            weights = self.nodes.values[:, None] if target is self.target else np.zeros((self.nodes.values.size, 1))
+            weights = self.nodes.values[:, None] if own else np.zeros((self.nodes.values.size, 1))
             row = weights * label + target.label_square * square
             if estimate.known is not None:
                 row = row + estimate.known.function
-            center = float(target.offset(target.weights).mean())
-            rows.append(row.ravel()[None])
-            low.append([estimate.mean - center - estimate.below])
-            high.append([estimate.mean - center + estimate.above])
-            moved.append([float(target is self.target)])
-        return DistributionProgram(
-            np.vstack(rows), np.concatenate(low), np.concatenate(high), self.offset_error, np.concatenate(moved)
-        )
+            middle = estimate.mean - float(target.offset(target.weights).mean())
+            rows.append(row.reshape(1, -1))
+            ends.append(np.array([[middle - estimate.below, middle + estimate.above]]))
+            moved = np.append(moved, float(own))
+        low, high = np.concatenate(ends).T
+        return DistributionProgram(np.vstack(rows), low, high, self.offset_error, moved)
 
     def label_range(self, origin: float) -> tuple[Floats, Floats]:
         """The ends of each piece, measured from `origin`."""
@@ -184,10 +183,8 @@ def _counted_rows(
 
 
 def _aligned_rows(target: Target, nodes: WeightNodes, pieces: LabelPieces) -> tuple[Floats, Floats, Floats]:
-    """E[(f − mean f)·(y − U)₊] ≥ 0 and E[(f − mean f)·(L − y)₊] ≤ 0: labels can be told apart from L to U only."""
-    first, last = told_apart(pieces.probabilities)
-    sides = pieces.centers - pieces.centers[last], pieces.centers - pieces.centers[first]
-    beyond = [part for part in (np.maximum(sides[0], 0), np.minimum(sides[1], 0)) if part.any()]
+    """E[(f − mean f)·(y − U)] ≥ 0 over labels y above U, and over those below L: only in between can labels be told apart."""
     weights = np.sign(target.weight_of_prediction) * (nodes.values - target.weights.mean())
-    expected = np.array([np.outer(weights, part).ravel() for part in beyond]).reshape(len(beyond), -1)
-    return expected, np.zeros(len(beyond)), np.abs(expected).max(axis=1, initial=0)
+    expected = np.array([np.outer(weights, part).ravel() for part in pieces.tails()])
+    expected = expected.reshape(-1, nodes.values.size * pieces.centers.size)
+    return expected, np.zeros(expected.shape[0]), np.abs(expected).max(axis=1, initial=0)

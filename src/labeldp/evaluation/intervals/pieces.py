@@ -8,7 +8,7 @@ import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.evaluation.intervals.target import label_bounds
-from labeldp.evaluation.moments import known_prior
+from labeldp.evaluation.moments import known_prior, told_apart
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.encoders import Grid
 
@@ -62,6 +62,15 @@ class LabelPieces:
         probabilities = mechanism.matrix(centers)
         pieces = low, high, probabilities, centers
         return cls(*pieces) if centers.size <= most else cls._thinned(*pieces, most)
+
+    def tails(self) -> list[Floats]:
+        """For each end at which pieces look alike, how far each piece lies beyond the first of them: 0 for all others."""
+        first, last = told_apart(self.probabilities)
+        sides = (
+            np.maximum(self.centers - self.centers[last], 0),
+            np.minimum(self.centers - self.centers[first], 0),
+        )
+        return [np.asarray(side) for side in sides if side.any()]
 
     @classmethod
     def _thinned(cls, low: Floats, high: Floats, probabilities: Floats, centers: Floats, most: int) -> LabelPieces:

@@ -34,13 +34,14 @@ class DistributionProgram:
     def least_ratio(self, cost: Floats, offset_cost: float, least: Floats, most: Floats) -> float:
         """The least (cost·q + offset_cost·g) / (d·q), where d lies from `least` to `most`.
 
-        A positive ratio is least for the greatest d, a negative one for the least. It is −inf if d·q may be zero or
-        below, or if the solver has no answer.
+        A positive ratio is least for the greatest d, a negative one for the least. It is −inf if a negative one has a d·q
+        that may be zero or below, or if the solver has no answer. `most`·q must be positive for all q.
         """
-        if self.minimum(least, 0.0) <= 1e-9 * float(np.abs(most).max()):
-            return -math.inf
-        denominator = most if self.minimum(cost, offset_cost) >= 0 else least
-        found = self._solve(cost, offset_cost, denominator)
+        found = self._solve(cost, offset_cost, most)
+        if found is not None and found < 0:
+            if self.minimum(least, 0.0) <= 1e-9 * float(np.abs(most).max()):
+                return -math.inf
+            found = self._solve(cost, offset_cost, least)
         return -math.inf if found is None else found
 
     def _solve(self, cost: Floats, offset_cost: float, denominator: Floats | None) -> float | None:
@@ -61,7 +62,9 @@ class DistributionProgram:
             more = widening * (self.high - self.low) / 2
             low, high = (self.low - more) / scale - 1e-9, (self.high + more) / scale + 1e-9
             if denominator is None:
-                rows = LinearConstraint(np.vstack([table, np.r_[np.ones(size), 0.0]]), np.r_[low, 1.0], np.r_[high, 1.0])
+                rows = LinearConstraint(
+                    np.vstack([table, np.r_[np.ones(size), 0.0]]), np.r_[low, 1.0], np.r_[high, 1.0]
+                )
                 bounds = Bounds(np.r_[np.zeros(size), -below], np.r_[np.ones(size), above])
                 answer = milp(costs, constraints=rows, bounds=bounds)
                 factor = unit

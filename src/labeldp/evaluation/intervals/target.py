@@ -23,7 +23,7 @@ class Target:
     weights : array
         w of each record.
     origin : float
-        The prior's lowest value, or a center. Measured from there, the squares of labels far from zero do not cancel.
+        The prior's lowest value, or a center, from which labels are measured. Seen from there, the squares of labels far from zero do not cancel.
     weight_bounds : pair of float
         w of predictions at the bounds of the labels: a record outside the sample may have any weight in between.
     weight_square, weight_linear, label_square, constant : float
@@ -49,8 +49,11 @@ class Target:
 
     @classmethod
     def error(cls, mechanism: FiniteMechanism, predictions: Floats) -> Target:
-        """The squared error (f − label)² of predictions f: w = −2·(f − origin), and the target is w²/4 + w·y + y²."""
-        origin = float(known_prior(mechanism).values[0])
+        """The squared error (f − label)² of predictions f: w = −2·(f − origin), and the target is w²/4 + w·y + y².
+
+        The origin is the prior's mean: squares are smallest from there, and so is the noise of their estimate.
+        """
+        origin = known_prior(mechanism).mean
         high, low = -2 * (np.array(label_bounds(mechanism)) - origin)
         return cls(
             -2 * (predictions - origin),

@@ -13,6 +13,7 @@ import pytest
 from labeldp import Domain, LabelRandomizer, SavedModel
 from labeldp.cli.train import verdict
 from labeldp.engines.arrow.source import LabelSource
+from labeldp.release.apply import apply
 from labeldp.release.privatize import privatize
 
 
@@ -134,6 +135,26 @@ def test_a_model_on_a_message_for_training_is_seen_to_beat_the_mean(run, tmp_pat
     assert 0 < r2["lower"] < 0.73 < r2["upper"]
     assert facts["estimates"]["gain"]["lower"] > 0
     assert facts["assumptions"] == ([] if nothing else ["tails"])
+
+
+def test_counts_are_not_used_for_batches_that_they_do_not_count(run, tmp_path):
+    """Without the later batch's own counts, half of the matched labels would wrongly be taken for counted ones."""
+    ids, labels = np.arange(8000), np.random.default_rng(0).uniform(0, 100, 8000)
+    for name, rows in (("first", slice(0, 4000)), ("later", slice(4000, 8000))):
+        pq.write_table(pa.table({"order": ids[rows], "amount": labels[rows]}), tmp_path / f"{name}.parquet")
+    pq.write_table(pa.table({"order": ids, "hint": labels}).slice(2000, 3900), tmp_path / "features.parquet")
+    first, later = (LabelSource(tmp_path / f"{name}.parquet", "amount", "order") for name in ("first", "later"))
+    randomizer = LabelRandomizer(2, Domain(0, 100, 51), mechanism="auto")
+    privatize(first, randomizer, tmp_path / "message", key_file=tmp_path / "key")
+    settings = ("--json", "--seed", 1)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    alone = json.loads(train(run, tmp_path, tmp_path / "a", *settings)[1])
+    apply(tmp_path / "message", later, key_file=tmp_path / "key")
+    both = json.loads(train(run, tmp_path, tmp_path / "b", *settings)[1])
+    assert alone["assumptions"][-1] == "part"  # 2,000 of the 4,000 labels that were counted
+    assert both["records"] == 3900
+    assert "part" not in both["assumptions"]
 
 
 def test_the_verdict_names_what_it_assumes():

@@ -105,3 +105,12 @@ def test_counts_must_fit_the_prior():
         Prior([0, 1], [1, 1], Fraction(1, 4), COUNTS)
     with pytest.raises(InvalidInput, match="does not match the epsilon"):
         Prior([0, 1, 2], [1, 1, 1], Fraction(1, 2), COUNTS)
+
+
+def test_a_mechanism_without_counts_is_the_same_mechanism(description):
+    mechanism = Mechanism.from_json(description)
+    bare = mechanism.without_counts()
+    assert (bare, bare.digest, bare.prior) == (mechanism, mechanism.digest, mechanism.prior)
+    assert bare.prior.counts is None
+    assert mechanism.prior.counts is not None
+    assert bare.without_counts() is bare

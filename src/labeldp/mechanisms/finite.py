@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterator
@@ -225,6 +226,20 @@ class FiniteMechanism(Mechanism):
         for start in range(0, points.size, step):
             part = points[start : start + step]
             yield part, self.table.probabilities(self.encoder.encode(part))
+
+    def without_counts(self) -> Self:
+        """The same mechanism with a prior that carries no noisy counts, for labels that were not counted.
+
+        Returns
+        -------
+        FiniteMechanism
+            With the same digest and the same draws.
+        """
+        if self.prior is None or self.prior.counts is None:
+            return self
+        bare = copy.copy(self)
+        object.__setattr__(bare, "prior", Prior(self.prior.values, self.prior.masses, self.prior.epsilon_exact))
+        return bare
 
     @cached_property
     def digest_bytes(self) -> bytes:

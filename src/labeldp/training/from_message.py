@@ -102,7 +102,9 @@ def train_on_message(
         )
     )
     targets = values[joined.codes]
-    private = PrivateLabels(joined.codes, mechanism)
+    counts = None if mechanism.prior is None else mechanism.prior.counts
+    later_batches = counts is not None and joined.rows.size + joined.without_features > counts.records
+    private = PrivateLabels(joined.codes, mechanism.without_counts() if later_batches else mechanism)
     estimates = estimates_of_mean(private, assume)
     if estimates and folds >= 2 and loss == "squared":
         estimates |= estimates_of_model(model, used, targets, private, folds, assume)

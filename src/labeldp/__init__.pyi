@@ -19,6 +19,7 @@ from labeldp.evaluation.estimates import Estimate as Estimate
 from labeldp.evaluation.estimates import estimate_error as estimate_error
 from labeldp.evaluation.estimates import estimate_gain as estimate_gain
 from labeldp.evaluation.estimates import estimate_mean as estimate_mean
+from labeldp.evaluation.estimates import estimate_r2 as estimate_r2
 from labeldp.evaluation.scorer import noise_corrected_scorer as noise_corrected_scorer
 from labeldp.losses import Loss as Loss
 from labeldp.losses import get_loss as get_loss

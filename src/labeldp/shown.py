@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from html import escape
 from typing import TYPE_CHECKING
@@ -67,3 +68,31 @@ class Tabular(Shown):
         import polars as pl
 
         return pl.from_arrow(self.to_arrow())  # type: ignore[return-value]
+
+
+def plain(value: float, digits: int = 4) -> str:
+    """A number as people write it: about so many significant digits, thousands set apart, never an exponent.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    digits : int
+        Digits in front of the decimal point are always shown, even if there are more.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from labeldp.shown import plain
+    >>> [plain(value) for value in (13092.4, 3728.0, 91.5, 0.73129, -0.0)]
+    ['13,092', '3,728', '91.5', '0.7313', '0']
+    """
+    if not math.isfinite(value) or value == 0:
+        return "0" if value == 0 else f"{value}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{places}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text

@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import Domain, LabelRandomizer, SavedModel
+from labeldp.cli.train import verdict
 from labeldp.engines.arrow.source import LabelSource
+from labeldp.release.apply import apply
 from labeldp.release.privatize import privatize
 
 
@@ -63,8 +65,10 @@ def test_the_whole_way_from_message_to_predictions(run, world, tmp_path):
     assert facts["records"] + facts["labels_without_features"] == 28_500
     assert facts["features_without_label"] > 0
     estimates = facts["estimates"]
+    assert list(estimates) == ["mean", "error_of_mean", "error", "gain", "r2"]
     for figure in estimates.values():
-        assert figure["lower"] <= figure["value"] <= figure["upper"]
+        assert figure["lower"] is None or figure["lower"] <= figure["value"]
+        assert figure["value"] <= figure["upper"]
     assert estimates["mean"]["lower"] <= 88.9 <= estimates["mean"]["upper"]
     assert estimates["mean"]["value"] == pytest.approx(88.9, abs=12)  # two bins give 90.2, with a deviation of 1.3
     assert estimates["error_of_mean"]["lower"] <= 88.9**2 <= estimates["error_of_mean"]["upper"]
@@ -92,12 +96,79 @@ def test_reports_in_words(run, world, tmp_path):
     _, out, _ = train(run, world, tmp_path)
     assert "had no private label" in out
     assert "labels' mean" in out
-    assert "model's mean squared test error" in out
+    assert "mean squared test error is about" in out
+    assert "of the labels' variation: " in out
     assert "always answering the mean" in out
-    assert "error is lower by about" in out
+    assert "e+" not in out
     _, out, err = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth")
     assert "mean squared error" in out
     assert "not private" in err
+
+
+def report(lower, value, upper, assumptions=()):
+    figure = {"value": 13_092.4, "lower": 0.0, "upper": 123_456.0}
+    r2 = {"value": value, "lower": lower, "upper": upper}
+    facts = {"estimates": {"mean": figure, "error": figure, "r2": r2}, "assumptions": list(assumptions)}
+    return "\n".join(text for _, text in verdict(facts))
+
+
+def test_the_verdict_says_whether_the_model_beats_the_mean():
+    better = report(0.62, 0.71, 0.78)
+    assert "explains about 71 % (62 % to 78 %) of the labels' variation: it is better than" in better
+    assert "mean squared test error is about 13,092 (0 to 123,456)" in better
+    assert "do not show whether it is better" in report(-0.2, -0.01, 0.3)
+    assert "about 10 % (at most 30 %)" in report(None, 0.1, 0.3)
+    assert "it is worse than always answering the mean" in report(-0.5, -0.3, -0.1)
+
+
+@pytest.mark.parametrize("nothing", [(), ("--assume-nothing",)])
+def test_a_model_on_a_message_for_training_is_seen_to_beat_the_mean(run, tmp_path, nothing):
+    """50,000 labels like the README's at ε = 1, of which the features explain 73 %."""
+    random = np.random.default_rng(7)
+    feature, ids = random.normal(size=50_000), np.arange(50_000)
+    label = np.clip(90 + 60 * feature + random.normal(0, 35, 50_000), 0, 400)
+    pq.write_table(pa.table({"order": ids, "amount": label}), tmp_path / "labels.parquet")
+    pq.write_table(pa.table({"order": ids, "hint": feature}), tmp_path / "features.parquet")
+    source = LabelSource(tmp_path / "labels.parquet", "amount", "order")
+    privatize(source, LabelRandomizer(1, (0, 400), mechanism="auto"), tmp_path / "message")
+    facts = json.loads(train(run, tmp_path, tmp_path, "--json", *nothing)[1])
+    r2 = facts["estimates"]["r2"]
+    assert 0 < r2["lower"] < 0.73 < r2["upper"]
+    assert facts["estimates"]["gain"]["lower"] > 0
+    assert facts["assumptions"] == ([] if nothing else ["tails"])
+
+
+def test_counts_are_not_used_for_batches_that_they_do_not_count(run, tmp_path):
+    """Without the later batch's own counts, half of the matched labels would wrongly be taken for counted ones."""
+    ids, labels = np.arange(8000), np.random.default_rng(0).uniform(0, 100, 8000)
+    for name, rows in (("first", slice(0, 4000)), ("later", slice(4000, 8000))):
+        pq.write_table(pa.table({"order": ids[rows], "amount": labels[rows]}), tmp_path / f"{name}.parquet")
+    pq.write_table(pa.table({"order": ids, "hint": labels}).slice(2000, 3900), tmp_path / "features.parquet")
+    first, later = (LabelSource(tmp_path / f"{name}.parquet", "amount", "order") for name in ("first", "later"))
+    randomizer = LabelRandomizer(2, Domain(0, 100, 51), mechanism="auto")
+    privatize(first, randomizer, tmp_path / "message", key_file=tmp_path / "key")
+    settings = ("--json", "--seed", 1)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    alone = json.loads(train(run, tmp_path, tmp_path / "a", *settings)[1])
+    apply(tmp_path / "message", later, key_file=tmp_path / "key")
+    both = json.loads(train(run, tmp_path, tmp_path / "b", *settings)[1])
+    assert alone["assumptions"][-1] == "part"  # 2,000 of the 4,000 labels that were counted
+    assert both["records"] == 3900
+    assert "part" not in both["assumptions"]
+
+
+def test_the_verdict_names_what_it_assumes():
+    assert "--assume-nothing" not in report(0.1, 0.2, 0.3)
+    named = report(0.1, 0.2, 0.3, ["tails", "part"])
+    assert "same side of the mean, and that the labels evaluated are a random part" in named
+    assert "--assume-nothing" in named
+
+
+def test_train_can_assume_nothing(run, world, tmp_path):
+    facts = json.loads(train(run, world, tmp_path, "--assume-nothing", "--json")[1])
+    assert facts["assumptions"] == []
+    assert facts["estimates"]["r2"]["value"] <= facts["estimates"]["r2"]["upper"] <= 1
 
 
 def test_predictions_go_to_a_new_file_of_a_known_kind(run, world, tmp_path):

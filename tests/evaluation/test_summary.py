@@ -32,9 +32,10 @@ def test_a_model_is_summed_up_by_its_error_and_gain():
     found = estimates_of_model(LinearRegression(), feature[:, None], private.values(), private, 5)
     slope, intercept = np.polyfit(feature, labels, 1)
     error = np.mean((slope * feature + intercept - labels) ** 2)
-    assert list(found) == ["error", "gain"]
+    assert list(found) == ["error", "gain", "r2"]
     assert found["error"]["lower"] < error < found["error"]["upper"]
     assert found["gain"]["lower"] < labels.var() - error < found["gain"]["upper"]
+    assert found["r2"]["lower"] < 1 - error / labels.var() < found["r2"]["upper"]
 
 
 @pytest.mark.parametrize(("constant", "bound"), [(-1e6, 0.0), (1e6, 20.0)])

@@ -10,6 +10,7 @@ from labeldp.cli.completion import loss_offers, model_offers
 from labeldp.cli.console import err, line, note, out, phases, print_json, stoppable
 from labeldp.cli.lazy_help import learners
 from labeldp.cli.options import Delimiter, Json, Quiet, comma_list
+from labeldp.shown import plain
 
 ModelOption = partial(typer.Option, rich_help_panel="Model")
 ColumnsOption = partial(typer.Option, metavar="COL,…", rich_help_panel="Columns of the features")
@@ -62,6 +63,12 @@ def train(
         int,
         ModelOption(min=0, max=50, metavar="N", help="Folds for the estimate of the test error; 0 for no estimate."),
     ] = 5,
+    assume_nothing: Annotated[
+        bool,
+        ModelOption(
+            "--assume-nothing", help="Intervals that hold for any labels and any model, however odd. Much wider."
+        ),
+    ] = False,
     categorical: Annotated[str | None, ColumnsOption(help="Read these as categories, whatever their type.")] = None,
     numeric: Annotated[str | None, ColumnsOption(help="Read these as numbers, whatever their type.")] = None,
     exclude: Annotated[str | None, ColumnsOption(help="Leave these out.")] = None,
@@ -79,6 +86,7 @@ def train(
       labeldp train message --features clicks.csv --id order --out model
           --model network --categorical shop,country
     """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
     from labeldp.training.from_message import train_on_message
     from labeldp.training.saved import check_new
 
@@ -99,6 +107,7 @@ def train(
             epochs=epochs,
             seed=seed,
             folds=folds,
+            assume=() if assume_nothing else tuple(ASSUMPTIONS),
             progress=not silent and err.is_terminal,
             delimiter=delimiter,
             phase=phase,
@@ -167,7 +176,7 @@ def evaluate(
         return
     out.print(f"{truth.size:,} rows, {saved.facts['model']} trained at ε = {saved.facts['epsilon']:g}")
     for name, value in figures.items():
-        out.print(f"{name:<26} {value:,.6g}" if value is not None else f"{name:<26} undefined")
+        out.print(f"{name:<26} {'undefined' if value is None else plain(value, 6)}")
 
 
 def _report(facts: dict[str, Any], path: Path) -> None:
@@ -181,20 +190,52 @@ def _report(facts: dict[str, Any], path: Path) -> None:
     ):
         if facts[name]:
             line("unpaired", f"{facts[name]:,} {text}")
-    estimates = facts["estimates"]
-    for title, words, name in (
-        ("mean", "the labels' mean is", "mean"),
-        ("", "the mean squared error of always answering the mean is", "error_of_mean"),
-        ("error", "the model's mean squared test error is", "error"),
-        ("gain", "the model's error is lower by", "gain"),
-    ):
-        if name in estimates:
-            value, lower, upper = (f"{estimates[name][key]:,.4g}" for key in ("value", "lower", "upper"))
-            line(title, f"{words} about {value}, with 95 % confidence from {lower} to {upper}")
-    if estimates:
-        line(
-            "",
-            "(estimated from the private labels, corrected for their noise; the intervals assume only that labels lie "
-            "within the bounds)",
-        )
+    for name, text in verdict(facts):
+        line(name, text)
     line("next", f"labeldp predict {path} FILE --out predictions.parquet")
+
+
+def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the private labels say about the model, as lines of a report: a title and a sentence each."""
+    from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
+
+    estimates, lines = facts["estimates"], []
+    if "r2" in estimates:
+        share = {key: None if value is None else 100 * value for key, value in estimates["r2"].items()}
+        lines.append(
+            (
+                "verdict",
+                f"the model explains {_interval(share, ' %', digits=2)} of the labels' variation: {_judgement(share)}",
+            )
+        )
+    if "error" in estimates:
+        lines.append(("", f"its mean squared test error is {_interval(estimates['error'])}"))
+    if "error_of_mean" in estimates:
+        lines.append(("", f"that of always answering the mean is {_interval(estimates['error_of_mean'])}"))
+    if "mean" in estimates:
+        lines.append(("", f"the labels' mean is {_interval(estimates['mean'])}"))
+    if estimates:
+        made = [f"that {ASSUMPTIONS[name]}" for name in facts["assumptions"]]
+        besides = f", and {', and '.join(made)} (--assume-nothing does without)" if made else ""
+        bare = "95 % intervals, from the private labels alone; they assume that labels lie within the bounds"
+        lines.append(("", f"({bare}{besides})"))
+    return lines
+
+
+def _judgement(share: dict[str, float | None]) -> str:
+    lower, upper = share["lower"], share["upper"]
+    if lower is not None and lower > 0:
+        return "it is better than always answering the mean"
+    if upper is not None and upper < 0:
+        return "it is worse than always answering the mean"
+    return "these labels do not show whether it is better than always answering the mean"
+
+
+def _interval(figure: dict[str, float | None], unit: str = "", digits: int = 4) -> str:
+    value, lower, upper = (figure[key] for key in ("value", "lower", "upper"))
+    ends = f"to {_figure(upper, unit, digits)}" if lower is not None else f"at most {_figure(upper, unit, digits)}"
+    return f"about {_figure(value, unit, digits)} ({'' if lower is None else _figure(lower, unit, digits) + ' '}{ends})"
+
+
+def _figure(value: float | None, unit: str, digits: int) -> str:
+    return "unknown" if value is None else f"{plain(value, digits)}{unit}"

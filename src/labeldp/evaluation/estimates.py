@@ -10,6 +10,8 @@ however many records there are. Then t and s come from least squares, and the in
 predictions and labels that the codes do not contradict (`labeldp.evaluation.intervals`, explained in `docs/intervals.md`).
 """
 
+import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -17,12 +19,11 @@ import numpy as np
 
 from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput, expect
-from labeldp.evaluation.intervals import consistent_range
+from labeldp.evaluation.intervals import consistent_range, explained_range
 from labeldp.evaluation.intervals.target import Target
-from labeldp.evaluation.moments import moment_values
 from labeldp.mechanisms import PrivateLabels
 from labeldp.mechanisms.bias_variance import VISIBLE
-from labeldp.shown import Shown
+from labeldp.shown import Shown, plain
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,8 +71,8 @@ class Estimate(Shown):
 
     def __str__(self) -> str:
         return (
-            f"{self.quantity}{self.value:,.4g} ({100 * self.confidence:g}% interval {self.lower:,.4g} to "
-            f"{self.upper:,.4g}, {self.records:,} private labels)"
+            f"{self.quantity}{plain(self.value)} ({100 * self.confidence:g}% interval {plain(self.lower)} to "
+            f"{plain(self.upper)}, {self.records:,} private labels)"
         )
 
     def _facts(self) -> dict[str, str]:
@@ -112,7 +113,12 @@ class ErrorEstimate(Estimate):
 
 
 def estimate_error(
-    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, visible: float = VISIBLE
+    private: PrivateLabels,
+    predictions: Any,
+    *,
+    confidence: float = 0.95,
+    visible: float = VISIBLE,
+    assume: Collection[str] = (),
 ) -> ErrorEstimate:
     """Estimate the mean squared error of predictions against the true labels behind private ones.
 
@@ -130,6 +136,10 @@ def estimate_error(
     visible : float
         The share of the label that features are taken to explain, from 0 to 1. It decides which estimate has the least
         error where none is unbiased; the interval is valid whatever the features explain.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
+        records are a random part of those that the labels party privatized together, where they are not all of them.
 
     Returns
     -------
@@ -156,10 +166,11 @@ def estimate_error(
     True
     """
     predicted = _checked(private, predictions, confidence)
-    return _estimate(ErrorEstimate, private, Target.error(private.mechanism, predicted), confidence, visible)
+    target = Target.error(private.mechanism, predicted)
+    return _estimate(ErrorEstimate, private, target, confidence, visible, assume=assume)
 
 
-def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95) -> Estimate:
+def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95, assume: Collection[str] = ()) -> Estimate:
     """Estimate the mean of the true labels behind private ones.
 
     Parameters
@@ -168,6 +179,8 @@ def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95) -> Estima
         The private labels of the records, whose mechanism carries a prior.
     confidence : float
         How often the interval is to cover the truth.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, see `estimate_error`. Only "part" matters for the mean.
 
     Returns
     -------
@@ -193,10 +206,12 @@ def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95) -> Estima
     True
     """
     _checked(private, np.ones(np.size(getattr(private, "codes", 0))), confidence)
-    return _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), confidence)
+    return _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), confidence, assume=assume)
 
 
-def estimate_gain(private: PrivateLabels, predictions: Any, *, confidence: float = 0.95) -> Estimate:
+def estimate_gain(
+    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, assume: Collection[str] = ()
+) -> Estimate:
     """Estimate how much lower the squared error of predictions is than that of always answering their mean.
 
     The gain is negative if their error is higher. The squares of the labels cancel in this difference, so it is known
@@ -210,6 +225,10 @@ def estimate_gain(private: PrivateLabels, predictions: Any, *, confidence: float
         A prediction for each record, in the same order, made without the record's own private label.
     confidence : float
         How often the interval is to cover the truth.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
+        records are a random part of those that the labels party privatized together, where they are not all of them.
 
     Returns
     -------
@@ -234,7 +253,60 @@ def estimate_gain(private: PrivateLabels, predictions: Any, *, confidence: float
     True
     """
     predicted = _checked(private, predictions, confidence)
-    return _estimate(Estimate, private, Target.gain(private.mechanism, predicted), confidence)
+    return _estimate(Estimate, private, Target.gain(private.mechanism, predicted), confidence, assume=assume)
+
+
+def estimate_r2(
+    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, assume: Collection[str] = ()
+) -> Estimate:
+    """Estimate R², the share of the labels' variance that predictions explain.
+
+    It is 1 − E[(prediction − label)²] / Var(label): 1 for perfect predictions, 0 for always answering the mean label, and
+    negative for predictions that are worse than that.
+
+    Parameters
+    ----------
+    private : PrivateLabels
+        The private labels of the records, whose mechanism carries a prior.
+    predictions : array of float
+        A prediction for each record, in the same order, made without the record's own private label.
+    confidence : float
+        How often the interval is to cover the truth.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
+        records are a random part of those that the labels party privatized together, where they are not all of them.
+
+    Returns
+    -------
+    Estimate
+        `lower` is −inf where the codes do not rule out that all labels are equal. There is no standard error: it is NaN, as
+        is the allowance for bias.
+
+    Raises
+    ------
+    InvalidInput
+        If the predictions do not match the private labels, there are fewer than two, or the mechanism carries no prior.
+
+    Privacy
+    -------
+    Costs nothing: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Domain, LabelRandomizer, estimate_r2
+    >>> feature = np.random.default_rng(0).integers(0, 10, 5000)
+    >>> private = LabelRandomizer(epsilon=4, domain=Domain.integers(0, 9), mechanism="unbiased").randomize(feature)
+    >>> bool(estimate_r2(private, feature).lower > 0.5)  # the feature is the label
+    True
+    """
+    predicted = _checked(private, predictions, confidence)
+    risk = (1 - confidence) / 2  # one half for the mean, one for the ratio
+    mean = _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), 1 - risk, assume=assume)
+    slack = max(mean.upper - mean.value, mean.value - mean.lower)
+    lower, upper, value = explained_range(private, predicted, mean.value, slack, risk, assume=assume)
+    return Estimate(value, lower, upper, math.nan, math.nan, confidence, len(private))
 
 
 Kind = TypeVar("Kind", bound=Estimate)
@@ -253,10 +325,15 @@ def _checked(private: PrivateLabels, predictions: Any, confidence: float) -> Flo
 
 
 def _estimate(
-    kind: type[Kind], private: PrivateLabels, target: Target, confidence: float, visible: float = 1.0
+    kind: type[Kind],
+    private: PrivateLabels,
+    target: Target,
+    confidence: float,
+    visible: float = 1.0,
+    *,
+    assume: Collection[str] = (),
 ) -> Kind:
-    moments = moment_values(private.mechanism, len(private), visible, target.origin)
-    lower, upper, sample = consistent_range(private, target, moments, 1 - confidence)
+    lower, upper, sample = consistent_range(private, target, 1 - confidence, visible, assume=assume)
     return kind(
         value=float(np.clip(sample.mean, lower, upper)) + target.constant,
         lower=lower + target.constant,

@@ -12,7 +12,8 @@ from labeldp.mechanisms.bias_variance import VISIBLE
 from labeldp.priors import Prior
 
 _EVEN_SHARE = 0.01
-"""How much of the prior is replaced by an even one: a private prior may miss labels that occur."""
+_LOOKS_ALIKE = 2e-3
+"""The total variation distance up to which two labels count as looking alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,24 +25,38 @@ class MomentValues:
 
 
 def moment_values(
-    mechanism: FiniteMechanism, records: int, visible: float = VISIBLE, origin: float = 0.0
+    mechanism: FiniteMechanism,
+    records: int,
+    visible: float = VISIBLE,
+    origin: float = 0.0,
+    even_share: float = _EVEN_SHARE,
+    *,
+    clipped: bool = False,
 ) -> MomentValues:
     """Numbers t and s for each code with E[t | y] = y and E[s | y] = y², y being the label less `origin`.
 
     An unbiased mechanism has such t, its outputs. Where there are none, the numbers are the best to average over this
     many `records`: their squared bias, as far as features that explain the share `visible` of the label can see it,
-    plus their variance over `records` is least.
+    plus their variance over `records` is least. The share `even_share` of the prior is replaced by an even one, because a
+    private prior may miss labels that occur: the larger it is, the less bias there is at labels that the prior thinks rare.
+
+    With `clipped`, t estimates the label clipped to the range in which labels can be told apart. Beyond it no number has
+    E[t | y] = y for all labels, but t can be nearly unbiased for the clipped label.
     """
     prior = known_prior(mechanism)
     labels = prior.values - origin
-    masses = (1 - _EVEN_SHARE) * prior.masses + _EVEN_SHARE / labels.size
+    wanted = labels
+    masses = (1 - even_share) * prior.masses + even_share / labels.size
     channel = mechanism.matrix(prior.values)
+    if clipped:
+        first, last = told_apart(channel)
+        wanted = np.clip(labels, labels[first], labels[last])
     unit = max(float(np.abs(labels).max()), 1e-300)
     if mechanism.kind == "unbiased":
         label, visible, ridge = mechanism.outputs - origin, 1.0, 0.0
     else:
         ridge = 1 / records
-        label = _least_squares_values(channel, labels / unit, masses, visible, ridge) * unit
+        label = _least_squares_values(channel, wanted / unit, masses, visible, ridge) * unit
     square = _least_squares_values(channel, (labels / unit) ** 2, masses, visible, ridge) * unit**2
     return MomentValues(label, square)
 
@@ -53,6 +68,13 @@ def known_prior(mechanism: FiniteMechanism) -> Prior:
             "noise can be taken out only with the prior of the mechanism, and this one has none. Design it from a prior."
         )
     return mechanism.prior
+
+
+def told_apart(channel: Floats) -> tuple[int, int]:
+    """The last of the first labels that look alike, and the first of the last ones."""
+    distance = [np.abs(channel - channel[end]).sum(axis=1) / 2 > _LOOKS_ALIKE for end in (0, -1)]
+    first, last = int(np.argmax(distance[0])) - 1, channel.shape[0] - int(np.argmax(distance[1][::-1]))
+    return (first, last) if distance[0].any() and first < last else (0, channel.shape[0] - 1)
 
 
 def _least_squares_values(channel: Floats, target: Floats, masses: Floats, visible: float, ridge: float) -> Floats:

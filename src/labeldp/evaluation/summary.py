@@ -1,5 +1,7 @@
 """The figures that `labeldp train` prints: what private labels tell about themselves and about a model."""
 
+import math
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -7,28 +9,33 @@ import numpy as np
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
 from labeldp.evaluation.cross_validation import out_of_fold_predictions
-from labeldp.evaluation.estimates import Estimate, estimate_error, estimate_gain, estimate_mean
+from labeldp.evaluation.estimates import Estimate, estimate_error, estimate_gain, estimate_mean, estimate_r2
+from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS, PART, TAILS
+from labeldp.evaluation.intervals.counted import usable_counts
+from labeldp.evaluation.intervals.pieces import LabelPieces
 from labeldp.mechanisms import PrivateLabels
 
-Figures = dict[str, dict[str, float]]
-"""For each figure, by name, its `value` and the ends of its 95 % interval, `lower` and `upper`."""
+Figures = dict[str, dict[str, float | None]]
+"""For each figure, by name, its `value` and the ends of its 95 % interval, `lower` and `upper`; None for no end at all."""
 
 
-def estimates_of_mean(private: PrivateLabels) -> Figures:
+def estimates_of_mean(private: PrivateLabels, assume: Collection[str] = ()) -> Figures:
     """The labels' `mean`, and `error_of_mean`: the mean squared error of always predicting it.
 
     Empty if the mechanism has no prior or too many outputs to be evaluated, or if there are fewer than two labels.
     """
     try:
-        mean = estimate_mean(private)
-        error = estimate_error(private, np.full(len(private), mean.value), visible=1.0)
+        mean = estimate_mean(private, assume=assume)
+        error = estimate_error(private, np.full(len(private), mean.value), visible=1.0, assume=assume)
     except InvalidInput:
         return {}
     return _figures(mean=mean, error_of_mean=error)
 
 
-def estimates_of_model(estimator: Any, X: Any, targets: Floats, private: PrivateLabels, folds: int) -> Figures:
-    """The estimator's mean squared test `error`, and its `gain`: how much lower that is than the error of the mean.
+def estimates_of_model(
+    estimator: Any, X: Any, targets: Floats, private: PrivateLabels, folds: int, assume: Collection[str] = ()
+) -> Figures:
+    """The estimator's mean squared test `error`, its `gain` over answering the mean, and its `r2`.
 
     Every record is predicted by a model that was trained on the `targets` of the other folds, and the predictions are
     clipped into the bounds. Empty if there are fewer than two records for each fold.
@@ -38,9 +45,27 @@ def estimates_of_model(estimator: Any, X: Any, targets: Floats, private: Private
     predictions = out_of_fold_predictions(estimator, X, targets, folds)
     if (domain := private.mechanism.domain) is not None:
         predictions = np.clip(predictions, domain.lower, domain.upper)
-    error = estimate_error(private, predictions, visible=1.0)
-    return _figures(error=error, gain=estimate_gain(private, predictions))
+    return _figures(
+        error=estimate_error(private, predictions, visible=1.0, assume=assume),
+        gain=estimate_gain(private, predictions, assume=assume),
+        r2=estimate_r2(private, predictions, assume=assume),
+    )
 
 
 def _figures(**estimates: Estimate) -> Figures:
-    return {name: {"value": e.value, "lower": e.lower, "upper": e.upper} for name, e in estimates.items()}
+    return {
+        name: {
+            key: end if math.isfinite(end := getattr(estimate, key)) else None for key in ("value", "lower", "upper")
+        }
+        for name, estimate in estimates.items()
+    }
+
+
+def made_assumptions(private: PrivateLabels, assume: Collection[str]) -> list[str]:
+    """Those of the accepted assumptions that make a difference for these labels, by name."""
+    counts = usable_counts(private.mechanism, len(private))
+    matters = {
+        TAILS: bool(LabelPieces.of(private.mechanism).tails()),
+        PART: counts is not None and counts.records > len(private),
+    }
+    return [name for name in ASSUMPTIONS if name in assume and matters[name]]

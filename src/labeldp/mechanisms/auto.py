@@ -35,7 +35,7 @@ from labeldp.mechanisms.excess import Excess, expected_excess
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.priors import BudgetSplit, Prior, check_histogram, noisy_counts, unimodal_masses
+from labeldp.priors import BudgetSplit, NoisyCounts, Prior, check_histogram, noisy_counts, unimodal_masses
 from labeldp.shown import Shown
 
 MOST_FOR_PRIOR = Fraction(1, 10)
@@ -164,12 +164,16 @@ def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request
     Privacy: 2/scale, for replacing one label. Cells that a design cannot tell apart are counted together; then integer
     Laplace noise is added once, and what `unimodal_masses` makes of the noisy counts is post-processing.
     """
-    domain = request.domain
+    domain, exact_cells = request.domain, True
     if domain.count > MOST_LABELS:
-        domain = Domain(domain.lower, domain.upper, DESIGN_CELLS)
+        # Labels between whole numbers may be counted in the cell beside the one that they are randomized in.
+        exact_cells = domain.whole
+        domain = domain.with_cells(DESIGN_CELLS)
         counts = np.bincount(domain.cell(request.domain.grid), counts, DESIGN_CELLS).astype(np.int64)
-    masses = unimodal_masses(noisy_counts(counts, scale), request.known_records, scale)
-    return Prior(domain.grid, masses, 2 / Fraction(scale))
+    noisy = noisy_counts(counts, scale)
+    masses = unimodal_masses(noisy, request.known_records, scale)
+    published = NoisyCounts(noisy, scale, request.known_records) if exact_cells else None
+    return Prior(domain.grid, masses, 2 / Fraction(scale), published)
 
 
 MECHANISMS.add(

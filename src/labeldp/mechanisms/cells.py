@@ -63,4 +63,5 @@ def coarse_prior(prior: Prior, domain: Domain | tuple[float, float] | None = Non
     bounds = frame if frame is not None else Domain(float(prior.values[0]), float(prior.values[-1]))
     coarse = bounds.with_cells(DESIGN_CELLS)
     masses = np.bincount(coarse.cell(prior.values), prior.masses, minlength=DESIGN_CELLS)
-    return Prior(coarse.grid, masses, prior.epsilon_exact), coarse
+    counts = prior.counts if np.array_equal(coarse.grid, prior.values) else None
+    return Prior(coarse.grid, masses, prior.epsilon_exact, counts), coarse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.mechanisms.encoders import Encoder, encoder_from_json
 from labeldp.mechanisms.proof import Proof, verify
 from labeldp.plots import CURVES, bins
-from labeldp.priors import Prior
+from labeldp.priors import NoisyCounts, Prior
 from labeldp.sampling import IdDigests, Randomness, Table, table_from_json
 from labeldp.sampling.entropy import source_of
 
@@ -234,6 +235,20 @@ class FiniteMechanism(Mechanism):
             part = points[start : start + step]
             yield part, self.table.probabilities(self.encoder.encode(part))
 
+    def without_counts(self) -> Self:
+        """The same mechanism with a prior that carries no noisy counts, for labels that were not counted.
+
+        Returns
+        -------
+        FiniteMechanism
+            With the same digest and the same draws.
+        """
+        if self.prior is None or self.prior.counts is None:
+            return self
+        bare = copy.copy(self)
+        object.__setattr__(bare, "prior", Prior(self.prior.values, self.prior.masses, self.prior.epsilon_exact))
+        return bare
+
     @cached_property
     def digest_bytes(self) -> bytes:
         """SHA-256 of exactly what decides a draw: the encoder's numbers, the outputs and the integer weights."""
@@ -275,6 +290,8 @@ class FiniteMechanism(Mechanism):
                 "values": self.prior.values.tolist(),
                 "masses": self.prior.masses.tolist(),
             }
+            if self.prior.counts is not None:
+                record["prior"]["counts"] = self.prior.counts.to_json()
         return record
 
     def to_json(self) -> str:
@@ -292,7 +309,7 @@ class FiniteMechanism(Mechanism):
             outputs=np.asarray(record["outputs"], np.float64),
             epsilon_exact=parse_amount(record["epsilon"]),
             domain=None if record["domain"] is None else Domain(*record["domain"]),
-            prior=None if prior is None else Prior(prior["values"], prior["masses"], parse_amount(prior["epsilon"])),
+            prior=None if prior is None else _prior(prior),
             loss=record["loss"],
             parameters=tuple((str(name), _number(value)) for name, value in details.items()),
         )
@@ -349,6 +366,16 @@ class FiniteMechanism(Mechanism):
 
     def __hash__(self) -> int:
         return hash(self.digest_bytes)
+
+
+def _prior(record: dict[str, Any]) -> Prior:
+    counts = record.get("counts")  # messages of older versions have none
+    return Prior(
+        record["values"],
+        record["masses"],
+        parse_amount(record["epsilon"]),
+        None if counts is None else NoisyCounts.from_json(counts),
+    )
 
 
 def _number(value: object) -> float:

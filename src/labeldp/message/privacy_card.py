@@ -17,7 +17,8 @@ def privacy_card_text(mechanism: FiniteMechanism, header: Header) -> str:
     proof = mechanism.proof()
     if spent:
         split = (
-            f"- {_number(spent)} paid for a noisy histogram of all labels, from which the mechanism was designed;\n"
+            f"- {_number(spent)} paid for a noisy histogram of all labels, from which the mechanism was designed\n"
+            "  and whose noisy counts are published with it;\n"
             f"- {_number(mechanism.epsilon_exact)} paid for each randomized label."
         )
     else:

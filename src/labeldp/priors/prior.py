@@ -15,6 +15,7 @@ from labeldp.arrays import Floats, label_array
 from labeldp.budget import float_up, format_amount, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, expect
+from labeldp.priors.counted import NoisyCounts
 from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ class Prior(Tabular):
         The probability of each, up to a common factor.
     epsilon_exact : fractions.Fraction, default 0
         The ε that estimating the distribution cost; 0 for public knowledge.
+    counts : NoisyCounts, optional
+        The noisy histogram that the distribution was made of, a count for each value. Estimates from private labels have
+        narrower intervals with it. It is not compared and not in CSV files.
 
     Attributes
     ----------
@@ -46,7 +50,7 @@ class Prior(Tabular):
     Raises
     ------
     InvalidInput
-        If a value is given twice, or a mass is negative, or all masses are zero.
+        If a value is given twice, or a mass is negative, or all masses are zero, or the counts do not fit.
 
     Privacy
     -------
@@ -70,8 +74,11 @@ class Prior(Tabular):
     values: Floats
     masses: Floats
     epsilon_exact: Fraction = Fraction(0)
+    counts: NoisyCounts | None = None
 
-    def __init__(self, values: Any, masses: Any, epsilon_exact: Fraction = Fraction(0)) -> None:
+    def __init__(
+        self, values: Any, masses: Any, epsilon_exact: Fraction = Fraction(0), counts: NoisyCounts | None = None
+    ) -> None:
         if epsilon_exact < 0:
             raise InvalidInput(f"the epsilon that a prior cost must not be negative, got {epsilon_exact}")
         points = label_array(values, "prior values").copy()
@@ -83,6 +90,10 @@ class Prior(Tabular):
         if (weights < 0).any():
             first = int(np.argmax(weights < 0))
             raise InvalidInput(f"prior masses must not be negative: mass {first} is {weights[first]:g}")
+        if counts is not None and counts.values.size != points.size:
+            raise InvalidInput(f"a prior needs one noisy count per value, got {counts.values.size} for {points.size}")
+        if counts is not None and counts.epsilon_exact != epsilon_exact:
+            raise InvalidInput("the noise of the prior's counts does not match the epsilon that the prior cost")
         order = np.argsort(points, kind="stable")
         points, weights = points[order], weights[order]
         same = np.flatnonzero(np.diff(points) <= 0)
@@ -101,6 +112,7 @@ class Prior(Tabular):
         object.__setattr__(self, "values", points)
         object.__setattr__(self, "masses", weights)
         object.__setattr__(self, "epsilon_exact", epsilon_exact)
+        object.__setattr__(self, "counts", None if counts is None else counts.reordered(order))
 
     @classmethod
     def uniform(cls, domain: Domain | tuple[float, float]) -> Prior:

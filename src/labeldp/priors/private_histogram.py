@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon, float_up
 from labeldp.domain import Domain, OutOfRange
+from labeldp.priors.counted import NoisyCounts
 from labeldp.priors.prior import Prior
 
 
@@ -101,7 +102,7 @@ def prior_from_counts(counts: NDArray[np.int64], domain: Domain, scale: float) -
     Returns
     -------
     Prior
-        Uniform if no noisy count is positive.
+        Uniform if no noisy count is positive. It carries the noisy counts, as `Prior.counts`.
 
     Privacy
     -------
@@ -115,9 +116,9 @@ def prior_from_counts(counts: NDArray[np.int64], domain: Domain, scale: float) -
     >>> prior_from_counts(np.array([500, 300, 200]), Domain.integers(0, 2), scale=4.0).epsilon
     0.5
     """
-    noisy = np.maximum(noisy_counts(counts, scale), 0)
-    masses = noisy.astype(np.float64) if noisy.any() else np.ones(noisy.size)
-    return Prior(domain.grid, masses, 2 / Fraction(scale))
+    noisy = noisy_counts(counts, scale)
+    masses = np.maximum(noisy, 0).astype(np.float64) if (noisy > 0).any() else np.ones(noisy.size)
+    return Prior(domain.grid, masses, 2 / Fraction(scale), NoisyCounts(noisy, scale, int(counts.sum())))
 
 
 def noisy_counts(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:

@@ -1,12 +1,13 @@
 """From a message and a table of features to a trained model: everything that `labeldp train` does."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from labeldp.errors import InvalidInput
-from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model
+from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
+from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model, made_assumptions
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.message.reader import Message
@@ -34,6 +35,7 @@ def train_on_message(
     epochs: int | None = None,
     seed: int | None = None,
     folds: int = 5,
+    assume: Collection[str] = tuple(ASSUMPTIONS),
     progress: bool = False,
     delimiter: str | None = None,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
@@ -66,6 +68,8 @@ def train_on_message(
         The seed of the learner.
     folds : int
         The number of folds for the estimate of the test error. Below 2 there is no estimate.
+    assume : collection of {"tails", "part"}
+        What the intervals of the estimates may rest on, see `estimate_error`. By default both; `()` for neither.
     progress : bool
         Whether the learner shows its progress.
     delimiter : str, optional
@@ -118,13 +122,15 @@ def train_on_message(
         )
     )
     targets = recipe.targets(joined.codes)
-    private = PrivateLabels(joined.codes, mechanism)
-    estimates = estimates_of_mean(private)
+    counts = None if mechanism.prior is None else mechanism.prior.counts
+    later_batches = counts is not None and joined.rows.size + joined.without_features > counts.records
+    private = PrivateLabels(joined.codes, mechanism.without_counts() if later_batches else mechanism)
+    estimates = estimates_of_mean(private, assume)
     cross_validated = bool(estimates) and folds >= 2 and seeks_mean(recipe.loss)
     models = folds + 1 if cross_validated else 1
     tick = phase("", None) if progress and learner.own_progress else phase("training", models)
     if cross_validated:
-        estimates |= estimates_of_model(counted(model, tick), used, targets, private, folds)
+        estimates |= estimates_of_model(counted(model, tick), used, targets, private, folds, assume)
     model.fit(used, targets)
     if tick is not None:
         tick(1)
@@ -145,6 +151,7 @@ def train_on_message(
         "bounds": None if domain is None else [domain.lower, domain.upper],
         "unit": message.unit,
         "estimates": estimates,
+        "assumptions": made_assumptions(private, assume) if estimates else [],
     }
     return SavedModel(model, facts)
 

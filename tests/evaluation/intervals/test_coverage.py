@@ -69,7 +69,7 @@ def covered_of(seeds, mechanism, masses, records):
             estimate_gain(private, feature),
         )
         covered += [e.lower <= true <= e.upper for e, true in zip(found, truth, strict=True)]
-        assert found[1].upper <= 400  # no error is larger, however few the records
+        assert found[1].upper <= 400 + 1e-9  # no error is larger, however few the records
     return covered
 
 

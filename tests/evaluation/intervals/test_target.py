@@ -17,9 +17,9 @@ MECHANISM = RROnBins.optimal(Prior(VALUES + ORIGIN, PRIOR.masses), 2, domain=Dom
 RANDOM = np.random.default_rng(0)
 CODES = RANDOM.integers(0, MECHANISM.outputs.size, 50)
 PREDICTIONS = RANDOM.uniform(100, 120, 50)
-# Codes that tell the labels themselves: their values are labels from the origin on.
-KNOWN = MomentValues(np.linspace(3, 17, MECHANISM.outputs.size), np.linspace(3, 17, MECHANISM.outputs.size) ** 2)
-LABELS = ORIGIN + KNOWN.label[CODES]
+# Codes that tell the labels themselves.
+KNOWN = ORIGIN + np.linspace(3, 17, MECHANISM.outputs.size)
+LABELS = KNOWN[CODES]
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,15 @@ LABELS = ORIGIN + KNOWN.label[CODES]
             Target.gain(MECHANISM, PREDICTIONS),
             (PREDICTIONS.mean() - LABELS) ** 2 - (PREDICTIONS - LABELS) ** 2,
         ),
+        (Target.gain(MECHANISM, PREDICTIONS, 111.0), (111 - LABELS) ** 2 - (PREDICTIONS - LABELS) ** 2),
+        (Target.spread(50, 111.0), (111 - LABELS) ** 2),
     ],
-    ids=["mean", "error", "gain"],
+    ids=["mean", "error", "gain", "gain over a number", "spread"],
 )
 def test_with_known_labels_each_target_is_its_definition(target, expected):
-    private = PrivateLabels(CODES, MECHANISM)
-    np.testing.assert_allclose(target.values(KNOWN, private) + target.constant, expected, atol=1e-9)
+    moments = MomentValues(KNOWN - target.origin, (KNOWN - target.origin) ** 2)
+    values = target.values(moments, PrivateLabels(CODES, MECHANISM))
+    np.testing.assert_allclose(values + target.constant, expected, atol=1e-9)
 
 
 numbers = st.floats(-10, 10).map(lambda x: round(x, 3))

@@ -13,7 +13,7 @@ from labeldp.evaluation.moments import known_prior
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 
 _MOST_SCORES = 12
-_BLOCKS = 8
+_QUANTILES = np.sort(np.r_[np.linspace(0, 1, 9), 0.01, 0.05, 0.95, 0.99])
 
 Statistics = tuple[Floats, Floats, Floats]
 """Mean, variance and span (greatest less least possible value) of several numbers over the records."""
@@ -61,8 +61,8 @@ class WeightNodes:
 
     @classmethod
     def of(cls, weights: Floats) -> WeightNodes:
-        """Nodes at the quantiles 0, 1/8, …, 1 of the weights."""
-        values = np.unique(np.quantile(weights, np.linspace(0, 1, _BLOCKS + 1)))
+        """Nodes at the quantiles 0, 1/8, …, 1 of the weights, and at 1 % and 5 % from either end."""
+        values = np.unique(np.quantile(weights, _QUANTILES))
         position = np.interp(weights, values, np.arange(values.size))
         left = np.minimum(position.astype(np.intp), max(values.size - 2, 0))
         return cls(values, left, position - left)

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from labeldp.arrays import Floats
+from labeldp.evaluation.intervals.counted import CountedMean
 from labeldp.evaluation.intervals.target import Target
 from labeldp.evaluation.moments import MomentValues
 from labeldp.mechanisms import PrivateLabels
@@ -28,17 +29,52 @@ class SampleMean:
     standard_error: float
     below: float
     above: float
+    moments: MomentValues
+    known: CountedMean | None = None
 
     @classmethod
-    def of(cls, target: Target, moments: MomentValues, private: PrivateLabels, channel: Floats, risk: float) -> Self:
-        """The mean over these records; `channel` has a row of output probabilities for each kind of label."""
+    def of(
+        cls,
+        target: Target,
+        moments: MomentValues,
+        private: PrivateLabels,
+        channel: Floats,
+        risk: float,
+        known: CountedMean | None = None,
+    ) -> Self:
+        """The mean over these records; `channel` has a row of output probabilities for each kind of label.
+
+        `known` is a part of the target that the noisy counts estimate; `moments` estimate the rest.
+        """
         values = target.values(moments, private)
         mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
-        normal, chance = NormalDist().inv_cdf(1 - risk / 2) * error, np.log(2 / risk) / values.size
+        chance = np.log(2 / risk) / values.size
         rare = channel.min(axis=0) < chance
         label, square = (np.r_[channel @ each, each[rare]] for each in (moments.label, moments.square))
+        if known is not None:
+            square[: len(channel)] += known.function / target.label_square
         least, most = target.value_range(label, square)
-        return cls(mean, error, normal + chance * max(0.0, mean - least), normal + chance * max(0.0, most - mean))
+        if known is None:
+            normal, slack = NormalDist().inv_cdf(1 - risk / 2) * error, 0.0
+        else:
+            normal, slack = known_mean(error, known, risk), (known.high - known.low) / 2
+            mean, error = mean + (known.low + known.high) / 2, float(np.hypot(error + known.sampling, known.noise))
+        below, above = (normal + slack + chance * max(0.0, side) for side in (mean - least, most - mean))
+        return cls(mean, error, below, above, moments, known)
+
+
+def known_mean(error: float, known: CountedMean, risk: float) -> float:
+    """How far a mean of codes with this standard error plus a mean from noisy counts may be from its expectation.
+
+    The records' own error is the sum of both standard errors, because the codes and the labels of the same records go
+    together. The noise of the counts is independent of it. Its tails are heavier than the normal distribution's, which the
+    expansion of Cornish and Fisher (1938) takes into account: with excess kurtosis k, the quantile z becomes
+    z + (z³ − 3z)·k/24, and no less than z.
+    """
+    sampling = error + known.sampling
+    variance = max(sampling**2 + known.noise**2, 1e-300)
+    z, kurtosis = NormalDist().inv_cdf(1 - risk / 2), known.kurtosis * known.noise**4 / variance**2
+    return float(np.sqrt(variance) * max(z, z + (z**3 - 3 * z) * kurtosis / 24))
 
 
 def bernstein_radius(variance: Any, span: Any, records: int, risk: float) -> Floats:

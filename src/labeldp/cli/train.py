@@ -182,7 +182,8 @@ def evaluate(
 def _report(facts: dict[str, Any], path: Path) -> None:
     line(
         "model",
-        f"{path}: {facts['model']} on {facts['records']:,} records, {facts['target_values']} targets, ε = {facts['epsilon']:g}",
+        f"{path}: {facts['model']} for {facts['loss']} loss on {facts['records']:,} records{_named_values(facts)}, "
+        f"ε = {facts['epsilon']:g}",
     )
     for name, text in (
         ("features_without_label", "rows of features had no private label and were not used"),
@@ -193,6 +194,11 @@ def _report(facts: dict[str, Any], path: Path) -> None:
     for name, text in verdict(facts):
         line(name, text)
     line("next", f"labeldp predict {path} FILE --out predictions.parquet")
+
+
+def _named_values(facts: dict[str, Any]) -> str:
+    named = facts["target_values"] not in ("auto", "distribution")
+    return f" with {facts['target_values']} values" if named else ""
 
 
 def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -210,7 +216,10 @@ def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
         )
     if "error" in estimates:
         lines.append(("", f"its mean squared test error is {_interval(estimates['error'])}"))
-    if "error_of_mean" in estimates:
+    lost = facts.get("estimated_loss")
+    if lost:
+        lines += _verdict_of_loss(facts["loss"], lost)
+    if "error_of_mean" in estimates and not lost:
         lines.append(("", f"that of always answering the mean is {_interval(estimates['error_of_mean'])}"))
     if "mean" in estimates:
         lines.append(("", f"the labels' mean is {_interval(estimates['mean'])}"))
@@ -220,6 +229,24 @@ def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
         bare = "95 % intervals, from the private labels alone; they assume that labels lie within the bounds"
         lines.append(("", f"({bare}{besides})"))
     return lines
+
+
+def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[tuple[str, str]]:
+    gain = lost["constant"] - lost["model"]
+    judged = "it is better than" if gain > 0 else "it is worse than"
+    if abs(gain) <= lost["chance"]:
+        judged = "these labels do not show whether it is better than"
+    model, constant, chance = (plain(lost[key], 4) for key in ("model", "constant", "chance"))
+    return [
+        (
+            "verdict",
+            f"the model's {name} loss is about {model}, that of the best single answer about {constant}: {judged} that",
+        ),
+        (
+            "",
+            f"(chance moves the difference by up to {chance}; what the private labels hide of this loss is not in these figures)",
+        ),
+    ]
 
 
 def _judgement(share: dict[str, float | None]) -> str:

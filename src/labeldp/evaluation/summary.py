@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Collection
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
@@ -13,6 +15,8 @@ from labeldp.evaluation.estimates import Estimate, estimate_error, estimate_gain
 from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS, PART, TAILS
 from labeldp.evaluation.intervals.counted import usable_counts
 from labeldp.evaluation.intervals.pieces import LabelPieces
+from labeldp.evaluation.other_losses import estimate_loss
+from labeldp.losses import LossLike
 from labeldp.mechanisms import PrivateLabels
 
 Figures = dict[str, dict[str, float | None]]
@@ -50,6 +54,21 @@ def estimates_of_model(
         gain=estimate_gain(private, predictions, assume=assume),
         r2=estimate_r2(private, predictions, assume=assume),
     )
+
+
+def estimated_loss(
+    estimator: Any, X: Any, targets: NDArray[Any], private: PrivateLabels, folds: int, loss: LossLike
+) -> dict[str, float]:
+    """The `model`'s mean loss, that of the best single answer (`constant`), and the `chance` error of their difference.
+
+    Records are predicted as in `estimates_of_model`. Empty if there are fewer than two records for each fold.
+    """
+    if len(private) < 2 * folds:
+        return {}
+    predictions = out_of_fold_predictions(estimator, X, targets, folds)
+    if (domain := private.mechanism.domain) is not None:
+        predictions = np.clip(predictions, domain.lower, domain.upper)
+    return asdict(estimate_loss(private, predictions, loss))
 
 
 def _figures(**estimates: Estimate) -> Figures:

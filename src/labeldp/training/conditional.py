@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri
+from scipy.stats import truncnorm
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
@@ -110,7 +111,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.location_ = make(shares[0]).fit(X, score, **fit_params)
         seen = _out_of_fold(make(shares[0]), X, score, fit_params)
         squares = square - 2 * seen * score + np.square(seen)
-        self.level_ = max(float(np.mean(squares)), LEAST_SPREAD)
+        self.level_ = _common_spread(squares)
         spread = _out_of_fold(make(shares[1]), X, squares, fit_params)
         moving = float(np.var(spread))
         told = float(np.mean((squares - squares.mean()) * (spread - spread.mean())))
@@ -171,6 +172,19 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.encoder_ = boosting.encoder(X)
             X, numeric = self.encoder_.ordinal(X), len(self.encoder_.numeric)
         return lambda share: clone(boosting).set_params(share=share).trees(rows, numeric), X
+
+
+def _common_spread(squares: Floats) -> float:
+    """The mean of the squared residuals, given that it lies between `LEAST_SPREAD` and 1, a label of which nothing is known.
+
+    A noisy mean may come out near zero by chance, and a model that is sure of itself then loses much. So the estimate is
+    the mean of the truncated normal distribution around it, which is the estimate itself where it is precise.
+    """
+    mean, error = float(np.mean(squares)), float(np.std(squares)) / np.sqrt(squares.size)
+    if error == 0:
+        return float(np.clip(mean, LEAST_SPREAD, 1))
+    ends = (np.array([LEAST_SPREAD, 1.0]) - mean) / error
+    return float(np.clip(truncnorm.mean(*ends, loc=mean, scale=error), LEAST_SPREAD, 1))
 
 
 def _out_of_fold(estimator: Any, X: Any, targets: Floats, fit_params: dict[str, Any]) -> Floats:

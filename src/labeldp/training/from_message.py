@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from labeldp.errors import InvalidInput
 from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
-from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model, made_assumptions
+from labeldp.evaluation.summary import estimated_loss, estimates_of_mean, estimates_of_model, made_assumptions
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.message.reader import Message
@@ -126,10 +126,13 @@ def train_on_message(
     later_batches = counts is not None and joined.rows.size + joined.without_features > counts.records
     private = PrivateLabels(joined.codes, mechanism.without_counts() if later_batches else mechanism)
     estimates = estimates_of_mean(private, assume)
-    cross_validated = bool(estimates) and folds >= 2 and seeks_mean(recipe.loss)
+    cross_validated = folds >= 2 and (recipe.conditional or bool(estimates))
     models = folds + 1 if cross_validated else 1
     tick = phase("", None) if progress and learner.own_progress else phase("training", models)
-    if cross_validated:
+    lost: dict[str, float] = {}
+    if cross_validated and recipe.conditional and not seeks_mean(recipe.loss):
+        lost = estimated_loss(counted(model, tick), used, targets, private, folds, recipe.loss)
+    elif cross_validated:
         estimates |= estimates_of_model(counted(model, tick), used, targets, private, folds, assume)
     model.fit(used, targets)
     if tick is not None:
@@ -151,6 +154,7 @@ def train_on_message(
         "bounds": None if domain is None else [domain.lower, domain.upper],
         "unit": message.unit,
         "estimates": estimates,
+        "estimated_loss": lost,
         "assumptions": made_assumptions(private, assume) if estimates else [],
     }
     return SavedModel(model, facts)

@@ -1,0 +1,75 @@
+"""The loss of a model in any loss, estimated from private labels: a number and its chance error, but no proven interval.
+
+Squared error has intervals (`labeldp.evaluation.estimates`) because it needs only two moments of the label. Any other loss
+is a function of the label for each prediction, decoded from codes as in training (`learnable_values`). What the mechanism
+hides of that function is missing from the estimate, and no bound on it is computed.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.losses import LossLike, get_loss
+from labeldp.mechanisms import PrivateLabels
+from labeldp.mechanisms.decoding import learnable_values, prior_of
+
+GROUPS = 64
+CONSTANTS = 99
+
+
+@dataclass(frozen=True)
+class LossEstimate:
+    """How much a model loses on average, and how much the best single answer does.
+
+    Attributes
+    ----------
+    model, constant : float
+        The mean loss of the predictions, and of the best single answer.
+    chance : float
+        Two standard errors of their difference: noise and sampling, not what the mechanism hides.
+
+    Examples
+    --------
+    >>> from labeldp.evaluation.other_losses import LossEstimate
+    >>> LossEstimate(model=13.0, constant=48.0, chance=2.0).better
+    True
+    """
+
+    model: float
+    constant: float
+    chance: float
+
+    @property
+    def better(self) -> bool | None:
+        """Whether the model loses less than the best single answer; None if chance could explain the difference."""
+        gain = self.constant - self.model
+        return None if abs(gain) <= self.chance else gain > 0
+
+
+def estimate_loss(private: PrivateLabels, predictions: Floats, loss: LossLike) -> LossEstimate:
+    """Estimate the mean loss of predictions that were made without the records' own labels.
+
+    Predictions are taken together in groups of nearly the same value, and every group's loss is a function of the label.
+    """
+    measure, codes = get_loss(loss), private.codes.astype(np.intp)
+    order = np.argsort(predictions, kind="stable")
+    groups = np.empty(len(private), np.intp)
+    groups[order] = np.arange(len(private)) * min(GROUPS, len(private)) // max(len(private), 1)
+    answers = np.bincount(groups, predictions) / np.bincount(groups)
+    levels = (np.arange(CONSTANTS) + 0.5) / CONSTANTS
+    prior = prior_of(private.mechanism)
+    constants = np.unique(np.interp(levels, np.cumsum(prior.masses) - prior.masses / 2, prior.values))
+    lost = _losses(private, measure, answers)[codes, groups]
+    single = _losses(private, measure, constants)
+    best = int(np.argmin(np.bincount(codes, minlength=len(single)) @ single))
+    gain = single[codes, best] - lost
+    return LossEstimate(
+        float(lost.mean()), float(single[codes, best].mean()), float(2 * gain.std() / np.sqrt(max(len(private), 1)))
+    )
+
+
+def _losses(private: PrivateLabels, measure: LossLike, answers: Floats) -> Floats:
+    """The decoded loss of each answer (column) for each code (row)."""
+    loss = get_loss(measure)
+    return learnable_values(private.mechanism, lambda labels: loss(answers[None, :], labels[:, None]), len(private))

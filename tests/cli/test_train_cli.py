@@ -199,10 +199,23 @@ def test_the_network_trains_from_the_command_line(run, world, tmp_path):
     assert json.loads(out)["R squared"] > 0.4
 
 
-def test_poisson_takes_positive_targets(run, world, tmp_path):
-    code, out, _ = train(run, world, tmp_path, "--loss", "poisson", "--json")
+@pytest.mark.parametrize("loss", ["poisson", "absolute", "pinball(0.9)"])
+def test_any_loss_is_trained_on_any_message_with_a_prior(run, world, tmp_path, loss):
+    code, out, _ = train(run, world, tmp_path, "--loss", loss, "--folds", 2)
     assert code == 0
-    assert json.loads(out)["target_values"] == "positive"
+    assert f"for {loss} loss" in out
+    assert "it is better than" in out
+    facts = SavedModel.load(tmp_path / "model").facts
+    assert (facts["loss"], facts["target_values"]) == (loss, "distribution")
+
+
+def test_the_loss_of_the_message_is_the_default(run, world, tmp_path):
+    source = LabelSource(world / "labels.parquet", "amount", "order")
+    privatize(source, LabelRandomizer(4, Domain(0, 400, 21), loss="absolute"), tmp_path / "median")
+    arguments = ("--features", world / "features.parquet", "--id", "order", "--out", tmp_path / "model", "--folds", 0)
+    code, out, _ = run("train", tmp_path / "median", *arguments)
+    assert code == 0
+    assert "for absolute loss" in out
 
 
 def test_poisson_refuses_negative_targets(run, world, tmp_path):
@@ -213,7 +226,10 @@ def test_poisson_refuses_negative_targets(run, world, tmp_path):
         *("--out", tmp_path / "model", "--loss", "poisson", "--target-values", "debiased"),
     )
     assert code == 2
-    assert "use the target values positive, not debiased" in err
+    assert "takes no negative targets" in err
+    assert "Leave target_values (--target-values) out" in err  # which works:
+    model = ("--out", tmp_path / "model", "--loss", "poisson", "--folds", 0)
+    assert run("train", tmp_path / "noisy", "--features", world / "features.parquet", "--id", "order", *model)[0] == 0
 
 
 def test_columns_can_be_left_out_and_overridden(run, world, tmp_path):
@@ -229,7 +245,7 @@ def test_columns_can_be_left_out_and_overridden(run, world, tmp_path):
         (["--features", "nowhere.parquet"], "no file"),
         (["--target-values", "wrong"], "'wrong' is not one of 'auto', 'bins', 'debiased', 'positive'"),
         (["--model", "wrong"], "unknown model 'wrong'"),
-        (["--loss", "wrong"], "trains with the loss squared or poisson"),
+        (["--loss", "wrong"], "unknown loss 'wrong'"),
         (["--exclude", "absent"], "no column"),
         (["--exclude", "hint,size"], "no column left"),
         (["--exclude", ","], "separated by commas"),
@@ -403,7 +419,12 @@ def test_predict_reports_as_asked(run, world, tmp_path):
 
     code, out, err = predict("a.csv", "--json", "--id", "order")
     assert (code, err) == (0, "")
-    assert json.loads(out) == {"predictions": str(tmp_path / "a.csv"), "rows": 28_500, "id_column": "order"}
+    assert json.loads(out) == {
+        "predictions": str(tmp_path / "a.csv"),
+        "rows": 28_500,
+        "id_column": "order",
+        "unit": None,
+    }
     assert predict("b.csv", "--quiet") == (0, "", "")
     assert predict("c.csv") == (0, f"written  28,500 predictions to {tmp_path / 'c.csv'}\n", "")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from labeldp.cli.completion import loss_offers, several_mechanism_offers
 from labeldp.cli.console import out, print_json, print_table
 from labeldp.cli.lazy_help import LOSSES
 from labeldp.cli.options import Json, OutputOption, comma_list
@@ -31,9 +32,14 @@ def compare(
         str | None,
         typer.Option(metavar="NAME", help="A distribution that comes with labeldp. An unknown name lists them."),
     ] = None,
-    loss: Annotated[str, typer.Option(metavar="LOSS", help=f"The loss to expect: {LOSSES}.")] = "squared",
+    loss: Annotated[
+        str, typer.Option(metavar="LOSS", help=f"The loss to expect: {LOSSES}.", autocompletion=loss_offers)
+    ] = "squared",
     mechanisms: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Only these of the mechanisms listed below.")
+        str | None,
+        typer.Option(
+            metavar="NAME,…", help="Only these of the mechanisms listed below.", autocompletion=several_mechanism_offers
+        ),
     ] = None,
     records: Annotated[
         int | None,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rich.markup import escape
 
-from labeldp.cli.lazy_help import exact_mechanisms, learners
+from labeldp.cli.lazy_help import exact_mechanisms, learners, mechanisms
 
 Offers = list[tuple[str, str]]
 """Values, each with its line of help, which some shells show."""
@@ -13,6 +13,12 @@ Offers = list[tuple[str, str]]
 def mechanism_offers(incomplete: str) -> Offers:
     """The mechanisms that can be released."""
     return _beginning(exact_mechanisms().items(), incomplete)
+
+
+def several_mechanism_offers(incomplete: str) -> Offers:
+    """All mechanisms, for a list with commas: the last name is completed."""
+    before, comma, last = incomplete.rpartition(",")
+    return [(before + comma + name, text) for name, text in _beginning(mechanisms().items(), last)]
 
 
 def model_offers(incomplete: str) -> Offers:

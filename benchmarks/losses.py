@@ -112,7 +112,7 @@ def one_seed(data: str, records: int, epsilon: float, losses: list[str], seed: i
     found = {}
     for loss in losses:
         measure = get_loss(asymmetric if loss == "custom" else loss)
-        domain = Domain(1, 400, 400) if loss == "gamma" else Domain(0, 400, 401)
+        domain = Domain(1, 400) if loss == "gamma" else Domain(0, 400)
         X, labels = rows_of(data, records, seed, domain)
         test, truth = rows_of(data, TEST_ROWS, 1_000_000 + seed, domain)
         if domain.lower not in mean_models:

@@ -157,7 +157,8 @@ def test_the_papers_mechanism_is_one_word_away_and_its_values_are_debiased():
 @pytest.mark.parametrize("domain", [(0, 400), Domain.integers(0, 9), Domain.integers(5, 6), Domain(-1e9, 1e9)], ids=str)
 def test_the_default_takes_few_records_small_domains_and_extreme_budgets(domain, records, epsilon):
     bounds = Domain.of(domain)
-    private = LabelRandomizer(epsilon, domain).randomize(np.linspace(bounds.lower, bounds.upper, records))
+    labels = np.linspace(bounds.lower, bounds.upper, records)
+    private = LabelRandomizer(epsilon, domain).randomize(labels.round() if bounds.whole else labels)
     assert private.epsilon_exact == Fraction(str(epsilon))
     assert private.values().shape == (records,)
     assert np.isfinite(private.values()).all()

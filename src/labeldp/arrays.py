@@ -53,7 +53,7 @@ def as_numpy(labels: Any, name: str) -> NDArray[Any]:
         return labels
     if isinstance(labels, (list, tuple, range)):
         return _from_sequence(labels, name)
-    if type(labels).__module__.startswith("pyarrow"):
+    if type(labels).__module__.startswith("pyarrow") and hasattr(labels, "null_count"):
         return _from_arrow(labels)
     import narwhals.stable.v2 as nw
 

@@ -243,6 +243,7 @@ class Domain:
                 f"the domain's unit is {self.unit}, but the labels are plain numbers, whose unit nobody knows: give "
                 "durations (timedelta), or leave out the unit if the numbers are meant as they are"
             )
+        self.require_whole(values)
         outside = (values < self.lower) | (values > self.upper)
         if not outside.any():
             return values
@@ -253,6 +254,29 @@ class Domain:
             )
         self.judge_clipping(int(np.count_nonzero(outside)), values.size, out_of_range, stacklevel=3)
         return np.clip(values, self.lower, self.upper)
+
+    def require_whole(self, labels: Floats, first_row: int = 0) -> None:
+        """Refuse labels between whole numbers where it is public that there are none.
+
+        Estimates rely on it: with `whole` set, a label is known exactly once its cell is.
+
+        Parameters
+        ----------
+        labels : array of float64
+            The labels.
+        first_row : int
+            The row number of the first of them, for the message.
+
+        Raises
+        ------
+        InvalidInput
+            If `whole` is set and a label is not whole. The message names the first such row.
+        """
+        if self.whole and (broken := labels != np.rint(labels)).any():
+            raise InvalidInput(
+                f"labels must be whole numbers, as the bounds say: row {first_row + int(np.argmax(broken))} is not. Use "
+                f"Domain({self.lower:g}, {self.upper:g}) (--lower and --upper) for labels in between"
+            )
 
     def judge_clipping(
         self, clipped: int, records: int, out_of_range: OutOfRange = "clip", *, stacklevel: int = 2

@@ -10,7 +10,7 @@ from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.errors import InvalidInput, PrivacyRefused
-from labeldp.losses import LossLike, get_loss
+from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels, Request, design, releasable
 from labeldp.priors import BudgetSplit, Prior, histogram
 from labeldp.priors.prior import expect_prior
@@ -29,7 +29,7 @@ class LabelRandomizer:
     domain : Domain or (lower, upper)
         The public bounds of the labels, never read off them.
     loss : str, Loss or callable
-        What the mechanism is designed to keep small.
+        What the mechanism is designed to keep small. A callable is called as loss(output, label).
     mechanism : str
         A name in the catalogue. "auto", the default, makes models that are trained on the labels good. "rr-on-bins" is the
         paper's and keeps the labels themselves close to the truth.
@@ -72,6 +72,14 @@ class LabelRandomizer:
                 "one is drawn within the budget, or design the mechanism from it yourself (RROnBins.optimal) and add the costs"
             )
         object.__setattr__(self, "domain", Domain.of(self.domain))
+        check_bounds(get_loss(self.loss), self._domain)
+        if self.prior is not None:
+            inside = (self.prior.values >= self._domain.lower) & (self.prior.values <= self._domain.upper)
+            if self.prior.masses[inside].sum() < 0.5:
+                raise InvalidInput(
+                    f"most of the prior's mass lies outside the bounds {self._domain.lower:g} to {self._domain.upper:g}: is it in the "
+                    "same unit?"
+                )
 
     def fit(self, labels: Any) -> FiniteMechanism:
         """Draw the private prior and design the mechanism for it.
@@ -257,3 +265,14 @@ class LabelRandomizer:
     @property
     def _domain(self) -> Domain:
         return Domain.of(self.domain)
+
+
+def check_bounds(loss: Loss, domain: Domain) -> None:
+    """Refuse bounds with labels for which the loss is not defined."""
+    if not loss.valid_labels.contains([domain.lower, domain.upper]).all():
+        low = loss.valid_labels.lower
+        bound = f"a lower bound {'above' if loss.valid_labels.lower_open else 'of at least'} {low:g}"
+        raise InvalidInput(
+            f"{loss.name} loss is for labels in {loss.valid_labels}, and the bounds are {domain.lower:g} to {domain.upper:g}: give "
+            f"{bound} (--lower), or another loss"
+        )

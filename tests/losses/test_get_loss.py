@@ -29,7 +29,7 @@ def test_a_loss_is_itself_and_a_callable_is_wrapped():
     assert get_loss(loss) is loss
     custom = get_loss(math.dist)
     assert isinstance(custom, Custom)
-    assert custom.name == "dist"
+    assert custom.name == "function dist"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from labeldp import Domain, LabelRandomizer, Prior
-from labeldp.evaluation.summary import estimates_of_model
+from labeldp.evaluation.summary import estimates_of_model, predicted_out_of_fold
 from labeldp.training.boosting import BoostingRegressor, Trees
 
 GENERATOR = np.random.default_rng(0)
@@ -51,7 +51,8 @@ def test_folds_may_miss_the_only_values_of_a_column():
     domain = Domain(-100, 300, 41)
     private = LabelRandomizer(4, domain, prior=Prior.uniform(domain), mechanism="unbiased").randomize(Y)
     table = pa.table({"a": A, "b": column})
-    estimates = estimates_of_model(BoostingRegressor(), table, private.values(), private, 5)
+    predictions = predicted_out_of_fold(BoostingRegressor(), table, private.values(), private, 5)
+    estimates = estimates_of_model(private, predictions)
     assert estimates["error"]["value"] < np.var(Y)
 
 

@@ -158,10 +158,13 @@ def _explain(rows: list[Comparison], whose: str) -> None:
         )
     else:
         out.print(
-            f"The error of a model is predicted for squared loss only. auto is designed for {rows[0].records:,} "
-            f"records{whose}; --records N changes it."
+            "These are errors of single labels. To train a model choose auto all the same (privatize does, unless told otherwise): "
+            "noise averages out in training and bias does not. The error of a model is predicted for squared loss only; "
+            "docs/losses.md has measured ones."
         )
-    out.print("not-private: the true labels. mean-only: the prior's mean for every record; worse than that is no use.")
+        out.print(f"auto is designed for {rows[0].records:,} records{whose}; --records N changes it.")
+    useless = "; a model above it is of no use" if rows[0].model_error is not None else ""
+    out.print(f"not-private: the true labels. mean-only: the prior's mean for every record{useless}.")
     if any(row.outputs is None for row in rows):
         out.print("* a float mechanism, for comparison only: labeldp never releases with it")
 
@@ -184,14 +187,15 @@ def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
     for row in sorted(rows, key=lambda row: row.epsilon):
         if modelled or row.mechanism != NOT_PRIVATE:  # its labels have no error, which a logarithm cannot show
             lines.setdefault(row.mechanism, []).append(_rank(row))
-    greys = {NOT_PRIVATE: "#000000", MEAN_ONLY: "#b0b7bf"}
+    references = (NOT_PRIVATE, MEAN_ONLY)
+    floats = [row.mechanism for row in rows if row.outputs is None and row.mechanism not in references]
     axes = plots.curves(
         epsilons,
         lines,
-        colours={name: greys[name] if name in greys else MECHANISMS[name].colour for name in lines},
-        dashed=[row.mechanism for row in rows if row.outputs is None],
+        colours={name: plots.QUIET if name in references else MECHANISMS[name].colour for name in lines},
+        dashed=[*floats, *references],
         ylabel=f"expected {loss} loss",
-        title=f"error of {'a model' if modelled else 'a private label'} (dashed: float mechanisms)",
+        title=f"error of {'a model' if modelled else 'a private label'} {' (dashed: float mechanisms)' if floats else ''}",
     )
     for kind in ("png", "svg"):
         plots.save(axes, folder / f"comparison.{kind}", alt=plots.in_words(axes))

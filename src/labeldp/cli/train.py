@@ -8,7 +8,7 @@ import typer
 
 from labeldp.cli.completion import loss_offers, model_offers
 from labeldp.cli.console import err, line, note, out, phases, print_json, stoppable
-from labeldp.cli.lazy_help import learners
+from labeldp.cli.lazy_help import LOSSES, learners
 from labeldp.cli.options import Delimiter, Json, Quiet, comma_list
 from labeldp.shown import plain
 
@@ -42,8 +42,7 @@ def train(
         str | None,
         ModelOption(
             metavar="LOSS",
-            help="The loss that predictions should keep small: squared, absolute, pinball(0.9), poisson … By default the "
-            "one that the message was made for.",
+            help=f"The loss that predictions should keep small: {LOSSES}. By default the one that the message was made for.",
             autocompletion=loss_offers,
         ),
     ] = None,
@@ -169,7 +168,7 @@ def evaluate(
     saved = SavedModel.load(model_path)
     with phases(quiet=as_json) as phase:
         predictions, truth = predictions_beside(saved, features, label, delimiter, phase=phase)
-    figures = metrics(predictions, truth)
+    figures = metrics(predictions, truth, saved.facts.get("loss", "squared"))
     note("these figures are computed from true labels and are not private")
     if as_json:
         print_json(figures)
@@ -205,25 +204,20 @@ def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """What the private labels say about the model, as lines of a report: a title and a sentence each."""
     from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
 
-    estimates, lines = facts["estimates"], []
+    estimates, lost = facts["estimates"], facts.get("estimated_loss")
+    lines = _verdict_of_loss(facts["loss"], lost) if lost else []
     if "r2" in estimates:
         share = {key: None if value is None else 100 * value for key, value in estimates["r2"].items()}
-        lines.append(
-            (
-                "verdict",
-                f"the model explains {_interval(share, ' %', digits=2)} of the labels' variation: {_judgement(share)}",
-            )
-        )
-    if "error" in estimates:
+        lines.append(("" if lines else "verdict", _explained(share)))
         lines.append(("", f"its mean squared test error is {_interval(estimates['error'])}"))
-    lost = facts.get("estimated_loss")
-    if lost:
-        lines += _verdict_of_loss(facts["loss"], lost)
-    if "error_of_mean" in estimates and not lost:
-        lines.append(("", f"that of always answering the mean is {_interval(estimates['error_of_mean'])}"))
-    if "mean" in estimates:
-        lines.append(("", f"the labels' mean is {_interval(estimates['mean'])}"))
-    if estimates:
+    if not estimates and not lost:
+        lines.append(
+            ("verdict", "none: these private labels do not tell how good a model is (labeldp evaluate needs true ones)")
+        )
+    if "error_of_mean" in estimates and ("r2" in estimates or not lost):
+        error, mean = _interval(estimates["error_of_mean"]), _interval(estimates["mean"])
+        lines.append(("", f"always answering the mean has a mean squared error of {error}"))
+        lines.append(("", f"the labels' mean is {mean}"))
         made = [f"that {ASSUMPTIONS[name]}" for name in facts["assumptions"]]
         besides = f", and {', and '.join(made)} (--assume-nothing does without)" if made else ""
         bare = "95 % intervals, from the private labels alone; they assume that labels lie within the bounds"
@@ -232,10 +226,12 @@ def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[tuple[str, str]]:
-    gain = lost["constant"] - lost["model"]
-    judged = "it is better than" if gain > 0 else "it is worse than"
-    if abs(gain) <= lost["chance"]:
-        judged = "these labels do not show whether it is better than"
+    from labeldp.evaluation.other_losses import LossEstimate
+
+    better = LossEstimate(**lost).better
+    judged = "these labels do not show whether it is better than"
+    if better is not None:
+        judged = "it is better than" if better else "it is worse than"
     model, constant, chance = (plain(lost[key], 4) for key in ("model", "constant", "chance"))
     return [
         (
@@ -249,17 +245,25 @@ def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[tuple[str, str]]
     ]
 
 
-def _judgement(share: dict[str, float | None]) -> str:
+def _explained(share: dict[str, float | None]) -> str:
     lower, upper = share["lower"], share["upper"]
     if lower is not None and lower > 0:
-        return "it is better than always answering the mean"
-    if upper is not None and upper < 0:
-        return "it is worse than always answering the mean"
-    return "these labels do not show whether it is better than always answering the mean"
+        judged = "it is better than always answering the mean"
+    elif upper is not None and upper < 0:
+        judged = "it is worse than always answering the mean"
+    else:
+        ends = [
+            f"{word} {_figure(end, ' %', 2)}"
+            for word, end in (("at least", lower), ("at most", upper))
+            if end is not None
+        ]
+        return f"too noisy to say whether the model is better than always answering the mean: it explains {' and '.join(ends)} of the labels' variation"
+    return f"the model explains {_interval(share, ' %', digits=2)} of the labels' variation: {judged}"
 
 
 def _interval(figure: dict[str, float | None], unit: str = "", digits: int = 4) -> str:
     value, lower, upper = (figure[key] for key in ("value", "lower", "upper"))
+    lower = 0.0 if lower is not None and value is not None and abs(lower) < 1e-6 * abs(value) else lower
     ends = f"to {_figure(upper, unit, digits)}" if lower is not None else f"at most {_figure(upper, unit, digits)}"
     return f"about {_figure(value, unit, digits)} ({'' if lower is None else _figure(lower, unit, digits) + ' '}{ends})"
 

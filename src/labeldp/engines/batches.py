@@ -35,7 +35,11 @@ class LabelBatch:
 
 
 def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -> int:
-    """How many labels lie outside the bounds; with `out_of_range="error"`, the first of them is refused."""
+    """How many labels lie outside the bounds; with `out_of_range="error"`, the first of them is refused.
+
+    Labels between whole numbers are refused where the bounds say that there are none.
+    """
+    domain.require_whole(batch.labels, batch.first_row)
     outside = (batch.labels < domain.lower) | (batch.labels > domain.upper)
     if out_of_range == "error" and outside.any():
         row = int(np.argmax(outside))

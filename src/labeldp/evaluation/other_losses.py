@@ -10,12 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.losses import LossLike, get_loss
+from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms import PrivateLabels
 from labeldp.mechanisms.decoding import learnable_values, prior_of
 
 GROUPS = 64
+"""Predictions are taken together in so many groups."""
 CONSTANTS = 99
+"""So many quantiles of the prior are tried as single answers."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,6 @@ def estimate_loss(private: PrivateLabels, predictions: Floats, loss: LossLike) -
     )
 
 
-def _losses(private: PrivateLabels, measure: LossLike, answers: Floats) -> Floats:
+def _losses(private: PrivateLabels, loss: Loss, answers: Floats) -> Floats:
     """The decoded loss of each answer (column) for each code (row)."""
-    loss = get_loss(measure)
     return learnable_values(private.mechanism, lambda labels: loss(answers[None, :], labels[:, None]), len(private))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,6 @@ from labeldp.evaluation.estimates import Estimate, estimate_error, estimate_gain
 from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS, PART, TAILS
 from labeldp.evaluation.intervals.counted import usable_counts
 from labeldp.evaluation.intervals.pieces import LabelPieces
-from labeldp.evaluation.other_losses import estimate_loss
-from labeldp.losses import LossLike
 from labeldp.mechanisms import PrivateLabels
 
 Figures = dict[str, dict[str, float | None]]
@@ -36,19 +33,8 @@ def estimates_of_mean(private: PrivateLabels, assume: Collection[str] = ()) -> F
     return _figures(mean=mean, error_of_mean=error)
 
 
-def estimates_of_model(
-    estimator: Any, X: Any, targets: Floats, private: PrivateLabels, folds: int, assume: Collection[str] = ()
-) -> Figures:
-    """The estimator's mean squared test `error`, its `gain` over answering the mean, and its `r2`.
-
-    Every record is predicted by a model that was trained on the `targets` of the other folds, and the predictions are
-    clipped into the bounds. Empty if there are fewer than two records for each fold.
-    """
-    if len(private) < 2 * folds:
-        return {}
-    predictions = out_of_fold_predictions(estimator, X, targets, folds)
-    if (domain := private.mechanism.domain) is not None:
-        predictions = np.clip(predictions, domain.lower, domain.upper)
+def estimates_of_model(private: PrivateLabels, predictions: Floats, assume: Collection[str] = ()) -> Figures:
+    """A model's mean squared test `error`, its `gain` over answering the mean, and its `r2`, from out-of-fold predictions."""
     return _figures(
         error=estimate_error(private, predictions, visible=1.0, assume=assume),
         gain=estimate_gain(private, predictions, assume=assume),
@@ -56,19 +42,18 @@ def estimates_of_model(
     )
 
 
-def estimated_loss(
-    estimator: Any, X: Any, targets: NDArray[Any], private: PrivateLabels, folds: int, loss: LossLike
-) -> dict[str, float]:
-    """The `model`'s mean loss, that of the best single answer (`constant`), and the `chance` error of their difference.
+def predicted_out_of_fold(
+    estimator: Any, X: Any, targets: NDArray[Any], private: PrivateLabels, folds: int
+) -> Floats | None:
+    """A prediction for every record by a model that was trained on the `targets` of the other folds, within the bounds.
 
-    Records are predicted as in `estimates_of_model`. Empty if there are fewer than two records for each fold.
+    None if there are fewer than two records for each fold.
     """
     if len(private) < 2 * folds:
-        return {}
+        return None
     predictions = out_of_fold_predictions(estimator, X, targets, folds)
-    if (domain := private.mechanism.domain) is not None:
-        predictions = np.clip(predictions, domain.lower, domain.upper)
-    return asdict(estimate_loss(private, predictions, loss))
+    domain = private.mechanism.domain
+    return predictions if domain is None else np.clip(predictions, domain.lower, domain.upper)
 
 
 def _figures(**estimates: Estimate) -> Figures:

@@ -43,7 +43,8 @@ class Custom(Loss):
 
     @property
     def name(self) -> str:
-        return self.label or getattr(self.function, "__name__", type(self.function).__name__)
+        # Never the name of another loss: a reader of a message would take it for that one.
+        return f"function {self.label or getattr(self.function, '__name__', type(self.function).__name__)}"
 
     def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
         outputs, labels = np.broadcast_arrays(as_float(output), as_float(label))

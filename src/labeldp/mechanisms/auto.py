@@ -26,7 +26,7 @@ from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.channels import visible_bias_matrix
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
-from labeldp.losses import LossLike, get_loss
+from labeldp.losses import LossLike, Squared, get_loss
 from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_variance
 from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request
 from labeldp.mechanisms.cells import DESIGN_CELLS, MOST_LABELS, coarse_prior
@@ -40,6 +40,8 @@ from labeldp.shown import Shown
 
 MOST_FOR_PRIOR = Fraction(1, 10)
 """The most that `auto` spends on its prior."""
+FEWEST_CELLS = 20
+"""Fewer cells than this are pointed out to whoever asks for a loss other than squared."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,7 +157,21 @@ def split_for_training(request: Request) -> BudgetSplit:
         "the mechanism is designed for nearly flat labels. A public prior helps."
     )
     most = min(total / 25, MOST_FOR_PRIOR)
-    return BudgetSplit.spending(most, total, advice if 2 / most > Fraction(records, 4) else None)
+    if 2 / most <= Fraction(records, 4):
+        advice = coarse_advice(request) or ""
+    return BudgetSplit.spending(most, total, advice or None)
+
+
+def coarse_advice(request: Request) -> str | None:
+    """A word of warning if a loss that looks at single labels meets a grid that hardly tells them apart."""
+    loss, cells = get_loss(request.loss), request.domain.count
+    if cells >= FEWEST_CELLS or isinstance(loss, Squared) or request.domain.whole:
+        return None
+    return (
+        f"with {request.known_records:,} records at epsilon = {float(exact_epsilon(request.epsilon)):g} labels are told apart in {cells} cells "
+        f"only, which is coarse for {loss.name} loss. Narrower bounds, more records or a larger epsilon help; so do cells "
+        "(--cells) if most labels lie in few of them."
+    )
 
 
 def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request) -> Prior:

@@ -145,7 +145,7 @@ def _row(
     return Comparison(
         mechanism=name,
         epsilon=float(mechanism.epsilon_exact),
-        expected_loss=mechanism.expected_loss(prior, loss),
+        expected_loss=_expected_loss(name, mechanism, prior, loss),
         bias=math.sqrt(float(masses @ (mean - points) ** 2)),
         variance=float(masses @ variance),
         outputs=mechanism.outputs.size if mechanism.exact else None,
@@ -153,6 +153,16 @@ def _row(
         model_error=None if models is None else models.of(mechanism),
         records=records,
     )
+
+
+def _expected_loss(name: str, mechanism: Mechanism, prior: Prior, loss: Loss) -> float:
+    """The loss of a label. It is infinite for values that are meant for training and leave the range of the loss."""
+    try:
+        return mechanism.expected_loss(prior, loss)
+    except InvalidInput:
+        if not MECHANISMS[name].for_training:
+            raise
+        return math.inf
 
 
 def _reference(

@@ -73,8 +73,9 @@ def code_values(mechanism: FiniteMechanism, decoder: str = "auto") -> Floats:
 def training_decoder(mechanism: FiniteMechanism) -> str:
     """The decoder that `auto` stands for: what the catalogue says, `debiased` only where a mean minimises the loss."""
     entry = MECHANISMS[mechanism.kind]
-    loss = LOSSES.get(mechanism.loss)
-    return "debiased" if entry.training_values == "debiased" and loss is not None and loss.seeks_mean else "bins"
+    loss = None if mechanism.loss is None else LOSSES.get(mechanism.loss)
+    seeks_mean = mechanism.loss is None or (loss is not None and loss.seeks_mean)
+    return "debiased" if entry.training_values == "debiased" and seeks_mean else "bins"
 
 
 def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], Floats], records: int) -> Floats:

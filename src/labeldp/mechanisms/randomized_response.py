@@ -14,6 +14,7 @@ from labeldp.sampling import ResponseTable
     title="randomized response",
     help="Warner's: keep the cell or take any other at random",
     make=lambda r: RandomizedResponse(r.domain, r.epsilon),
+    training_values="debiased",
     colour="#994506",
 )
 class RandomizedResponse(FiniteMechanism):

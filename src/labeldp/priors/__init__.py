@@ -4,10 +4,10 @@ May import the base (`domain`, `budget`, `arrays`, `errors`, `shown`) and `losse
 """
 
 from labeldp.priors.budget_split import BudgetSplit, BudgetWarning, check_histogram, split_budget
-from labeldp.priors.counted import NoisyCounts
 from labeldp.priors.prior import Prior
 from labeldp.priors.private_histogram import histogram, noisy_counts, prior_from_counts, private_prior
 from labeldp.priors.projection import project_counts
+from labeldp.priors.published_counts import NoisyCounts
 from labeldp.priors.unimodal import unimodal_masses
 
 __all__ = [

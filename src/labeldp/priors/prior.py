@@ -15,7 +15,7 @@ from labeldp.arrays import Floats, label_array
 from labeldp.budget import float_up, format_amount, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, expect
-from labeldp.priors.counted import NoisyCounts
+from labeldp.priors.published_counts import NoisyCounts
 from labeldp.shown import Tabular
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon, float_up
 from labeldp.domain import Domain, OutOfRange
-from labeldp.priors.counted import NoisyCounts
 from labeldp.priors.prior import Prior
+from labeldp.priors.published_counts import NoisyCounts
 
 
 def private_prior(

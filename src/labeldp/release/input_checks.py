@@ -106,7 +106,7 @@ def _refuse_duplicates(source: LabelSource, key: bytes, suspects: NDArray[np.uin
             value, row = batch.ids[index].as_py(), batch.first_row + index
             if value in rows:
                 raise InvalidInput(
-                    f"ids must be unique, but {value!r} stands in rows {rows[value]} and {row} (rows count from 0). Two "
+                    f"ids must be unique, but rows {rows[value]} and {row} have the same one (rows count from 0). Two "
                     "records with one id would share their randomness and reveal whether their labels differ: remove "
                     "or combine them. Nothing was released or charged"
                 )

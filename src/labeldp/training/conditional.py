@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import truncnorm
 from sklearn.base import BaseEstimator, RegressorMixin, clone
@@ -21,22 +22,30 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
-from labeldp.losses import LossLike, get_loss
-from labeldp.mechanisms import FiniteMechanism
+from labeldp.errors import InvalidInput, expect
+from labeldp.evaluation.other_losses import estimate_loss
+from labeldp.losses import LossLike, get_loss, seeks_mean
+from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.mechanisms.cells import coarse_prior
-from labeldp.mechanisms.decoding import FLOOR_SHARE, learnable_values, prior_of
+from labeldp.mechanisms.decoding import FLOOR_SHARE, code_values, learnable_values, prior_of
 from labeldp.mechanisms.label_scale import NormalScores
 from labeldp.training.boosting import BoostingRegressor
+from labeldp.training.mean_learners import check_learns_means
 from labeldp.training.sizing import value_share
 from labeldp.training.tables import FeatureTable
 
 FOLDS = 3
+"""Of the cross-fitting: two thirds of the records are nearly all, and eight models are trained in all."""
 LEAST_SPREAD = 0.02
 """Of the squared score: the label is never taken to be known exactly."""
 SPREADS = (0.1, 5.0)
 """How far a record's squared spread may lie from the common one, as factors."""
+FACTORS = (0.5, 2.0)
+"""How far a mean model may be moved to the labels' mean, as factors."""
 OUTCOMES = 101
+"""Equally likely labels that stand for a record's distribution."""
 CHUNK = 1 << 14
+"""Rows that are answered at a time."""
 
 
 class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -44,9 +53,9 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    estimator : regressor
-        What learns means: squared loss, any sign of targets. It is cloned. One with a parameter `share` is sized by what
-        the private values are worth.
+    estimator : regressor or None
+        What learns means: squared loss, any sign of targets. It is cloned. None stands for the default of
+        `LabelDPRegressor`, a line and then trees, sized by what the private values are worth.
     mechanism : FiniteMechanism
         What randomized the labels; it carries a prior.
     loss : str, Loss or callable
@@ -60,6 +69,8 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The common squared spread.
     weight_ : float
         How much of `spread_` is taken, from 0 (the common spread for all) to 1.
+    factor_ : float
+        For Poisson and gamma loss: what brings the mean prediction to the labels' mean; else 1.
 
     Notes
     -----
@@ -72,7 +83,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     >>> from sklearn.linear_model import LinearRegression
     >>> X = np.random.default_rng(0).normal(size=(2000, 1))
     >>> private = LabelRandomizer(4, (0, 400), loss="pinball(0.9)").randomize(np.exp(4 + X[:, 0]))
-    >>> model = ConditionalRegressor(LinearRegression(), private.mechanism, "pinball(0.9)").fit(X, private.codes)
+    >>> model = ConditionalRegressor(LinearRegression(), private.mechanism, "pinball(0.9)").fit(X, private)
     >>> bool(model.predict([[1.0]])[0] > model.predict([[0.0]])[0])
     True
     """
@@ -89,8 +100,8 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : table or array
             The features.
-        y : array of int
-            The codes of the private labels.
+        y : PrivateLabels or array of int
+            The private labels, or their codes.
         **fit_params : dict
             More parameters for the `fit` of every clone, such as `sample_weight`.
 
@@ -99,7 +110,10 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ConditionalRegressor
             The fitted regressor itself.
         """
-        codes = np.asarray(y).astype(np.intp)
+        expect(self.mechanism, FiniteMechanism, "mechanism", "take that of the private labels: private.mechanism")
+        if self.estimator is not None:
+            check_learns_means(self.estimator, get_loss(self.loss))
+        codes = self._codes(y)
         prior, _ = coarse_prior(prior_of(self.mechanism))
         self.scores_ = NormalScores.under(prior)
         functions = np.stack([self.scores_.scores, np.square(self.scores_.scores)], axis=1)
@@ -117,7 +131,48 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         told = float(np.mean((squares - squares.mean()) * (spread - spread.mean())))
         self.weight_ = float(np.clip(told / moving, 0, 1)) if moving > 0 else 0.0
         self.spread_ = make(shares[1]).fit(X, squares, **fit_params) if self.weight_ > 0 else None
+        self.factor_ = 1.0
+        if seeks_mean(self.loss):  # the labels' mean is known well, and the model's distributions need not have it
+            means = code_values(self.mechanism)[codes]
+            mean, error = float(means.mean()), float(means.std()) / np.sqrt(codes.size)
+            answered = float(self._answers(*self._scores(X)).mean())
+            if mean > 2 * error and answered > 0:
+                self.factor_ = float(np.clip(mean / answered, *FACTORS))
         return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
+        """How little the predictions lose, estimated from private labels of other records: the negative mean loss.
+
+        Parameters
+        ----------
+        X : table or array
+            The features of records that were not trained on.
+        y : PrivateLabels or array of int
+            Their private labels, or the codes of these.
+        sample_weight : None
+            Not used.
+
+        Returns
+        -------
+        float
+            The higher the better; see `estimate_loss`.
+        """
+        private = PrivateLabels(self._codes(y).astype(np.uint32), self.mechanism)
+        return -estimate_loss(private, self.predict(X), self.loss).model
+
+    def _codes(self, y: Any) -> NDArray[np.intp]:
+        """Codes of this mechanism; anything else is refused, true labels above all."""
+        codes = np.asarray(y.codes if isinstance(y, PrivateLabels) else y)
+        most = self.mechanism.outputs.size
+        fits = (
+            codes.ndim == 1 and codes.dtype.kind in "iu" and (codes.size == 0 or 0 <= codes.min() <= codes.max() < most)
+        )
+        if not fits:
+            raise InvalidInput(
+                f"y must be private labels or their codes, whole numbers from 0 to {most - 1}: pass the PrivateLabels themselves, "
+                "not their values"
+            )
+        return codes.astype(np.intp)
 
     def predict(self, X: Any) -> Floats:
         """The best answer for each row.
@@ -133,13 +188,17 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             A prediction for each row.
         """
         location, spread = self.predict_scores(X)
+        return self._answers(location, spread)
+
+    def _answers(self, location: Floats, spread: Floats) -> Floats:
+        """The best answers for these distributions of scores."""
         loss, answers = get_loss(self.loss), np.empty(location.size)
         nodes = ndtri((np.arange(OUTCOMES) + 0.5) / OUTCOMES)
         for start in range(0, location.size, CHUNK):
             rows = slice(start, start + CHUNK)
             outcomes = self.scores_.labels_at(location[rows, None] + spread[rows, None] * nodes)
             answers[rows] = loss.best_answers(outcomes)
-        return np.maximum(answers, self.floor_)
+        return np.maximum(self.factor_ * answers, self.floor_)
 
     def predict_scores(self, X: Any) -> tuple[Floats, Floats]:
         """The location and the spread of each row's normal score.
@@ -154,8 +213,10 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         location, spread : array of float
         """
         check_is_fitted(self)
-        if self.encoder_ is not None:
-            X = self.encoder_.ordinal(X)
+        return self._scores(X if self.encoder_ is None else self.encoder_.ordinal(X))
+
+    def _scores(self, X: Any) -> tuple[Floats, Floats]:
+        """`predict_scores` of features that are encoded already."""
         location = np.asarray(self.location_.predict(X), np.float64)
         squared = np.full(location.size, self.level_)
         if self.spread_ is not None:
@@ -165,9 +226,9 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _prepared(self, X: Any, rows: int) -> tuple[Callable[[float], Any], Any]:
         """How to make a regressor for values of some worth, and the features that it takes: tables are encoded once."""
         self.encoder_ = None
-        if not isinstance(self.estimator, BoostingRegressor):
+        boosting, numeric = BoostingRegressor() if self.estimator is None else self.estimator, None
+        if not isinstance(boosting, BoostingRegressor):
             return lambda _: clone(self.estimator), X
-        boosting, numeric = self.estimator, None
         if FeatureTable.is_frame(X):
             self.encoder_ = boosting.encoder(X)
             X, numeric = self.encoder_.ordinal(X), len(self.encoder_.numeric)

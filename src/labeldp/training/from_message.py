@@ -1,24 +1,26 @@
 """From a message and a table of features to a trained model: everything that `labeldp train` does."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
 
 from labeldp.errors import InvalidInput
 from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
-from labeldp.evaluation.summary import estimated_loss, estimates_of_mean, estimates_of_model, made_assumptions
+from labeldp.evaluation.other_losses import estimate_loss
+from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model, made_assumptions, predicted_out_of_fold
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.message.reader import Message
 from labeldp.release.privatize import Phase
 from labeldp.training.columns import ColumnKey
-from labeldp.training.counted import counted
 from labeldp.training.joined_features import joined_features
 from labeldp.training.learners import LEARNERS, Learner, LearnerRequest
 from labeldp.training.recipe import Recipe
 from labeldp.training.saved import SavedModel
 from labeldp.training.suspects import warn_of_suspects
+from labeldp.training.ticking import counted
 
 
 def train_on_message(
@@ -130,10 +132,12 @@ def train_on_message(
     models = folds + 1 if cross_validated else 1
     tick = phase("", None) if progress and learner.own_progress else phase("training", models)
     lost: dict[str, float] = {}
-    if cross_validated and recipe.conditional and not seeks_mean(recipe.loss):
-        lost = estimated_loss(counted(model, tick), used, targets, private, folds, recipe.loss)
-    elif cross_validated:
-        estimates |= estimates_of_model(counted(model, tick), used, targets, private, folds, assume)
+    if cross_validated:
+        predictions = predicted_out_of_fold(counted(model, tick), used, targets, private, folds)
+        if predictions is not None and estimates and seeks_mean(recipe.loss):
+            estimates |= estimates_of_model(private, predictions, assume)
+        if predictions is not None and recipe.conditional:
+            lost = asdict(estimate_loss(private, predictions, recipe.loss))
     model.fit(used, targets)
     if tick is not None:
         tick(1)

@@ -101,7 +101,14 @@ class LinearStart(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         predictions: Floats = self.trees_.predict(X)  # checks the features, in scikit-learn's own words
         if self.line_ is None:
             return predictions
-        return np.asarray(predictions + self.line_.predict(np.asarray(X, np.float64)[:, : self.numeric][:, self.used_]))
+        scaled = self.line_[:-1].transform(np.asarray(X, np.float64)[:, : self.numeric][:, self.used_])
+        ridge = self.line_[-1]
+        predictions = predictions + ridge.intercept_
+        for slope, column in zip(
+            ridge.coef_, scaled.T, strict=True
+        ):  # in this order in every batch, unlike a matrix product
+            predictions += slope * column
+        return np.asarray(predictions)
 
     def _numbers(self, X: Any) -> Floats | None:
         """The numeric columns; None where there are none, or where scikit-learn will refuse the features."""

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
-from labeldp.losses import Loss, LossLike, get_loss
+from labeldp.losses import Loss, LossLike, Squared, get_loss
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.mechanisms.decoding import code_values, prior_of
+from labeldp.mechanisms.decoding import DECODERS, code_values
+from labeldp.randomizer import check_bounds
 from labeldp.training.conditional import ConditionalRegressor
 from labeldp.training.sizing import label_share
 
@@ -51,14 +52,20 @@ class Recipe:
     def of(cls, mechanism: FiniteMechanism, loss: LossLike, target_values: str | None = None) -> Recipe:
         """The recipe for a loss, or for values that the user names; an error where it cannot work."""
         measure = get_loss(loss)
-        if target_values not in (None, "auto") or measure.name == "squared":
+        if target_values is not None and target_values not in DECODERS:
+            raise InvalidInput(f"unknown target values {target_values!r}; choose from {', '.join(DECODERS)}")
+        if target_values not in (None, "auto") or isinstance(measure, Squared):
             recipe = cls(mechanism, measure, target_values or "auto")
             _ = recipe.values
             return recipe
         domain = mechanism.domain
         if domain is not None:
-            measure.valid_labels.check([domain.lower, domain.upper], f"bounds of labels for {measure.name} loss")
-        prior_of(mechanism)
+            check_bounds(measure, domain)
+        if mechanism.prior is None:
+            raise InvalidInput(
+                f"a model for {measure.name} loss needs to know how the labels are distributed, and the mechanism {mechanism.kind} "
+                "carries no prior. Use squared loss, or release the labels with the mechanism auto"
+            )
         return cls(mechanism, measure, "distribution")
 
     @property
@@ -83,27 +90,6 @@ class Recipe:
     def model(self, learner: Any) -> Any:
         """The unfitted model, from a regressor that learns means."""
         return ConditionalRegressor(learner, self.mechanism, self.loss) if self.conditional else learner
-
-
-ROBUST = frozenset({"absolute_error", "quantile", "huber", "epsilon_insensitive", "squared_epsilon_insensitive", "lad"})
-"""Losses of scikit-learn whose answer is no mean."""
-ROBUST_ESTIMATORS = frozenset(
-    {"QuantileRegressor", "HuberRegressor", "TheilSenRegressor", "RANSACRegressor", "SVR", "NuSVR", "LinearSVR"}
-)
-
-
-def check_learns_means(estimator: Any, loss: Loss) -> None:
-    """Refuse a regressor that seeks a median or a quantile: those of private values estimate nothing."""
-    parts = [("", estimator), *estimator.get_params().items()] if hasattr(estimator, "get_params") else []
-    for name, part in parts:
-        chosen = part if name.split("__")[-1] in ("loss", "criterion") and isinstance(part, str) else None
-        if chosen in ROBUST or type(part).__name__ in ROBUST_ESTIMATORS:
-            what = f"{name}={part!r}" if chosen else type(part).__name__
-            asked = "absolute" if loss.name == "squared" else loss.name
-            raise InvalidInput(
-                f"{what} seeks a median or a quantile of its targets, and that of private values is not that of the labels. "
-                f"Name the loss instead: LabelDPRegressor(loss={asked!r}, ...), with a regressor of squared loss or none"
-            )
 
 
 def extreme_targets(recipe: Recipe, records: int) -> Floats:

@@ -18,12 +18,14 @@ from labeldp.arrays import Floats, as_numpy
 from labeldp.budget import exact_epsilon, float_up
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, RepeatedRelease, expect
-from labeldp.losses import get_loss
+from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms.private_labels import PrivateLabels
+from labeldp.priors import BudgetWarning
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
 from labeldp.training.boosting import BoostingRegressor
-from labeldp.training.recipe import Recipe, check_learns_means, extreme_targets
+from labeldp.training.mean_learners import check_learns_means
+from labeldp.training.recipe import Recipe, extreme_targets
 from labeldp.training.rehearsal import default_trees, rehearse
 from labeldp.training.tables import in_memory
 
@@ -46,7 +48,8 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         The public bounds of the labels. They must be given and are never read off `y`.
     loss : str, Loss or callable
         The loss that predictions should keep small. For squared loss the model learns the mean. For any other it learns the
-        label's conditional distribution and predicts the answer that loses least: a median, a quantile, a positive mean.
+        label's conditional distribution and predicts the answer that loses least: a median, a quantile, a positive mean. A
+        callable is called as loss(output, label).
     mechanism : str
         The name of an exact mechanism. "auto" is designed for training, "rr-on-bins" is the paper's.
     target_values : {"auto", "bins", "debiased", "positive"}
@@ -56,8 +59,8 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         A public prior. By default a private one is drawn, which takes a part of ε.
     ledger : Ledger, optional
         Charge every fit to `dataset` in this ledger, before anything is drawn. Even before that, the estimator is fitted
-        once to made-up targets as extreme as private values can be (your own estimator on 500 rows), so that what cannot
-        work costs nothing.
+        once to made-up targets as extreme as private values can be (your own estimator on 500 rows, also without a ledger),
+        so that what cannot work costs nothing.
     dataset : str, optional
         The dataset in `ledger` to charge.
     clip_predictions : bool
@@ -176,7 +179,6 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             self.prior,
             self.out_of_range,  # type: ignore[arg-type]
         )
-        self.__dict__.pop("private_labels_", None)
         if self.ledger is not None:
             expect(self.ledger, Ledger, "ledger", "make one with Ledger(path), or Ledger.create(path) for a new one")
         elif self.dataset is not None:
@@ -186,16 +188,12 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         inner = self._inner_params(sample_weight, fit_params)
         self._check_combination(randomizer, X, labels.size, inner)
         private = self._release(randomizer, labels)
+        self.__dict__.pop("private_labels_", None)  # those of an earlier fit that failed: these replace them
         self.mechanism_ = private.mechanism
-        self._count(exact_epsilon(self.epsilon) if self.ledger is not None else private.epsilon_exact)
         try:
             recipe = Recipe.of(private.mechanism, self.loss, self.target_values)
             self.estimator_ = recipe.model(self._learner(recipe, X, labels.size))
-            try:
-                self.estimator_.fit(X, recipe.targets(private.codes), **inner)
-            except ValueError as error:
-                self._explain(error, extreme_targets(recipe, labels.size), X, inner)
-                raise
+            self.estimator_.fit(X, recipe.targets(private.codes), **inner)
         except Exception as error:
             self.private_labels_ = private
             error.add_note(
@@ -230,14 +228,18 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         return np.asarray(np.clip(predictions, domain.lower, domain.upper))
 
     def _check_combination(self, randomizer: LabelRandomizer, X: Any, records: int, inner: dict[str, Any]) -> None:
-        """Before anything is drawn, refuse what cannot work; with a ledger by a trial on made-up targets, too."""
+        """Before anything is drawn, refuse what cannot work. An estimator of the user's is tried on made-up targets."""
+        if self.ledger is not None and self.dataset is None:
+            raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
         if self.estimator is not None and self.target_values == "auto":
             check_learns_means(self.estimator, get_loss(self.loss))
-        if self.ledger is None:
+        with warnings.catch_warnings():
+            if self.ledger is None:  # then they are given when the labels are randomized
+                warnings.simplefilter("ignore", BudgetWarning)
+            mechanism = randomizer.rehearse(records)
+        recipe = Recipe.of(mechanism, self.loss, self.target_values)
+        if self.estimator is None and self.ledger is None:
             return
-        if self.dataset is None:
-            raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
-        recipe = Recipe.of(randomizer.rehearse(records), self.loss, self.target_values)
         targets = extreme_targets(recipe, records)
         try:
             rehearse(self.estimator, X, targets, inner)
@@ -251,10 +253,13 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             return
         if self._takes(targets, X, inner) or not self._takes(np.abs(targets), X, inner):
             return  # it is about something else
+        gamma = "Gamma" in repr(self.estimator) or "gamma" in repr(self.estimator)
+        loss = get_loss(self.loss)
+        asked = loss.name if not isinstance(loss, Squared) else "gamma" if gamma else "poisson"
         raise InvalidInput(
             f"{type(self.estimator).__name__} takes no negative targets, and private values reach from {targets.min():.4g} to "
-            f"{targets.max():.4g}. For positive predictions name the loss and leave the estimator out: "
-            "LabelDPRegressor(loss='poisson', ...)"
+            f"{targets.max():.4g}. Nothing was released. Leave the estimator out and name the loss; predictions are positive then: "
+            f"LabelDPRegressor(loss={asked!r}, ...)"
         ) from error
 
     def _takes(self, targets: Floats, X: Any, inner: dict[str, Any]) -> bool:
@@ -265,10 +270,13 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         return True
 
     def _release(self, randomizer: LabelRandomizer, labels: Floats) -> PrivateLabels:
-        """With a ledger: charge, draw, and note the mechanism. Without: only draw."""
+        """With a ledger: charge, draw, and note the mechanism. Without: only draw. What is spent is counted before."""
+        cost = exact_epsilon(self.epsilon)
         if self.ledger is None:
+            self._count(cost)
             return randomizer.randomize_checked(labels)
-        release = self.ledger.reserve(str(self.dataset), Fraction(exact_epsilon(self.epsilon)))
+        release = self.ledger.reserve(str(self.dataset), cost)
+        self._count(cost)
         mechanism = randomizer.design(randomizer.count(labels), labels.size)
         self.ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
         private = PrivateLabels(mechanism.codes(labels), mechanism)
@@ -292,9 +300,10 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             warnings.warn(
                 "this is the second fit of this LabelDPRegressor or a clone of it, and every fit releases its labels anew. "
                 "A record that is in two fits costs twice epsilon. To try several models, folds or settings, "
-                "randomize once with LabelRandomizer and use ordinary scikit-learn on private.values(). This is said once.",
+                "randomize once with LabelRandomizer and use ordinary scikit-learn on private.values(), or for a loss other than "
+                "squared ConditionalRegressor on the private labels. This is said once.",
                 RepeatedRelease,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _family(self) -> dict[str, int]:

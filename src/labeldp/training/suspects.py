@@ -19,8 +19,9 @@ NEARLY_ALL = 0.95
 LEAST_ROWS = 100
 """Among fewer rows different values are no sign of an id."""
 
-ALIKE, LEAST_LETTERS = 0.8, 5
-"""Two names of at least so many letters are nearly equal if difflib's ratio is at least this."""
+ALIKE, LEAST_LETTERS, MOST_MORE = 0.8, 5, 4
+"""Two names of at least so many letters are nearly equal if difflib's ratio is at least this, or if one is the other with at most
+so many letters more."""
 
 
 class FeatureWarning(UserWarning):
@@ -81,11 +82,14 @@ def is_near_unique(column: Any) -> bool:
 
 
 def nearly_equal(name: str, other: str) -> bool:
-    """Whether two names differ only in case, signs, digits at the end, a plural or a few letters."""
+    """Whether two names differ only in case, signs, digits at the end, a plural or a few letters, or a short word more."""
     one, two = _letters(name), _letters(other)
     if one == two:
         return True
-    return min(len(one), len(two)) >= LEAST_LETTERS and SequenceMatcher(None, one, two).ratio() >= ALIKE
+    if min(len(one), len(two)) < LEAST_LETTERS:
+        return False
+    within = (one in two or two in one) and abs(len(one) - len(two)) <= MOST_MORE
+    return within or SequenceMatcher(None, one, two).ratio() >= ALIKE
 
 
 def _suspicions(

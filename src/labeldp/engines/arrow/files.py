@@ -85,6 +85,8 @@ def require_columns(wanted: list[str], names: list[str], file: Path) -> None:
                 f"Did you mean {' or '.join(map(repr, close))}?"
                 if close
                 else f"It has {', '.join(map(repr, names[:20]))}."
+                if not any(map(text.looks_like_data, names))
+                else f"Its first line has {len(names)} entries that look like data: it needs a header line with column names."
             )
             raise InvalidInput(f"{file} has no column {name!r}. {hint}")
 

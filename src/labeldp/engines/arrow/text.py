@@ -76,6 +76,11 @@ def refuse_missing_header(file: Path, wanted: Sequence[str], names: Sequence[str
         )
 
 
+def looks_like_data(name: str) -> bool:
+    """Whether a column's name may be a value, of a file without a header line. Then it is not shown."""
+    return re.search(r"[0-9]{2}|[$€£¥]", name) is not None
+
+
 def problem(error: BaseException, file: Path, delimiter: str) -> str:
     """What pyarrow's error about a text file means, without the values that it quotes."""
     text = str(error)

@@ -72,7 +72,9 @@ def known_mean(error: float, known: CountedMean, risk: float) -> float:
     z + (z³ − 3z)·k/24, and no less than z.
     """
     sampling = error + known.sampling
-    variance = max(sampling**2 + known.noise**2, 1e-300)
+    variance = sampling**2 + known.noise**2
+    if variance**2 == 0:  # all codes are alike, and the counts say nothing: there is no chance in this estimate
+        return 0.0
     z, kurtosis = NormalDist().inv_cdf(1 - risk / 2), known.kurtosis * known.noise**4 / variance**2
     return float(np.sqrt(variance) * max(z, z + (z**3 - 3 * z) * kurtosis / 24))
 

@@ -23,6 +23,7 @@ _NAMES_IN = {
     "errors": "ClippingWarning InsufficientBudget InvalidInput LabelDPError PrivacyRefused RepeatedRelease",
     "evaluation.cross_validation": "cross_validated_error",
     "evaluation.estimates": "ErrorEstimate Estimate estimate_error estimate_gain estimate_mean estimate_r2",
+    "evaluation.other_losses": "LossEstimate estimate_loss",
     "evaluation.scorer": "noise_corrected_scorer",
     "losses": "Loss get_loss",
     "mechanisms": "BiasVariance ContinuousExponential DiscreteLaplace DiscreteStaircase Exponential FiniteMechanism Laplace Mechanism PrivateLabels RROnBins RRWithPrior RandomizedResponse Staircase Unbiased",

@@ -20,6 +20,8 @@ from labeldp.evaluation.estimates import estimate_error as estimate_error
 from labeldp.evaluation.estimates import estimate_gain as estimate_gain
 from labeldp.evaluation.estimates import estimate_mean as estimate_mean
 from labeldp.evaluation.estimates import estimate_r2 as estimate_r2
+from labeldp.evaluation.other_losses import LossEstimate as LossEstimate
+from labeldp.evaluation.other_losses import estimate_loss as estimate_loss
 from labeldp.evaluation.scorer import noise_corrected_scorer as noise_corrected_scorer
 from labeldp.losses import Loss as Loss
 from labeldp.losses import get_loss as get_loss

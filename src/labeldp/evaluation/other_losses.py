@@ -6,10 +6,12 @@ hides of that function is missing from the estimate, and no bound on it is compu
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from labeldp.arrays import Floats
+from labeldp.arrays import Floats, label_array
+from labeldp.errors import InvalidInput, expect
 from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms import PrivateLabels
 from labeldp.mechanisms.decoding import learnable_values, prior_of
@@ -33,7 +35,7 @@ class LossEstimate:
 
     Examples
     --------
-    >>> from labeldp.evaluation.other_losses import LossEstimate
+    >>> from labeldp import LossEstimate
     >>> LossEstimate(model=13.0, constant=48.0, chance=2.0).better
     True
     """
@@ -49,11 +51,42 @@ class LossEstimate:
         return None if abs(gain) <= self.chance else gain > 0
 
 
-def estimate_loss(private: PrivateLabels, predictions: Floats, loss: LossLike) -> LossEstimate:
+def estimate_loss(private: PrivateLabels, predictions: Any, loss: LossLike) -> LossEstimate:
     """Estimate the mean loss of predictions that were made without the records' own labels.
 
     Predictions are taken together in groups of nearly the same value, and every group's loss is a function of the label.
+
+    Parameters
+    ----------
+    private : PrivateLabels
+        The private labels, whose mechanism carries a prior.
+    predictions : array-like of float
+        A prediction for each of them, by a model that was trained on other records.
+    loss : str, Loss or callable
+        The loss.
+
+    Returns
+    -------
+    LossEstimate
+        A number and its chance error. There is no interval: what the mechanism hides of the loss is not known.
+
+    Privacy
+    -------
+    Costs nothing: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import LabelRandomizer, estimate_loss
+    >>> labels = np.random.default_rng(0).uniform(0, 100, 20_000)
+    >>> private = LabelRandomizer(epsilon=4, domain=(0, 100)).randomize(labels)
+    >>> estimate_loss(private, labels, "absolute").better  # than one answer for all records
+    True
     """
+    expect(private, PrivateLabels, "private", "LabelRandomizer(...).randomize(labels) gives one, Message.labels too")
+    predictions = label_array(predictions, "predictions")
+    if len(predictions) != len(private) or not len(private):
+        raise InvalidInput(f"one prediction per private label is needed: got {len(predictions)} for {len(private)}")
     measure, codes = get_loss(loss), private.codes.astype(np.intp)
     order = np.argsort(predictions, kind="stable")
     groups = np.empty(len(private), np.intp)

@@ -23,7 +23,7 @@ from labeldp.paper.network.weights import TrainingLoss, mean_loss
 from labeldp.training.boosting import BoostingRegressor
 
 Model = Literal["network", "boosting"]
-PROTOCOL = 2
+PROTOCOL = 3
 """Increase it when a change makes the same settings give other results. Runs of an older protocol are then repeated."""
 PAPER_BATCH = 8192
 

@@ -181,3 +181,28 @@ def test_true_labels_for_evaluate(tmp_path, content, monkeypatch, capsys):
     printed = capsys.readouterr()
     assert stop.value.code == 2
     assert SECRET not in printed.out + printed.err
+
+
+def refused(monkeypatch, capsys, *arguments):
+    """What the command line prints when it refuses."""
+    options = ["--epsilon", "1", "--lower", "0", "--upper", "400", "--out", "message"]
+    monkeypatch.setattr("sys.argv", ["labeldp", "privatize", *arguments, *options])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    return "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    "line", [f"A1,${SECRET}", f"A1,EUR {SECRET}", f'A1,"77,{SECRET}"', f"A1 {SECRET}", f"A1:{SECRET}:x"]
+)
+def test_a_file_without_a_header_line_is_not_quoted(tmp_path, monkeypatch, capsys, line):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text(f"{line}\nA2,5\n")
+    assert SECRET not in refused(monkeypatch, capsys, "t.csv", "--label", "amount", "--id", "order")
+
+
+def test_ids_that_are_labels_by_mistake_are_not_quoted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"order": [1.0, 2.0], "amount": [SECRET, SECRET]}), "t.parquet")
+    assert SECRET not in refused(monkeypatch, capsys, "t.parquet", "--label", "order", "--id", "amount")

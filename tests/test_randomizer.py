@@ -162,3 +162,27 @@ def test_the_default_takes_few_records_small_domains_and_extreme_budgets(domain,
     assert private.epsilon_exact == Fraction(str(epsilon))
     assert private.values().shape == (records,)
     assert np.isfinite(private.values()).all()
+
+
+def test_a_prior_in_another_unit_is_refused():
+    with pytest.raises(InvalidInput, match="same unit"):
+        LabelRandomizer(1, (0, 100), prior=Prior([0, 4000, 9000], [1, 1, 1]))
+    LabelRandomizer(1, (0, 100), prior=Prior([0, 50, 9000], [1, 1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("loss", "bounds", "said"),
+    [
+        ("gamma", (0, 100), r"gamma loss is for labels in \(0, inf\).* give a lower bound above 0 \(--lower\)"),
+        ("poisson", (-5, 100), "a lower bound of at least 0"),
+        ("squared-log", (-1, 100), "a lower bound above -1"),
+    ],
+)
+def test_bounds_that_a_loss_is_not_defined_for_are_refused_at_once(loss, bounds, said):
+    with pytest.raises(InvalidInput, match=said):
+        LabelRandomizer(1, bounds, loss)
+
+
+def test_a_coarse_grid_is_pointed_out_for_losses_that_look_at_single_labels():
+    with pytest.warns(BudgetWarning, match="told apart in 5 cells only, which is coarse for absolute loss"):
+        LabelRandomizer(1, (0, 400), "absolute").rehearse(500)

@@ -30,8 +30,8 @@ def message(run, tmp_path, monkeypatch):
     """A message of the ids 0 … ROWS − 1, made with the key file `key`, and a later batch that overlaps it."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    write("monday.parquet", np.arange(ROWS), rng.uniform(0, 100, ROWS))
-    write("tuesday.parquet", np.arange(ROWS - 10, ROWS + 90), rng.uniform(0, 100, 100))
+    write("monday.parquet", np.arange(ROWS), rng.integers(0, 101, ROWS))
+    write("tuesday.parquet", np.arange(ROWS - 10, ROWS + 90), rng.integers(0, 101, 100))
     assert privatize(run, "monday.parquet", "--id", "id", "--key-file", "key")[0] == 0
     return Path("message")
 
@@ -93,7 +93,7 @@ def test_a_label_that_changed_between_batches_does_not_show(run, message, kind):
     """The attack: the same batch with every held label at its lowest and at its highest; all bytes must agree."""
     if kind is not None:
         shutil.rmtree("message")
-        write("monday.parquet", [str(i) for i in range(ROWS)], np.linspace(0, 100, ROWS), kind)
+        write("monday.parquet", [str(i) for i in range(ROWS)], np.linspace(0, 100, ROWS).round(), kind)
         assert privatize(run, "monday.parquet", "--id", "id", "--key-file", "key")[0] == 0
     ids = [i if kind is None else str(i) for i in range(ROWS + 20)]
     results = []
@@ -190,7 +190,7 @@ def test_the_key_file_must_not_be_inside_the_message(run, message):
     [
         (["1", "x"], None, "the message's ids are int, these are str"),
         ([1 << 63, 5], pa.uint64(), "do not fit into int64"),
-        ([7_000, 7_000], None, "stands in rows 0 and 1"),
+        ([7_000, 7_000], None, "rows 0 and 1 have the same one"),
         ([None, 7_000], pa.int64(), "has no id in row 0"),
     ],
 )

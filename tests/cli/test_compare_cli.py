@@ -196,3 +196,12 @@ def test_wrong_input_is_refused_with_what_to_do(run, arguments, words):
     code, out, err = run("compare", *arguments)
     assert (code, out) == (2, "")
     assert words in " ".join(err.split())
+
+
+@pytest.mark.parametrize("loss", ["absolute", "poisson"])
+def test_auto_is_shown_and_advised_for_every_loss(run, loss):
+    code, out, _ = run("compare", "--dataset", "criteo", "--epsilon", "1", "--loss", loss)
+    assert code == 0
+    assert "\n auto " in out
+    assert "To train a model choose auto all the same" in " ".join(out.split())
+    assert "no use" not in out

@@ -161,7 +161,7 @@ def test_duplicate_ids_are_refused_before_anything_is_charged(run, folder, kind)
     ids = [kind(number) for number in range(ROWS)]
     ids[1500] = ids[3]
     write("bad.parquet", order=pa.array(ids))
-    refused(run, "bad.parquet", says=[f"{ids[3]!r} stands in rows 3 and 1500", "remove or combine"])
+    refused(run, "bad.parquet", says=["rows 3 and 1500 have the same one", "remove or combine"])
 
 
 def test_duplicates_in_an_input_too_large_to_test_early_are_refused_too(run, folder, monkeypatch):
@@ -171,7 +171,7 @@ def test_duplicates_in_an_input_too_large_to_test_early_are_refused_too(run, fol
     write("bad.parquet", order=ids)
     code, _, errors = privatize(run, "bad.parquet", *LEDGER)
     assert code == 2
-    assert "ids must be unique, but 3 " in errors
+    assert "ids must be unique, but one occurs more than once" in errors
     assert not Path("message").exists()
     assert spent() == 1  # by then the private prior had been drawn
 

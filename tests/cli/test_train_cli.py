@@ -97,7 +97,7 @@ def test_reports_in_words(run, world, tmp_path):
     assert "had no private label" in out
     assert "labels' mean" in out
     assert "mean squared test error is about" in out
-    assert "of the labels' variation: " in out
+    assert "of the labels' variation" in out
     assert "always answering the mean" in out
     assert "e+" not in out
     _, out, err = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth")
@@ -116,8 +116,9 @@ def test_the_verdict_says_whether_the_model_beats_the_mean():
     better = report(0.62, 0.71, 0.78)
     assert "explains about 71 % (62 % to 78 %) of the labels' variation: it is better than" in better
     assert "mean squared test error is about 13,092 (0 to 123,456)" in better
-    assert "do not show whether it is better" in report(-0.2, -0.01, 0.3)
-    assert "about 10 % (at most 30 %)" in report(None, 0.1, 0.3)
+    assert "too noisy to say" in report(-0.2, -0.01, 0.3)
+    assert "it explains at least -20 % and at most 30 % of" in report(-0.2, -0.01, 0.3)
+    assert "it explains at most 30 % of" in report(None, 0.1, 0.3)
     assert "it is worse than always answering the mean" in report(-0.5, -0.3, -0.1)
 
 
@@ -509,3 +510,36 @@ def test_a_stopped_command_leaves_nothing(run, world, tmp_path, monkeypatch, com
     assert code == 130
     assert err.startswith("error: stopped. No ")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_randomized_response_trains_on_debiased_values(run, world, tmp_path):
+    source = LabelSource(world / "labels.parquet", "amount", "order")
+    privatize(source, LabelRandomizer(3, Domain(0, 400, 21), mechanism="randomized-response"), tmp_path / "rr")
+    arguments = ("--features", world / "features.parquet", "--id", "order", "--out", tmp_path / "model")
+    code, out, _ = run("train", tmp_path / "rr", *arguments)
+    assert code == 0
+    assert "verdict  none" in out
+    code, out, _ = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
+    assert json.loads(out)["R squared"] > 0.4  # with the cells as they were drawn it is below zero
+
+
+def test_evaluate_has_the_loss_of_the_model_first(run, world, tmp_path):
+    train(run, world, tmp_path, "--loss", "pinball(0.9)", "--folds", 0)
+    code, out, _ = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
+    assert code == 0
+    name, value = next(iter(json.loads(out).items()))
+    assert "pinball(0.9)" in name
+    assert value > 0
+
+
+@pytest.mark.filterwarnings("default::labeldp.BudgetWarning")
+@pytest.mark.parametrize("loss", ["squared", "pinball(0.9)"])
+def test_five_records_give_a_model_or_a_sentence(run, tmp_path, monkeypatch, loss):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labels.csv").write_text("order,hours\n" + "".join(f"{i},{i * 90}\n" for i in range(5)))
+    (tmp_path / "features.csv").write_text("order,x\n" + "".join(f"{i},{i}\n" for i in range(5)))
+    options = ("--label", "hours", "--id", "order", "--epsilon", 1, "--lower", 0, "--upper", 480, "--loss", loss)
+    for draw in range(6):
+        assert run("privatize", "labels.csv", *options, "--out", f"message{draw}")[0] == 0
+        given = ("--features", "features.csv", "--id", "order", "--out", f"model{draw}")
+        assert run("train", f"message{draw}", *given)[0] == 0

@@ -214,10 +214,11 @@ def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(
             ("verdict", "none: these private labels do not tell how good a model is (labeldp evaluate needs true ones)")
         )
-    if "error_of_mean" in estimates and ("r2" in estimates or not lost):
-        error, mean = _interval(estimates["error_of_mean"]), _interval(estimates["mean"])
-        lines.append(("", f"always answering the mean has a mean squared error of {error}"))
-        lines.append(("", f"the labels' mean is {mean}"))
+    if "r2" in estimates or (estimates and not lost):
+        if "error_of_mean" in estimates:
+            error = _interval(estimates["error_of_mean"])
+            lines.append(("", f"always answering the mean has a mean squared error of {error}"))
+        lines.append(("", f"the labels' mean is {_interval(estimates['mean'])}"))
         made = [f"that {ASSUMPTIONS[name]}" for name in facts["assumptions"]]
         besides = f", and {', and '.join(made)} (--assume-nothing does without)" if made else ""
         bare = "95 % intervals, from the private labels alone; they assume that labels lie within the bounds"

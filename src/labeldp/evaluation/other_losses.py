@@ -95,6 +95,8 @@ def estimate_loss(private: PrivateLabels, predictions: Any, loss: LossLike) -> L
     levels = (np.arange(CONSTANTS) + 0.5) / CONSTANTS
     prior = prior_of(private.mechanism)
     constants = np.unique(np.interp(levels, np.cumsum(prior.masses) - prior.masses / 2, prior.values))
+    with np.errstate(all="ignore"):  # one answer for all must be finite for all: 0 is none for a deviance
+        constants = constants[np.isfinite(measure(constants[:, None], prior.values[None, :])).all(axis=1)]
     lost = _losses(private, measure, answers)[codes, groups]
     single = _losses(private, measure, constants)
     best = int(np.argmin(np.bincount(codes, minlength=len(single)) @ single))

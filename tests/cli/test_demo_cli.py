@@ -93,7 +93,7 @@ def test_the_report_shows_the_printed_figures_under_its_headings(report, table):
     assert report.headings == [
         "Training on private labels",
         "What it costs",
-        "Why auto is better",
+        "What the error is made of",
         "What was sent",
         "The same at other budgets",
         "What is promised",

@@ -171,7 +171,7 @@ def test_duplicates_in_an_input_too_large_to_test_early_are_refused_too(run, fol
     write("bad.parquet", order=ids)
     code, _, errors = privatize(run, "bad.parquet", *LEDGER)
     assert code == 2
-    assert "ids must be unique, but one occurs more than once" in errors
+    assert "ids must be unique, but 3 occurs more than once" in errors
     assert not Path("message").exists()
     assert spent() == 1  # by then the private prior had been drawn
 

@@ -79,7 +79,7 @@ class Spill(ABC):
             rows, low, high = self._sorted(number)
             repeated = np.flatnonzero((low[1:] == low[:-1]) & (high[1:] == high[:-1]))
             if repeated.size:
-                raise _duplicate()
+                raise _duplicate(self._ids(number, low, rows, repeated[:1])[0].as_py())
             chosen = np.arange(low.size)
             if known is not None:
                 chosen = chosen[~self._marked(low, high, known, number)]
@@ -261,8 +261,8 @@ def _order(keys: Keys, same: int) -> Order:
     return order
 
 
-def _duplicate() -> InvalidInput:
+def _duplicate(value: object) -> InvalidInput:
     return InvalidInput(
-        "ids must be unique, but one occurs more than once. Two records with one id would share their randomness "
+        f"ids must be unique, but {value!r} occurs more than once. Two records with one id would share their randomness "
         "and reveal whether their labels differ: remove or combine them. Nothing was released."
     )

@@ -269,6 +269,8 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
     line("error", f"expected {plan['loss']} loss of a label {plan['expected_loss']:,.6g} under {prior}")
     if plan["model_error"] is not None:
         line("", f"and of a model trained on them {plan['model_error']:,.6g}, by the rule of auto")
+    elif plan["loss"] != "squared":
+        line("", "(a model averages the noise of single labels: labeldp train estimates its own loss)")
     line("outputs", _values(outputs))
 
 

@@ -241,7 +241,7 @@ def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[tuple[str, str]]
         ),
         (
             "",
-            f"(chance moves the difference by up to {chance}; what the private labels hide of this loss is not in these figures)",
+            f"(from the private labels alone; the difference is uncertain by ±{chance}, and by what they hide of this loss)",
         ),
     ]
 

@@ -27,6 +27,9 @@ from labeldp import Domain, LabelDPRegressor, Ledger, Prior
 from labeldp.errors import InsufficientBudget, InvalidInput
 from labeldp.priors import BudgetWarning
 
+# Clones of one object count their fits together, in whatever order tests run; tests/training/test_conditional.py has the warning.
+pytestmark = pytest.mark.filterwarnings("ignore::labeldp.errors.RepeatedRelease")
+
 FINE = Domain(-1000, 1000, cells=20_001)
 NEARLY_EXACT = LabelDPRegressor(
     LinearRegression(),
@@ -49,13 +52,11 @@ NEED_DETERMINISM = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::labeldp.errors.RepeatedRelease")
 @parametrize_with_checks([NEARLY_EXACT])
 def test_scikit_learn_checks_pass_whole_where_noise_is_negligible(estimator, check):
     check(estimator)
 
 
-@pytest.mark.filterwarnings("ignore::labeldp.errors.RepeatedRelease")
 @pytest.mark.filterwarnings("ignore::labeldp.priors.budget_split.BudgetWarning")
 @parametrize_with_checks([DEFAULT])
 def test_scikit_learn_checks_pass_but_for_those_that_need_determinism(estimator, check):
@@ -120,7 +121,6 @@ def test_it_has_no_random_state():
     assert not any("random" in name for name in LabelDPRegressor().get_params(deep=False))
 
 
-@pytest.mark.filterwarnings("ignore::labeldp.errors.RepeatedRelease")
 def test_it_works_in_a_pipeline_grid_search_and_cross_validation():
     model = LabelDPRegressor(Ridge(), epsilon=4, domain=(0, 400))
     pipeline = make_pipeline(StandardScaler(), model).fit(X, Y)
@@ -180,7 +180,6 @@ def test_sample_weights_are_routed_through_a_search():
     assert search.best_estimator_.estimator_.coef_ == pytest.approx(exact, abs=0.05)
 
 
-@pytest.mark.filterwarnings("ignore::labeldp.errors.RepeatedRelease")
 def test_every_fit_is_charged(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.add_dataset("sales", 3)
@@ -404,7 +403,6 @@ def fits():
     return Recorder.fits
 
 
-@pytest.mark.filterwarnings("ignore::labeldp.errors.RepeatedRelease")
 def test_a_rehearsal_sees_few_rows_and_no_label(ledger, fits):
     model = LabelDPRegressor(Recorder(), domain=(0, 400), ledger=ledger, dataset="sales")
     for labels in (Y, np.zeros(len(Y))):

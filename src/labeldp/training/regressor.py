@@ -19,6 +19,7 @@ from labeldp.budget import exact_epsilon, float_up
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, RepeatedRelease, expect
 from labeldp.losses import Squared, get_loss
+from labeldp.mechanisms import releasable
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.priors import BudgetWarning
 from labeldp.randomizer import LabelRandomizer
@@ -233,6 +234,9 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
         if self.estimator is not None and self.target_values == "auto":
             check_learns_means(self.estimator, get_loss(self.loss))
+        plain = self.estimator is None and self.ledger is None and self.target_values == "auto"
+        if plain and releasable(self.mechanism).needs_prior:
+            return  # the recipe of every loss works, and a design takes time
         with warnings.catch_warnings():
             if self.ledger is None:  # then they are given when the labels are randomized
                 warnings.simplefilter("ignore", BudgetWarning)

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
-from labeldp.channels import visible_bias_matrix
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.losses import LossLike, Squared, get_loss
@@ -31,8 +30,9 @@ from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_va
 from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request
 from labeldp.mechanisms.cells import DESIGN_CELLS, MOST_LABELS, coarse_prior
 from labeldp.mechanisms.decoding import code_values, training_decoder
-from labeldp.mechanisms.excess import Excess, expected_excess
+from labeldp.mechanisms.excess import Excess
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.model_error import ModelErrors
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.priors import BudgetSplit, NoisyCounts, Prior, check_histogram, noisy_counts, unimodal_masses
@@ -135,12 +135,12 @@ def choose(
     except LabelDPError:  # the solver gave up on this noisy prior: a second draw would be a second look at the labels
         bins = RROnBins.optimal(prior, epsilon, measure, domain=domain)
         why = "RR-on-Bins: the program had no solution"
-        return _judged("auto", bins, training_decoder(bins), prior, tau, why)
+        return _judged("auto", bins, training_decoder(bins), ModelErrors(prior, records), why)
     why = (
         f"least expected error of a model for {measure.name} loss on {records:,} records: visible bias² + {tau:.3g} × "
         f"variance, features taken to explain {VISIBLE:g} of the label"
     )
-    return _judged("auto", mechanism, "bins", prior, tau, why)
+    return _judged("auto", mechanism, "bins", ModelErrors(prior, records), why)
 
 
 def split_for_training(request: Request) -> BudgetSplit:
@@ -238,22 +238,19 @@ def alternatives(
     """
     budget, tau = exact_epsilon(epsilon), weight_of_variance(records)
     prior, domain = coarse_prior(prior, domain)
+    models = ModelErrors(prior, records)
     bins = RROnBins.optimal(prior, budget)
     unbiased = Unbiased.optimal(prior, budget, domain=domain)
     pointwise = BiasVariance.optimal(prior, budget, tau, domain=domain)
     return [
-        _judged("rr-on-bins", bins, "bins", prior, tau, "the paper: least error of the labels"),
-        _judged("rr-on-bins, debiased", bins, "debiased", prior, tau, "the same message, its bias corrected by bins"),
-        _judged("unbiased", unbiased, "bins", prior, tau, "no bias at any label"),
-        _judged("bias-variance", pointwise, "bins", prior, tau, "bias at every label weighed against variance"),
+        _judged("rr-on-bins", bins, "bins", models, "the paper: least error of the labels"),
+        _judged("rr-on-bins, debiased", bins, "debiased", models, "the same message, its bias corrected by bins"),
+        _judged("unbiased", unbiased, "bins", models, "no bias at any label"),
+        _judged("bias-variance", pointwise, "bins", models, "bias at every label weighed against variance"),
         choose(prior, budget, records, domain=domain),
     ]
 
 
-def _judged(name: str, mechanism: FiniteMechanism, decoder: str, prior: Prior, tau: float, why: str) -> Choice:
-    excess = expected_excess(mechanism, code_values(mechanism, decoder), prior, visible=VISIBLE)
-    held = prior.masses > 0
-    labels, masses = prior.values[held] - prior.mean, prior.masses[held]
-    joint = visible_bias_matrix(masses, VISIBLE)
-    floor = float(masses @ np.square(labels) - labels @ joint @ labels)
-    return Choice(name, mechanism, decoder, excess, excess.test_error(tau, floor), why)
+def _judged(name: str, mechanism: FiniteMechanism, decoder: str, models: ModelErrors, why: str) -> Choice:
+    excess = models.excess(mechanism, code_values(mechanism, decoder))
+    return Choice(name, mechanism, decoder, excess, models.error(excess), why)

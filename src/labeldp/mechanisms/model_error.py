@@ -30,25 +30,33 @@ class ModelErrors:
 
     def of(self, mechanism: Mechanism) -> float:
         """The error of a model trained on the mechanism's training values, `code_values(mechanism, "auto")`."""
+        values = code_values(mechanism, "auto") if isinstance(mechanism, FiniteMechanism) else None
+        return self.error(self.excess(mechanism, values))
+
+    def excess(self, mechanism: Mechanism, values: Floats | None) -> Excess:
+        """The bias that a model keeps and the variance that it averages; without values, on the mechanism's outputs."""
         if isinstance(mechanism, FiniteMechanism):
-            means, variances = mechanism.conditional_moments(self._labels, code_values(mechanism, "auto"))
+            means, variances = mechanism.conditional_moments(self._labels, values)
         else:
             means, variances = mechanism.conditional_moments(self._labels)
-        return self._error(means - self._labels, variances)
+        return self._excess(means - self._labels, variances)
+
+    def error(self, excess: Excess) -> float:
+        """The test error with that excess."""
+        floor = self.mean_only - float(self._centred @ self._joint @ self._centred)
+        return excess.test_error(self._tau, floor)
 
     @property
     def not_private(self) -> float:
         """The error of a model trained on the labels themselves."""
-        return self._error(np.zeros_like(self._labels), np.zeros_like(self._labels))
+        return self.error(self._excess(np.zeros_like(self._labels), np.zeros_like(self._labels)))
 
     @property
     def mean_only(self) -> float:
         """The error of answering the mean of the prior: its variance. A mechanism above it is of no use to a model."""
         return float(self._masses @ np.square(self._centred))
 
-    def _error(self, bias: Floats, variances: Floats) -> float:
+    def _excess(self, bias: Floats, variances: Floats) -> Excess:
         means = self._centred + bias
-        seen = float(bias @ self._joint @ bias)
         spread = float(self._masses @ (variances + np.square(means)) - means @ self._joint @ means)
-        floor = self.mean_only - float(self._centred @ self._joint @ self._centred)
-        return Excess(seen, spread).test_error(self._tau, floor)
+        return Excess(float(bias @ self._joint @ bias), spread)

@@ -7,14 +7,16 @@ import pyarrow as pa
 import pytest
 
 from labeldp.domain import Domain
-from labeldp.engines.batches import LabelBatch, count_outside, draw_batch
+from labeldp.engines.batches import FileTypes, LabelBatch, count_outside, draw_batch
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import RROnBins
 from labeldp.priors import Prior
 from labeldp.sampling import KeyedRandomness
 
 DOMAIN = Domain(0, 10, cells=11)
-BATCH = LabelBatch(pa.array(["a", "b", "c"]), np.array([-1.0, 4.0, 11.0]), first_row=100)
+BATCH = LabelBatch(
+    pa.array(["a", "b", "c"]), np.array([-1.0, 4.0, 11.0]), first_row=100, types=FileTypes("string", "double")
+)
 
 
 def test_labels_outside_the_bounds_are_counted():

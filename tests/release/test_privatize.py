@@ -239,6 +239,129 @@ def test_an_input_that_changes_while_it_is_read_is_never_published(party, monkey
     assert party.spent == 1
 
 
+def with_the_other_sign(path):
+    """Exports the same 64-bit ids as the other of int64 and uint64."""
+    table = pq.read_table(path)
+    ids = np.asarray(table["id"])
+    kind = np.uint64 if ids.dtype == np.int64 else np.int64
+    pq.write_table(table.set_column(0, "id", pa.array(ids.view(kind))), path)
+
+
+def other_labels(path):
+    table = pq.read_table(path)
+    write(path, 100 - np.asarray(table["y"]), table["id"])
+
+
+def swapped_ids(path):
+    table = pq.read_table(path)
+    ids = np.asarray(table["id"]).copy()
+    ids[:2] = ids[1::-1]
+    write(path, table["y"], ids)
+
+
+@pytest.mark.parametrize("first", [np.int64, np.uint64])
+def test_the_same_bits_with_the_other_sign_are_not_the_same_release(party, monkeypatch, first):
+    """Ids from 2^63 on would be drawn anew, as other ids, for one charge."""
+    ids = (np.arange(ROWS, dtype=np.uint64) << np.uint64(52)).view(first)
+    write(party.source.path, labels(0), ids)
+    with monkeypatch.context() as patch:
+        patch.setattr(ReleaseRecord, "commit", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            party.run()
+    drawn = codes_by_id(party.folder / "message")
+    assert len(drawn) == ROWS
+    with_the_other_sign(party.source.path)
+    with pytest.raises(InvalidInput, match="choose another --out"):
+        party.run()
+    again = party.run(out="second")
+    assert not again.resumed
+    assert party.spent == 2
+    with_the_other_sign(party.source.path)
+    assert party.run().resumed
+    assert party.spent == 2
+    assert codes_by_id(party.folder / "message") == drawn
+
+
+def test_the_request_names_the_types_of_the_ids(party):
+    party.run()
+    (kept,) = party.kept()[1].values()
+    assert json.loads(kept.request)["id_arrow_types"] == ["int64"]
+
+
+def test_a_batch_that_was_begun_is_not_continued_by_ids_of_another_type(party, monkeypatch):
+    party.run()
+    later = party.folder / "later.parquet"
+    write(later, [1.0, 2.0], np.array([ROWS, ROWS + 1]))
+    batch = replace(party.source, path=later)
+    with monkeypatch.context() as patch:
+        patch.setattr("labeldp.release.apply.flush", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            apply(party.folder / "message", batch, key_file=party.folder / "key")
+    with_the_other_sign(later)
+    with pytest.raises(InvalidInput, match="begun and not finished"):
+        apply(party.folder / "message", batch, key_file=party.folder / "key")
+    with_the_other_sign(later)
+    assert apply(party.folder / "message", batch, key_file=party.folder / "key").resumed
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_a_later_batch_of_the_other_sign_holds_the_same_ids_or_is_refused(party, kind):
+    write(party.source.path, labels(0), np.arange(ROWS, dtype=kind))
+    party.run()
+    later = party.folder / "later.parquet"
+    write(later, [1.0, 2.0], np.arange(ROWS - 1, ROWS + 1, dtype=kind))
+    with_the_other_sign(later)
+    batch = replace(party.source, path=later)
+    added = apply(party.folder / "message", batch, key_file=party.folder / "key")
+    assert (added.records, added.already_held) == (1, 1)
+    write(later, [1.0], np.array([-1]).astype(kind))
+    with_the_other_sign(later)
+    with pytest.raises(InvalidInput, match="do not fit into"):
+        apply(party.folder / "message", batch, key_file=party.folder / "key")
+
+
+MEDDLING = [other_labels, swapped_ids, with_the_other_sign]
+
+
+@pytest.mark.parametrize("keyed", [True, False], ids=["key file", "no key file"])
+@pytest.mark.parametrize("meddle", MEDDLING)
+def test_a_file_that_changes_between_passes_is_refused_with_and_without_a_key_file(party, meddle, keyed):
+    more = {} if keyed else {"key_file": None}
+
+    def phase(name, rows):
+        if name == "randomizing":
+            meddle(party.source.path)
+
+    with pytest.raises(InvalidInput, match="changed while it was read") as refusal:
+        party.run(phase=phase, **more)
+    assert ("it is resumed only if" in str(refusal.value)) == keyed
+    assert ("stays charged" in str(refusal.value)) != keyed
+    assert not (party.folder / "message").exists()
+    assert party.spent == 1
+    party.run(**more)  # as it is now
+
+
+def test_a_file_that_changes_before_it_is_counted_is_refused_without_a_key_file(party):
+    """A text file's rows are not known at first, so its labels are counted in a pass of their own."""
+    path = party.folder / "labels.csv"
+
+    def save(values):
+        path.write_text("id,y\n" + "".join(f"{i},{value:.17g}\n" for i, value in enumerate(values)))
+
+    def phase(name, rows):
+        phases.append(name)
+        if name == "counting":
+            save(100 - labels(0))
+
+    save(labels(0))
+    phases = []
+    source = replace(party.source, path=path)
+    with pytest.raises(InvalidInput, match="changed while it was read"):
+        party.run(source=source, key_file=None, phase=phase)
+    assert phases == ["checking", "counting"]
+    assert [release.fixed for release in party.ledger.history()] == [False]
+
+
 def test_a_message_of_another_release_is_never_replaced(party):
     party.run()
     before = codes_by_id(party.folder / "message")

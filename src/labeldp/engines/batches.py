@@ -1,7 +1,7 @@
 """What every engine does with one batch of records."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,17 @@ from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.labels_file import code_dtype
 from labeldp.sampling import IdDigests, KeyedRandomness
+
+
+class FileTypes(NamedTuple):
+    """The exact Arrow types of the id column and the label column as the input file has them, by name.
+
+    Checked ids and labels have few types, so that inputs that differ can look alike: the 64 bits of an int64 id are those of
+    another uint64 id. The names tell such inputs apart.
+    """
+
+    ids: str
+    labels: str
 
 
 @dataclass(frozen=True)
@@ -27,11 +38,14 @@ class LabelBatch:
         One finite label per record.
     first_row : int
         The number of the first record in the whole input, from 0.
+    types : FileTypes
+        What the two columns are in the file.
     """
 
     ids: pa.Array
     labels: Floats
     first_row: int
+    types: FileTypes
 
 
 def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -> int:

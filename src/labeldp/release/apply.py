@@ -121,7 +121,6 @@ def apply(
             key=keys.key,
             progress=phase("checking", rows),
         )
-        assert scanned.input_hmac is not None
         domain.judge_clipping(scanned.clipped, scanned.records, out_of_range)
         if scanned.id_kind != opened.header.id_type:
             raise InvalidInput(
@@ -214,7 +213,7 @@ def _randomize(
         return spill
 
     return arrow.randomize(
-        unchanged(source, scanned, key),
+        unchanged(source, scanned, key, "Run again when nobody writes to the file"),
         message.mechanism,
         domain,
         randomness,

@@ -113,27 +113,22 @@ def _refuse_duplicates(source: LabelSource, key: bytes, suspects: NDArray[np.uin
             rows[value] = row
 
 
-def unchanged(source: LabelSource, scanned: Scan, key: bytes) -> LabelSource:
+def unchanged(source: LabelSource, scanned: Scan, key: bytes, advice: str) -> LabelSource:
     """The source, which refuses if it differs from what was scanned, before anything drawn from it can be published.
 
     Under one release, an id must never be drawn with two labels. A release is resumed by the fingerprint from its scan, so
-    the labels that are randomized must be those that were scanned, even if somebody writes to the file in between.
+    the labels that are randomized must be those that were scanned, even if somebody writes to the file in between. The same
+    goes for the labels that are counted: a prior of other labels than those that are checked is not what was asked for.
+    `key` is the key of the scan, and `advice` says what to do after a refusal.
     """
 
     def check(batches: Iterator[LabelBatch]) -> Iterator[LabelBatch]:
-        fingerprint = None if scanned.input_hmac is None else InputFingerprint(key)
-        records = 0
+        fingerprint = InputFingerprint(key)
         for batch in batches:
-            records += len(batch.ids)
-            if fingerprint is not None:
-                fingerprint.add(batch.ids, batch.labels)
+            fingerprint.add(batch)
             yield batch
-        read = None if fingerprint is None else fingerprint.hexdigest()
-        if (records, read) != (scanned.records, scanned.input_hmac):
-            raise InvalidInput(
-                f"{source.path} changed while it was read. Nothing was released. Run again when nobody writes to the file. A "
-                "release that was charged is resumed only if the file is again as it was at the beginning"
-            )
+        if fingerprint.hexdigest() != scanned.input_hmac:
+            raise InvalidInput(f"{source.path} changed while it was read. Nothing was released. {advice}")
 
     return with_step(source, check)
 

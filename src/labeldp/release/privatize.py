@@ -202,7 +202,7 @@ def privatize(
             without_duplicates(source, rows),
             domain,
             out_of_range=randomizer.out_of_range,
-            key=None if keys is None else record.key,
+            key=record.key,
             grid=_histogram_grid(randomizer, rows),
             progress=phase("checking", rows),
         )
@@ -219,10 +219,10 @@ def privatize(
         randomizer.rehearse(scanned.records)
         begun = record.find(scanned, request)
         release = begun if begun is not None else record.reserve(scanned, request)
-        same = unchanged(source, scanned, record.key)
+        same = unchanged(source, scanned, record.key, record.after_change())
         try:
             if release.mechanism is None:
-                release = record.fix(release, _design(same, randomizer, domain, scanned, phase))
+                release = record.fix(release, _design(same, randomizer, scanned, phase))
             mechanism = record.remember(release, scanned, request)
             header = Header(
                 release.id,
@@ -265,17 +265,15 @@ def _histogram_grid(randomizer: LabelRandomizer, rows: int | None) -> Domain | N
     return None if split is None else grid
 
 
-def _design(
-    source: LabelSource, randomizer: LabelRandomizer, domain: Domain, scanned: Scan, phase: Phase
-) -> FiniteMechanism:
+def _design(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan, phase: Phase) -> FiniteMechanism:
     """The mechanism for these labels. If it needs a private prior, that is drawn here, and ε₁ is spent."""
     grid, split = randomizer.plan(scanned.records)
     if split is None:
         return randomizer.design(np.empty(0, np.int64), scanned.records)
-    if scanned.grid != grid:
-        scanned = arrow.scan(source, domain, grid=grid, progress=phase("counting", scanned.records))
-    assert scanned.counts is not None
-    return randomizer.design(scanned.counts, scanned.records)
+    counts = scanned.counts if scanned.grid == grid else None
+    if counts is None:
+        counts = arrow.count_cells(source, grid, progress=phase("counting", scanned.records))
+    return randomizer.design(counts, scanned.records)
 
 
 def _commit(out: Path, labels_file: Path, record: ReleaseRecord, release: OpenRelease) -> None:
@@ -325,6 +323,7 @@ def _request(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan) ->
             "prior": given,
             "id": source.id_column,
             "id_type": scanned.id_kind,
+            "id_arrow_types": scanned.id_types,
         },
         sort_keys=True,
     )

@@ -41,7 +41,7 @@ class ReleaseRecord:
 
     def find(self, scanned: Scan, request: str) -> OpenRelease | None:
         """An unfinished, charged release of the same input and request, or None."""
-        if self.keys is None or not self.keys.stored or scanned.input_hmac is None:
+        if self.keys is None or not self.keys.stored:
             return None
         if self.ledger is None:
             kept = self.keys.resumable(scanned.input_hmac, request)
@@ -91,7 +91,7 @@ class ReleaseRecord:
         """Records a fixed release in the key file, before its first label is randomized. Returns its mechanism."""
         assert release.mechanism is not None, "fixed before"
         mechanism = stored_mechanism(release.mechanism)
-        if self.keys is not None and scanned.input_hmac is not None:
+        if self.keys is not None:
             kept = self.keys.find(release.id)
             if kept is None:
                 self.keys.put(KeptRelease(release.id, scanned.id_kind, scanned.input_hmac, request, release.mechanism))
@@ -121,6 +121,15 @@ class ReleaseRecord:
                 "The release stays charged, and without --key-file it cannot be resumed: running again is a new charge"
             )
         return "Fix the cause and run again"
+
+    def after_change(self) -> str:
+        """Tells the user what a run has cost whose input changed while it was read, and what to do."""
+        again = "Run again when nobody writes to the file"
+        if self.keys is not None:
+            return f"{again}. If it was charged, it is resumed only if the file is again as it was at the beginning"
+        if self.ledger is not None:
+            return f"{again}. The release stays charged, and without --key-file it cannot be resumed"
+        return again
 
     @property
     def _name(self) -> str:

@@ -41,7 +41,7 @@ def release(tmp_path, mechanism, randomness):
         work = tmp_path / f"work-{made}"
         work.mkdir()
         target = tmp_path / f"labels-{made}.parquet"
-        scanned = arrow.scan(source, DOMAIN)
+        scanned = arrow.scan(source, DOMAIN, key=b"k" * 32)
         arrow.randomize(source, mechanism, DOMAIN, randomness, scanned, labels_file=target, work=work, **options)
         return target
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -18,6 +20,7 @@ from labeldp.errors import InvalidInput
 
 DOMAIN = Domain.integers(0, 52)
 ROWS = 20_000
+KEY = b"k" * 32
 
 
 @pytest.fixture(autouse=True)
@@ -133,8 +136,8 @@ def test_ids_of_another_arrow_type_than_scanned_are_taken(tmp_path, mechanism, r
     """A later batch is read with the type that the message's file has, not the engine's own."""
     table = records("str")
     source = LabelSource(save(table, tmp_path / "a.parquet"), "y", "id")
-    seen = scan(source, DOMAIN)
-    narrow = arrow.Scan(seen.records, seen.clipped, pa.string(), None)
+    seen = scan(source, DOMAIN, key=KEY)
+    narrow = replace(seen, id_type=pa.string())
     arrow.randomize(
         source, mechanism, DOMAIN, randomness, narrow, labels_file=tmp_path / "labels.parquet", work=tmp_path
     )
@@ -144,7 +147,7 @@ def test_ids_of_another_arrow_type_than_scanned_are_taken(tmp_path, mechanism, r
 def test_progress_adds_up(tmp_path, release):
     path = save(records(), tmp_path / "a.parquet")
     steps = []
-    scan(LabelSource(path, "y", "id"), DOMAIN, progress=steps.append)
+    scan(LabelSource(path, "y", "id"), DOMAIN, key=KEY, progress=steps.append)
     assert sum(steps) == ROWS
     steps.clear()
     release(path, progress=steps.append)
@@ -170,7 +173,7 @@ def test_a_batch_of_few_rows_beside_many_released_ones(tmp_path, mechanism, rand
         mechanism,
         DOMAIN,
         randomness,
-        scan(source, DOMAIN),
+        scan(source, DOMAIN, key=KEY),
         labels_file=tmp_path / "labels.parquet",
         work=tmp_path,
         released=released,
@@ -187,11 +190,11 @@ def test_the_scan_counts_cells_as_the_domain_does(tmp_path):
     labels = np.random.default_rng(0).normal(200, 150, ROWS)
     path = save(pa.table({"id": range(ROWS), "y": labels}), tmp_path / "a.parquet")
     grid = Domain(0, 400, 37)
-    seen = scan(LabelSource(path, "y", "id"), Domain(0, 400), grid=grid)
+    seen = scan(LabelSource(path, "y", "id"), Domain(0, 400), key=KEY, grid=grid)
     assert seen.counts.tolist() == np.bincount(grid.cell(labels), minlength=37).tolist()
     assert seen.grid == grid
     assert seen.clipped == np.count_nonzero((labels < 0) | (labels > 400))
-    assert scan(LabelSource(path, "y", "id"), Domain(0, 400)).counts is None
+    assert scan(LabelSource(path, "y", "id"), Domain(0, 400), key=KEY).counts is None
 
 
 def test_labels_outside_are_refused_by_their_row_in_the_whole_input(tmp_path, monkeypatch):
@@ -199,7 +202,7 @@ def test_labels_outside_are_refused_by_their_row_in_the_whole_input(tmp_path, mo
     for part, labels in enumerate(([1.0, 2.0], [3.0, 53.0])):
         save(pa.table({"y": labels}), tmp_path / f"{part}.parquet")
     with pytest.raises(InvalidInput, match="row 3 "):
-        scan(LabelSource(tmp_path, "y"), DOMAIN, out_of_range="error")
+        scan(LabelSource(tmp_path, "y"), DOMAIN, key=KEY, out_of_range="error")
 
 
 @pytest.mark.parametrize("other", [pa.array(["7"]), pa.array([7], pa.uint64())])
@@ -207,4 +210,4 @@ def test_parts_whose_ids_have_no_common_type_are_refused(tmp_path, other):
     save(pa.table({"id": [1, 2], "y": [1.0, 2.0]}), tmp_path / "1.parquet")
     save(pa.table({"id": other, "y": [1.0]}), tmp_path / "2.parquet")
     with pytest.raises(InvalidInput, match=r"from int64 to .* at row 2 .*--id-type str"):
-        scan(LabelSource(tmp_path, "y", "id"), DOMAIN)
+        scan(LabelSource(tmp_path, "y", "id"), DOMAIN, key=KEY)

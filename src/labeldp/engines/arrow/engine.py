@@ -36,8 +36,10 @@ class Scan:
         How many labels lie outside the bounds.
     id_type : pyarrow.DataType
         The type of the ids.
-    input_hmac : str or None
-        The input's fingerprint, if a key was given.
+    id_types : tuple of str
+        The types that the id column has in the input, each once, in the order in which they come.
+    input_hmac : str
+        The input's fingerprint.
     id_bytes : int
         The size of all ids in memory.
     grid : Domain or None
@@ -49,7 +51,8 @@ class Scan:
     records: int
     clipped: int
     id_type: pa.DataType
-    input_hmac: str | None
+    id_types: tuple[str, ...]
+    input_hmac: str
     id_bytes: int = 0
     grid: Domain | None = None
     counts: NDArray[np.int64] | None = None
@@ -64,33 +67,42 @@ def scan(
     source: LabelSource,
     domain: Domain,
     *,
+    key: bytes,
     out_of_range: OutOfRange = "clip",
-    key: bytes | None = None,
     grid: Domain | None = None,
     progress: Progress | None = None,
 ) -> Scan:
-    """Checks and counts all records: per cell if a grid is given, with a fingerprint of the input if a key is given."""
-    fingerprint = InputFingerprint(key) if key is not None else None
+    """Checks, fingerprints (under `key`) and counts all records: per cell if a grid is given."""
+    fingerprint = InputFingerprint(key)
     counts = None if grid is None else np.zeros(grid.count, np.int64)
     records = clipped = id_bytes = 0
     id_type: pa.DataType | None = None
+    id_types: dict[str, None] = {}
     for batch in source.batches():
         if id_type is not None and batch.ids.type != id_type:
             raise _mixed_types(id_type, batch.ids.type, batch.first_row)
         id_type = batch.ids.type
+        id_types[batch.types.ids] = None
         clipped += count_outside(batch, domain, out_of_range)
         if counts is not None and grid is not None:
             counts += histogram(batch.labels, grid)
-        if fingerprint is not None:
-            fingerprint.add(batch.ids, batch.labels)
+        fingerprint.add(batch)
         records += batch.labels.size
         id_bytes += batch.ids.nbytes
         if progress is not None:
             progress(batch.labels.size)
     assert id_type is not None, "a source yields at least one batch"
-    return Scan(
-        records, clipped, id_type, None if fingerprint is None else fingerprint.hexdigest(), id_bytes, grid, counts
-    )
+    return Scan(records, clipped, id_type, tuple(id_types), fingerprint.hexdigest(), id_bytes, grid, counts)
+
+
+def count_cells(source: LabelSource, grid: Domain, *, progress: Progress | None = None) -> NDArray[np.int64]:
+    """Exact counts of the labels per cell of a grid, for an input that was scanned when the grid was not known yet."""
+    counts = np.zeros(grid.count, np.int64)
+    for batch in source.batches():
+        counts += histogram(batch.labels, grid)
+        if progress is not None:
+            progress(batch.labels.size)
+    return counts
 
 
 def randomize(

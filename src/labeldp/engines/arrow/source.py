@@ -14,7 +14,7 @@ import pyarrow as pa
 from labeldp.durations import check_unit
 from labeldp.engines.arrow import files
 from labeldp.engines.arrow.text import TEXT_SUFFIXES, checked_delimiter, file_format
-from labeldp.engines.batches import LabelBatch
+from labeldp.engines.batches import FileTypes, LabelBatch
 from labeldp.engines.columns import checked_ids, checked_labels, first_line
 from labeldp.errors import InvalidInput, expect_path
 from labeldp.message.labels_file import id_kind
@@ -22,6 +22,8 @@ from labeldp.message.labels_file import id_kind
 BATCH_ROWS = files.BATCH_ROWS
 PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
 IPC_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
+ROW_NUMBERS = "row numbers"
+"""Stands for the type of the id column where there is none."""
 _DAMAGED = (pa.ArrowException, OSError, EOFError, zlib.error)
 
 
@@ -104,7 +106,7 @@ class LabelSource:
         waiting: list[LabelBatch] = []
         rows = size = total = 0
         for piece in self._pieces():
-            if waiting and waiting[0].ids.type != piece.ids.type:
+            if waiting and (waiting[0].ids.type, waiting[0].types) != (piece.ids.type, piece.types):
                 yield _joined(waiting)
                 waiting, rows, size = [], 0, 0
             waiting.append(piece)
@@ -161,15 +163,17 @@ class LabelSource:
                     if not batch.num_rows:
                         continue
                     column = batch.column(self.label_column)
+                    types = FileTypes(ROW_NUMBERS, str(column.type))
                     labels = checked_labels(column, self.label_column, first, file, self.unit)
                     if self.id_column is None:
                         ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
                     else:
                         column = batch.column(self.id_column)
+                        types = types._replace(ids=str(column.type))
                         ids = checked_ids(column, self.id_column, first, file, id_type, text_file=is_text)
                         if is_text:
                             id_type = id_kind(ids.type)  # the first block decides; a later one that differs is refused
-                    yield LabelBatch(ids, labels, first)
+                    yield LabelBatch(ids, labels, first, types)
                     first += batch.num_rows
 
 
@@ -215,4 +219,5 @@ def _joined(pieces: list[LabelBatch]) -> LabelBatch:
     if len(pieces) == 1:
         return pieces[0]
     ids = pa.concat_arrays([piece.ids for piece in pieces])
-    return LabelBatch(ids, np.concatenate([piece.labels for piece in pieces]), pieces[0].first_row)
+    labels = np.concatenate([piece.labels for piece in pieces])
+    return LabelBatch(ids, labels, pieces[0].first_row, pieces[0].types)

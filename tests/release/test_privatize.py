@@ -323,10 +323,11 @@ def test_a_later_batch_of_the_other_sign_holds_the_same_ids_or_is_refused(party,
 MEDDLING = [other_labels, swapped_ids, with_the_other_sign]
 
 
+@pytest.mark.parametrize("keep_order", [False, True])
 @pytest.mark.parametrize("keyed", [True, False], ids=["key file", "no key file"])
 @pytest.mark.parametrize("meddle", MEDDLING)
-def test_a_file_that_changes_between_passes_is_refused_with_and_without_a_key_file(party, meddle, keyed):
-    more = {} if keyed else {"key_file": None}
+def test_a_file_that_changes_between_passes_is_refused_with_and_without_a_key_file(party, meddle, keyed, keep_order):
+    more = {"keep_order": keep_order} | ({} if keyed else {"key_file": None})
 
     def phase(name, rows):
         if name == "randomizing":

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -21,6 +22,10 @@ from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.manifest import Header
 
 READ_ROWS = 1 << 19
+GROUP_ROWS = 1 << 19
+GROUP_TEXT = 1 << 26
+"""A row group has `GROUP_ROWS` rows, fewer if their ids would have more than `GROUP_TEXT` bytes of text, and the last one the
+rest. So at most 64 MB of ids wait to be written, and a reader that asks for `READ_ROWS` rows gets one group."""
 _EDITED = "the message was edited or mixed up"
 
 
@@ -93,7 +98,12 @@ FORMATS = {kind.suffix: kind for kind in (LabelsFile,)}
 
 
 class LabelsWriter:
-    """Writes a new labels file; the path's suffix chooses the format."""
+    """Writes a new labels file; the path's suffix chooses the format.
+
+    The file is a function of the ids and codes in their order, to the byte. How they come does not show: the batches of
+    an input are cut at bytes of its text, so that the digits of one true label could move a row group's end. Rows wait
+    until their group is full.
+    """
 
     def __init__(self, path: Path, id_name: str, id_type: pa.DataType, mechanism: FiniteMechanism) -> None:
         check_id_name(id_name)
@@ -101,17 +111,51 @@ class LabelsWriter:
         code_type = pa.from_numpy_dtype(code_dtype(mechanism.outputs.size))
         self.schema = pa.schema([(id_name, id_type), ("code", code_type), ("private_label", pa.float64())])
         self._writer = FORMATS[path.suffix].create(path, self.schema)
+        self._waiting: list[tuple[pa.Array, NDArray[Any]]] = []
+        self._rows = self._text = 0
 
     def write(self, ids: pa.Array, codes: NDArray[Any]) -> None:
         """Appends records."""
-        columns = [ids, pa.array(codes), pa.array(self._outputs[codes])]
-        self._writer.write_batch(pa.record_batch(columns, schema=self.schema))
+        ends = _text_ends(ids)
+        start = 0
+        while start < len(ids):
+            before = int(ends[start])
+            fit = int(np.searchsorted(ends, before + GROUP_TEXT - self._text, side="right")) - 1 - start
+            if self._rows == 0:
+                fit = max(fit, 1)  # an id longer than a group is a group of its own
+            rows = max(0, min(fit, GROUP_ROWS - self._rows, len(ids) - start))
+            self._waiting.append((ids.slice(start, rows), codes[start : start + rows]))
+            start += rows
+            self._rows += rows
+            self._text += int(ends[start]) - before
+            if start < len(ids):  # a row is left that this group does not take
+                self._write_group()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._writer.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None and self._rows:
+                self._write_group()
+        finally:
+            self._writer.close()
+
+    def _write_group(self) -> None:
+        """Writes the rows that wait, each column in one piece, since Parquet's pages end where a piece does."""
+        ids, codes = zip(*self._waiting, strict=True)
+        self._waiting, self._rows, self._text = [], 0, 0
+        together = np.concatenate(codes)
+        columns = [pa.concat_arrays(ids), pa.array(together), pa.array(self._outputs[together])]
+        self._writer.write_batch(pa.record_batch(columns, schema=self.schema))
+
+
+def _text_ends(ids: pa.Array) -> NDArray[np.int64]:
+    """Where each id of text ends if they are laid end to end, after a 0. Integers take no text."""
+    ends = np.zeros(len(ids) + 1, np.int64)
+    if not pa.types.is_integer(ids.type):
+        np.cumsum(np.asarray(pc.binary_length(ids)), out=ends[1:])
+    return ends
 
 
 def check_id_name(name: str) -> None:

@@ -123,12 +123,15 @@ def unchanged(source: LabelSource, scanned: Scan, key: bytes, advice: str) -> La
     """
 
     def check(batches: Iterator[LabelBatch]) -> Iterator[LabelBatch]:
+        changed = InvalidInput(f"{source.path} changed while it was read. Nothing was released. {advice}")
         fingerprint = InputFingerprint(key)
         for batch in batches:
+            if batch.ids.type != scanned.id_type:  # what comes next was made for the type that was scanned
+                raise changed
             fingerprint.add(batch)
             yield batch
         if fingerprint.hexdigest() != scanned.input_hmac:
-            raise InvalidInput(f"{source.path} changed while it was read. Nothing was released. {advice}")
+            raise changed
 
     return with_step(source, check)
 

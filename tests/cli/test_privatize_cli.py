@@ -97,6 +97,36 @@ def test_json_is_all_of_standard_output(run, folder):
     assert "--keep-order" in errors
 
 
+def test_a_message_whose_ids_are_row_numbers_says_that_it_shows_the_order(run, folder):
+    """Of labels in ascending order, the ids are the ranks."""
+    command = ("privatize", "sales.parquet", "--label", "amount", "--epsilon", "1", *BOUNDS)
+    code, _, errors = run(*command, "--out", "numbered")
+    assert code == 0
+    assert "without --id a record's id is its row number, so the message shows the order of the input" in errors
+    assert "their order reveals them" in errors
+    card = Path("numbered/PRIVACY.md").read_text(encoding="utf-8")
+    assert "The ids are the row numbers of the input, so they show its order" in card
+    assert "an order that depends on the ids only" not in card
+    code, _, errors = run(*command, "--id", "order", "--out", "message")
+    assert (code, errors) == (0, "")
+    assert "an order that depends on the ids only" in Path("message/PRIVACY.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("clipped", [3, 401, ROWS])
+def test_quiet_prints_no_number_of_clipped_labels(run, folder, clipped):
+    amounts = np.full(ROWS, 200.0)
+    amounts[:clipped] = 500.0
+    write("wide.parquet", amount=amounts)
+    mode = ("--out-of-range", "clip-all" if clipped == ROWS else "clip")
+    code, output, errors = privatize(run, "wide.parquet", "--quiet", *mode, "--key-file", "key")
+    assert (code, output) == (0, "")
+    assert errors.startswith("note: more than 5% of the labels") if clipped == 401 else errors == ""
+    write("later.parquet", order=np.arange(ROWS, 2 * ROWS), amount=amounts)
+    code, output, later = run("apply", "message", "later.parquet", "--label", "amount", "--key-file", "key", "-q", *mode)
+    assert (code, output, later) == (0, "", errors)
+    assert not any(number in errors for number in (str(clipped), f"{clipped:,}", f"{clipped / ROWS:.1%}"))
+
+
 def test_a_dry_run_reads_no_label_and_leaves_nothing(run, folder):
     write("bad.parquet", amount=np.full(ROWS, np.nan))
     before = listing()

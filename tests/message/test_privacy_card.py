@@ -77,6 +77,15 @@ def test_the_card_names_a_kept_order(private):
     assert "in the order of the input" not in privacy_card_text(private, HEADER)
 
 
+def test_the_card_says_that_row_numbers_show_the_order(private):
+    numbered = privacy_card_text(private, replace(HEADER, row_numbers=True))
+    assert "The ids are the row numbers of the input, so they show its order" in numbered
+    assert "it reveals them" in numbered
+    assert "depends on the ids only" not in numbered
+    both = privacy_card_text(private, replace(HEADER, row_numbers=True, keep_order=True))
+    assert "Rows are in the order of the input" in both
+
+
 def test_lines_fit_a_page(private):
     for header in (HEADER, replace(HEADER, keyed=False, keep_order=True)):
         assert max(map(len, privacy_card_text(private, header).splitlines())) <= 130

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,8 +18,11 @@ from labeldp.cli.options import OUT_OF_RANGE, Delimiter, IdType, Json, Label, Ou
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from labeldp.arrays import Floats
     from labeldp.domain import Domain
+    from labeldp.engines.arrow.source import LabelSource
     from labeldp.release.privatize import ReleaseOutcome
 
 BoundsOption = partial(typer.Option, rich_help_panel="Public bounds")
@@ -39,7 +44,7 @@ def privatize(
     ] = None,
     id_column: Annotated[
         str | None,
-        typer.Option("--id", metavar="COL", help="The column of record ids, integers or text. By default row numbers."),
+        typer.Option("--id", metavar="COL", help="The column of record ids, integers or text. By default row numbers, which show the order of the input."),
     ] = None,
     id_type: IdType = None,
     delimiter: Delimiter = None,
@@ -148,12 +153,12 @@ def privatize(
         raise InvalidInput("give --out DIR, the folder to write the message to")
     if dataset is not None and ledger is None:
         raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
-    if keep_order:
-        note("--keep-order: if the rows are sorted by anything that follows the labels, their order reveals them.")
+    _note_order(labels, keep_order=keep_order)
     budget = None if ledger is None else Ledger(ledger)
     resumable = "Run the same command again to go on; what was charged is not charged again"
     lost = "If it was charged already, it stays so: without --key-file a run cannot be resumed"
-    with stoppable(resumable if key_file is not None else lost), phases(quiet=quiet) as phase:
+    advice = resumable if key_file is not None else lost
+    with stoppable(advice), phases(quiet=quiet) as phase, _no_share(quiet=quiet):
         outcome = run(
             labels,
             randomizer,
@@ -164,7 +169,7 @@ def privatize(
             keep_order=keep_order,
             phase=phase,
         )
-    _note_clipped(outcome, out_of_range)
+    _note_clipped(outcome, out_of_range, quiet=quiet)
     if as_json:
         print_json(_record(outcome))
     elif not quiet:
@@ -209,10 +214,10 @@ def apply(
     from labeldp.release.apply import apply as run
 
     ids = id_column if id_column is not None else Message.open(message).header.id_column
-    with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase:
+    with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase, _no_share(quiet=quiet):
         labels = LabelSource(source, label, ids, id_type, delimiter)
         outcome = run(message, labels, key_file=key_file, out_of_range=out_of_range, phase=phase)
-    _note_clipped(outcome, out_of_range)
+    _note_clipped(outcome, out_of_range, quiet=quiet)
     if as_json:
         print_json(_record(outcome))
     elif not quiet:
@@ -274,15 +279,41 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
     line("outputs", _values(outputs))
 
 
-def _note_clipped(outcome: ReleaseOutcome, out_of_range: str) -> None:
-    """Tell the labels party how many labels were clipped. The number is not private, so it is in no result.
+def _note_order(labels: LabelSource, *, keep_order: bool) -> None:
+    """Tell the labels party if the message will show the order of the input, which may follow the labels."""
+    reveals = "if the rows are sorted by anything that follows the labels, their order reveals them."
+    if keep_order:
+        note(f"--keep-order: {reveals}")
+    elif labels.id_column is None:
+        note(f"without --id a record's id is its row number, so the message shows the order of the input: {reveals}")
 
-    If they are many, there was a warning already.
+
+@contextmanager
+def _no_share(*, quiet: bool) -> Iterator[None]:
+    """With --quiet, hold back the warning that names the share of clipped labels; `_note_clipped` says it without."""
+    from labeldp.errors import ClippingWarning
+
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", ClippingWarning)
+        yield
+
+
+def _note_clipped(outcome: ReleaseOutcome, out_of_range: str, *, quiet: bool) -> None:
+    """Tell the labels party how many labels were clipped. ε does not cover the number, so it is in no result.
+
+    If they are many, there was a warning already. With --quiet, whose output may go to a log, no number is shown.
     """
     from labeldp.domain import MOST_CLIPPED
 
-    few = outcome.clipped <= MOST_CLIPPED * (outcome.records + outcome.already_held)
-    if outcome.clipped and (few or out_of_range == "clip-all"):
+    many = outcome.clipped > MOST_CLIPPED * (outcome.records + outcome.already_held)
+    unmeant = many and out_of_range != "clip-all"
+    if quiet and unmeant:
+        note(
+            f"more than {MOST_CLIPPED:.0%} of the labels lay outside the bounds and were moved to them. If that is not meant, "
+            "choose wider bounds from what is publicly known. This is about the true labels: keep it to yourself"
+        )
+    elif outcome.clipped and not quiet and not unmeant:
         note(
             f"{outcome.clipped:,} labels lay outside the bounds and were moved to them. Keep this number to yourself: it is "
             "not part of what ε covers"

@@ -34,7 +34,7 @@ class Header:
     keyed : bool
         Whether the labels party kept the key, so that later batches are possible.
     row_numbers : bool
-        Whether the ids are the row numbers of the input. Older messages do not say it.
+        Whether the ids are the row numbers of the input, and so show its order. Older messages do not say it.
     label_column : str or None
         The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
         it; it says nothing about any label. Messages of older versions have none.

@@ -23,11 +23,6 @@ def privacy_card_text(mechanism: FiniteMechanism, header: Header) -> str:
         )
     else:
         split = "All of it was spent on the randomized labels; the mechanism was designed without looking at them."
-    order = (
-        "**Rows are in the order of the input** (`--keep-order`). If that order followed the labels, it reveals them."
-        if header.keep_order
-        else "Rows are in an order that depends on the ids only."
-    )
     return f"""# What this message reveals about a label
 
 The labels in `{labels_path(Path(), 0)}` were randomized before they left their owner. The whole message is **ε-label differentially
@@ -58,7 +53,7 @@ under one label as under another (`labeldp audit` repeats the proof).
 
 Mechanism `{mechanism.kind}` with {mechanism.outputs.size} outputs, digest `{mechanism.digest}`.
 {_unit(mechanism)}{_randomness(header)}
-{order}
+{_order(header)}
 
 {_batches(header)}
 
@@ -89,6 +84,19 @@ def _randomness(header: Header) -> str:
         f"from the operating system), so that a record has one draw and no second one.{kept}\n"
         "The guarantee is therefore computational: it assumes that AES-256 cannot be told from a random permutation."
     )
+
+
+def _order(header: Header) -> str:
+    if header.keep_order:
+        return (
+            "**Rows are in the order of the input** (`--keep-order`). If that order followed the labels, it reveals them."
+        )
+    if header.row_numbers:
+        return (
+            "**The ids are the row numbers of the input, so they show its order** (no `--id` was given). If that order followed\n"
+            "the labels, it reveals them."
+        )
+    return "Rows are in an order that depends on the ids only."
 
 
 def _batches(header: Header) -> str:

@@ -116,7 +116,7 @@ def privatize(
         further cost, and `apply` can add later batches. Without it, the key is forgotten when the run ends.
     keep_order : bool, default False
         Write the rows in the order of the input. If that order follows the labels, it reveals them. Otherwise the order
-        depends on the ids only.
+        depends on the ids only. Without an id column the ids are row numbers and show the order of the input either way.
     phase : callable, optional
         For progress bars: called with the name and the number of rows (or None) of each phase; returns None or a function
         that is called with the number of rows done since the last call.
@@ -150,7 +150,8 @@ def privatize(
     -------
     The message is ε-label-DP for replacing one label, with the ε of `randomizer`. It is charged to the ledger
     before anything is drawn from the labels. Resuming a release, or repeating a finished one, charges nothing. The ids
-    are in the message as they are.
+    are in the message as they are. Without an id column they are the row numbers, so the message shows the order of the input:
+    if that order follows the labels, it reveals them, and ε does not cover it.
 
     Examples
     --------

@@ -42,7 +42,8 @@ class LabelSource:
     label_column : str
         The name of the label column. It must hold finite numbers, or durations if the domain has a unit.
     id_column : str, optional
-        The name of the id column. It must hold integers or text. Without it, a record's id is its row number, from 0.
+        The name of the id column. It must hold integers or text. Without it, a record's id is its row number, from 0,
+        and a message shows the order of the input: if that follows the labels, it reveals them.
     id_type : {"int", "str"}, optional
         Convert the ids to this type. Otherwise the file decides; text ids in a CSV file become integers if all of them
         are written as plain integers.

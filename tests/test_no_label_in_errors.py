@@ -14,10 +14,12 @@ import pytest
 
 from labeldp import (
     Domain,
+    KeyedRandomness,
     LabelDPRegressor,
     LabelRandomizer,
     LabelSource,
     Ledger,
+    Prior,
     RROnBins,
     apply,
     get_loss,
@@ -26,6 +28,8 @@ from labeldp import (
 )
 from labeldp.cli import main
 from labeldp.errors import LabelDPError
+from labeldp.paper.data.census import load_census
+from labeldp.paper.data.criteo import load_criteo
 
 SECRET = "77123"
 NUMBER = float(SECRET)
@@ -93,6 +97,125 @@ def test_labels_outside(use):
         use(np.array([*GOOD, NUMBER]))
     assert SECRET not in shown(refusal.value)
     assert "row 40" in str(refusal.value) or "position" in str(refusal.value)
+
+
+MISPLACED = {
+    "array": np.array([*GOOD, NUMBER]),
+    "list": [*GOOD, NUMBER],
+    "tuple": (NUMBER,),
+    "pandas": pd.Series([*GOOD, NUMBER]),
+    "polars": pl.Series([*GOOD, NUMBER]),
+    "Arrow": pa.array([*GOOD, NUMBER]),
+    "texts": [*map(str, GOOD), SECRET],
+}
+
+
+@pytest.mark.parametrize("labels", MISPLACED.values(), ids=MISPLACED)
+@pytest.mark.parametrize(
+    "use",
+    [
+        Domain.of,
+        lambda labels: Domain(labels, 400),
+        lambda labels: Domain(0, labels),
+        lambda labels: Domain.integers(0, labels),
+        lambda labels: Domain(0, 400, unit=labels),
+        lambda labels: Domain(0, 400).check(GOOD, labels),
+        lambda labels: private_prior((0, 400), labels, 1),
+        lambda labels: private_prior(GOOD, (0, 400), labels),
+        lambda labels: LabelRandomizer(labels, (0, 400)).randomize(GOOD),
+        lambda labels: LabelRandomizer(1, (0, 400), loss=labels).randomize(GOOD),
+        lambda labels: LabelRandomizer(1, (0, 400), mechanism=labels).randomize(GOOD),
+        lambda labels: RROnBins([10, 100], epsilon=labels),
+        get_loss,
+        lambda labels: LabelSource(labels, "y"),
+        lambda labels: Prior([*np.asarray(labels, float), NUMBER], np.ones(len(labels) + 1)),
+    ],
+)
+def test_labels_in_the_place_of_another_argument(use, labels):
+    with pytest.raises(LabelDPError) as refusal:
+        use(labels)
+    assert SECRET not in shown(refusal.value)
+
+
+IDS = {
+    "a mixture": [1, 2, SECRET],
+    "floats": [1.0, NUMBER],
+    "too large": [1, int(SECRET) * 10**40],
+    "lists": [[int(SECRET)], [2]],
+    "no UTF-8": [1, f"{SECRET}\udcff"],
+    "twice": [int(SECRET), 5, int(SECRET)],
+}
+
+
+@pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
+def test_labels_in_the_place_of_ids(ids):
+    with pytest.raises(LabelDPError) as refusal:
+        RROnBins([10, 100], epsilon=1).codes([10.0] * len(ids), ids, KeyedRandomness.generate())
+    assert SECRET not in shown(refusal.value)
+
+
+ID_COLUMNS = {
+    "text among integers": ("id,y\n1,2\n{secret}x,3\n", "int", "row 1 "),
+    "beyond 64 bits": ("id,y\n1,2\n{secret}00000000000000000000,3\n", "int", "row 1 "),
+    "twice": ("id,y\n{secret},2\n5,3\n{secret},4\n", None, "rows 0 and 2 "),
+    "twice as text": ("id,y\nx{secret},2\n5,3\nx{secret},4\n", None, "rows 0 and 2 "),
+}
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["few rows", "many rows"])
+@pytest.mark.parametrize("case", ID_COLUMNS)
+def test_ids_of_a_file(folder, monkeypatch, case, early):
+    """A column that was chosen wrongly as ids may hold the labels."""
+    content, id_type, said = ID_COLUMNS[case]
+    if not early:
+        monkeypatch.setattr("labeldp.release.input_checks.EARLY_ROWS", 0)
+    (folder / "a.csv").write_text(content.format(secret=SECRET))
+    randomizer = LabelRandomizer(1, (0, 400), prior=Prior.uniform(Domain(0, 400, 11)))
+    with pytest.raises(LabelDPError, match=said) as refusal:
+        privatize(LabelSource("a.csv", "y", "id", id_type), randomizer, "message")
+    assert SECRET not in shown(refusal.value)
+
+
+def test_ids_that_do_not_fit(folder):
+    large = pa.array([1, 2**63 + int(SECRET)], pa.uint64())
+    digits = str(2**63 + int(SECRET))
+    pq.write_table(pa.table({"id": large, "y": [1.0, 2.0]}), "large.parquet")
+    with pytest.raises(LabelDPError, match="row 1 .*too large for int") as refusal:
+        list(LabelSource("large.parquet", "y", "id", "int").batches())
+    assert digits not in shown(refusal.value)
+    pq.write_table(pa.table({"id": range(1000, 5000), "y": GOOD * 100}), "a.parquet")
+    privatize(LabelSource("a.parquet", "y", "id"), LabelRandomizer(1, Domain(0, 400, 2)), "message", key_file="k")
+    with pytest.raises(LabelDPError, match="do not fit into int64") as refusal:
+        apply("message", LabelSource("large.parquet", "y", "id"), key_file="k")
+    assert digits not in shown(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "content", ["{secret},{secret}\n1,2\n", "value,mass\n1,1\n{secret}x,1\n", "value,mass\n{secret},1\n{secret},1\n"]
+)
+def test_a_file_of_labels_in_the_place_of_a_prior(tmp_path, content):
+    (tmp_path / "prior.csv").write_text(content.format(secret=SECRET))
+    with pytest.raises(LabelDPError, match=r"prior\.csv") as refusal:
+        Prior.from_csv(tmp_path / "prior.csv")
+    assert SECRET not in shown(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "load"),
+    [
+        ("log.tsv", f"1\t{TEXT}" + "\t1" * 21 + "\n", load_criteo),
+        ("log.tsv", f"1\t-{SECRET}" + "\t1" * 21 + "\n", load_criteo),
+        ("log.tsv", f"{SECRET}\t5" + "\t1" * 21 + "\n", load_criteo),
+        ("log.tsv", f"1\t{SECRET}\t1\n", load_criteo),
+        ("EXT1940USCB.dat", f"P{SECRET}\x1f\n", load_census),
+        ("EXT1940USCB.dat", f"P{SECRET}\n", load_census),
+    ],
+)
+def test_the_readers_of_the_papers_data(tmp_path, name, content, load):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(LabelDPError, match="line 1") as refusal:
+        load(tmp_path / name)
+    assert SECRET not in shown(refusal.value)
 
 
 FILES = {

@@ -9,9 +9,9 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Rational, Real
+from numbers import Number, Rational, Real
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 
 MAX_EPSILON = 40
 """Beyond this, e^ε leaves too few of the 64 random bits for the other outputs, and there is no protection left."""
@@ -109,6 +109,8 @@ def fraction_of(epsilon: object) -> Fraction | None:
 
 def abbreviated(given: object) -> str:
     """The first characters of what was given, for an error message."""
+    if not isinstance(given, (Number, str)):
+        return described(given)
     try:
         text = repr(given) if isinstance(given, str) else str(given)
     except ValueError:  # Python refuses to print integers of thousands of digits

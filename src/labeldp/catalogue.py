@@ -6,7 +6,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Generic, Protocol, TypeVar
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 
 
 class Named(Protocol):
@@ -74,7 +74,7 @@ class Catalogue(Generic[E]):
         known = {entry.name: _as_written(entry) for entry in entries}
         close = get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
         hint = f" Did you mean {known[close[0]]!r}?" if close else ""
-        return InvalidInput(f"unknown {self._what} {name!r}.{hint} Known: {', '.join(known.values())}.")
+        return InvalidInput(f"unknown {self._what} {described(name)}.{hint} Known: {', '.join(known.values())}.")
 
     def __iter__(self) -> Iterator[E]:
         return iter(self._all().values())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array, offending_rows, read_labels
 from labeldp.durations import check_unit
-from labeldp.errors import ClippingWarning, InvalidInput
+from labeldp.errors import ClippingWarning, InvalidInput, described
 
 MAX_CELLS = 2**32
 MOST_DEFAULT_CELLS = 1001
@@ -76,7 +76,7 @@ class Domain:
             if isinstance(value, (timedelta, np.timedelta64)):
                 value = label_array([value], "the bounds", self.unit)[0]
             if isinstance(value, (bool, str)) or not math.isfinite(_number(value, name)):
-                raise InvalidInput(f"the domain's {name} bound must be a finite number, got {value!r}")
+                raise InvalidInput(f"the domain's {name} bound must be a finite number, got {described(value)}")
             object.__setattr__(self, name, float(value))
         if not self.lower < self.upper:
             raise InvalidInput(
@@ -115,7 +115,7 @@ class Domain:
         """
         for name, value in (("lower", lower), ("upper", upper)):
             if isinstance(value, bool) or int(_number(value, name)) != value:
-                raise InvalidInput(f"the {name} bound of integer labels must be a whole number, got {value!r}")
+                raise InvalidInput(f"the {name} bound of integer labels must be a whole number, got {described(value)}")
         if not lower < upper:
             raise InvalidInput(f"integer labels need lower < upper, got {lower}:{upper}")
         return cls(lower, upper, int(upper) - int(lower) + 1, whole=True, unit=unit)
@@ -147,8 +147,8 @@ class Domain:
             )
         try:
             lower, upper = domain
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"domain must be a Domain or a (lower, upper) pair, got {domain!r}") from error
+        except (TypeError, ValueError):
+            raise InvalidInput(f"domain must be a Domain or a (lower, upper) pair, got {described(domain)}") from None
         return cls(lower, upper)
 
     def to_json(self) -> list[Any]:
@@ -361,17 +361,17 @@ class Domain:
 def _number(value: object, name: str) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"the domain's {name} bound must be a number, got {value!r}") from error
+    except (TypeError, ValueError):
+        raise InvalidInput(f"the domain's {name} bound must be a number, got {described(value)}") from None
 
 
 def check_out_of_range(out_of_range: object) -> None:
     """Refuse anything but "clip", "clip-all" and "error"."""
-    if out_of_range in ("clip", "clip-all", "error"):
+    if isinstance(out_of_range, str) and out_of_range in ("clip", "clip-all", "error"):
         return
     hint = (
         ". Labels are not dropped here: who is missing would show whose label lies outside, and ε does not cover that"
-        if out_of_range in ("drop", "remove", "ignore", "skip", "exclude", "nan")
+        if isinstance(out_of_range, str) and out_of_range in ("drop", "remove", "ignore", "skip", "exclude", "nan")
         else ""
     )
-    raise InvalidInput(f'out_of_range must be "clip", "clip-all" or "error", got {out_of_range!r}{hint}')
+    raise InvalidInput(f'out_of_range must be "clip", "clip-all" or "error", got {described(out_of_range)}{hint}')

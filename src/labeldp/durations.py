@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 
 UNITS = {
     "nanoseconds": 1,
@@ -28,12 +28,12 @@ _MICROSECOND = timedelta(microseconds=1)
 
 def check_unit(unit: object) -> None:
     """Refuse a unit that is not in `UNITS`, and suggest the nearest one."""
-    if unit not in UNITS:
+    if not isinstance(unit, str) or unit not in UNITS:
         short = {code.lower(): name for code, name in zip(_TICKS, UNITS, strict=True)}
         known = short.get(str(unit).lower())
         close = [known] if known else get_close_matches(str(unit).lower(), UNITS, n=1, cutoff=0.65)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InvalidInput(f"unknown unit {unit!r}.{hint} Known: {', '.join(UNITS)}.")
+        raise InvalidInput(f"unknown unit {described(unit)}.{hint} Known: {', '.join(UNITS)}.")
 
 
 def are_durations(array: NDArray[Any]) -> bool:

@@ -6,7 +6,10 @@ The command line exits with the `exit_code` of the error.
 from __future__ import annotations
 
 import os
+from collections.abc import Sized
+from contextlib import suppress
 from fractions import Fraction
+from numbers import Number
 
 
 class LabelDPError(Exception):
@@ -73,6 +76,18 @@ class ClippingWarning(UserWarning):
     >>> issubclass(caught[0].category, ClippingWarning)
     True
     """
+
+
+def described(value: object) -> str:
+    """How an error shows a value that cannot be right: a number or a text as it is, anything else by its type.
+
+    Whoever mixed up two arguments may have given the labels, and errors end up in logs.
+    """
+    with suppress(ValueError):  # Python refuses to print integers of thousands of digits
+        if value is None or isinstance(value, (Number, str)):
+            return f"{value!r:.80}"
+    size = f" of length {len(value)}" if isinstance(value, Sized) else ""
+    return f"{type(value).__name__}{size}"
 
 
 def expect(value: object, kind: type, name: str, how: str) -> None:

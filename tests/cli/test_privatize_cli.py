@@ -122,7 +122,9 @@ def test_quiet_prints_no_number_of_clipped_labels(run, folder, clipped):
     assert (code, output) == (0, "")
     assert errors.startswith("note: more than 5% of the labels") if clipped == 401 else errors == ""
     write("later.parquet", order=np.arange(ROWS, 2 * ROWS), amount=amounts)
-    code, output, later = run("apply", "message", "later.parquet", "--label", "amount", "--key-file", "key", "-q", *mode)
+    code, output, later = run(
+        "apply", "message", "later.parquet", "--label", "amount", "--key-file", "key", "-q", *mode
+    )
     assert (code, output, later) == (0, "", errors)
     assert not any(number in errors for number in (str(clipped), f"{clipped:,}", f"{clipped / ROWS:.1%}"))
 
@@ -201,7 +203,7 @@ def test_duplicates_in_an_input_too_large_to_test_early_are_refused_too(run, fol
     write("bad.parquet", order=ids)
     code, _, errors = privatize(run, "bad.parquet", *LEDGER)
     assert code == 2
-    assert "ids must be unique, but 3 occurs more than once" in errors
+    assert "ids must be unique, but rows 3 and 1500 have the same one" in errors
     assert not Path("message").exists()
     assert spent() == 1  # by then the private prior had been drawn
 

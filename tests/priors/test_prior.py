@@ -48,7 +48,7 @@ def test_a_uniform_prior_needs_a_grid_which_bounds_alone_do_not_have():
     [
         ([], [], "at least one"),
         ([1, 2], [1], "one mass per value"),
-        ([1, 1], [1, 1], "twice"),
+        ([1, 1], [1, 1], "rows 0 and 1 "),
         ([1, 2, 3], [1, -1, -2], "negative: mass 1 is -1"),
         ([1, 2], [0, 0], "zero"),
         ([1, math.nan], [1, 1], "finite"),
@@ -82,11 +82,11 @@ def test_csv_round_trip_is_lossless(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "columns value and mass, found nothing"),
-        ("a,b\n1,2\n", "columns value and mass, found a, b"),
-        ("value,mass\n1,1\n2,x\n", "prior.csv, line 3: could not convert string to float: 'x'"),
+        ("", "columns value and mass, named in the first line"),
+        ("a,b\n1,2\n", "columns value and mass, named in the first line"),
+        ("value,mass\n1,1\n2,x\n", "prior.csv, line 3: value and mass must be numbers"),
         ("value,mass\n1,1\n2\n", r"masses must be finite numbers: row 1 is missing"),
-        ("value,mass\n1,1\n1,1\n", "prior.csv: prior values must differ: 1 is given twice"),
+        ("value,mass\n1,1\n1,1\n", "prior.csv: prior values must differ: those in rows 0 and 1 "),
     ],
 )
 def test_bad_csv_priors_name_file_and_line(tmp_path, text, words):

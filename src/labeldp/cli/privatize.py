@@ -44,7 +44,11 @@ def privatize(
     ] = None,
     id_column: Annotated[
         str | None,
-        typer.Option("--id", metavar="COL", help="The column of record ids, integers or text. By default row numbers, which show the order of the input."),
+        typer.Option(
+            "--id",
+            metavar="COL",
+            help="The column of record ids, integers or text. By default row numbers, which show the order of the input.",
+        ),
     ] = None,
     id_type: IdType = None,
     delimiter: Delimiter = None,

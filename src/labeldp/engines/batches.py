@@ -1,5 +1,6 @@
 """What every engine does with one batch of records."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -46,6 +47,17 @@ class LabelBatch:
     labels: Floats
     first_row: int
     types: FileTypes
+
+
+def repeated_id(rows: Sequence[int], outcome: str) -> InvalidInput:
+    """The error for an id that occurs in these rows, if they are known. It does not show the id, which may be a label by mistake."""
+    where = (
+        f"rows {rows[0]} and {rows[1]} have the same one (rows count from 0)" if len(rows) > 1 else "one is repeated"
+    )
+    return InvalidInput(
+        f"ids must be unique, but {where}. Two records with one id would share their randomness and reveal whether their labels "
+        f"differ: remove or combine them. {outcome}"
+    )
 
 
 def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -> int:

@@ -1,5 +1,6 @@
 """What a label column and an id column may hold. Anything else is refused, by its row."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from labeldp.arrays import Floats
 from labeldp.durations import duration_numbers
 from labeldp.errors import InvalidInput
 
+_QUOTED = re.compile(r"""'.*'|".*"|`.*`""")
 TEXT = pa.large_string()
 """The type of all text ids. Its 64-bit offsets do not overflow, however long the ids are."""
 
@@ -88,23 +90,25 @@ def text_buffers(ids: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of a library's error message. The others are often a stack trace."""
-    return str(error).strip().splitlines()[0][:300].rstrip(".") if str(error).strip() else type(error).__name__
+    """The first line of a library's error message, without what it quotes, since that may be a label."""
+    text = str(error).strip()
+    return _QUOTED.sub("…", text.splitlines()[0])[:300].rstrip(".") if text else type(error).__name__
 
 
 def _integers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:
     if pa.types.is_integer(column.type):
-        try:
-            return column.cast(pa.int64())
-        except pa.ArrowInvalid as error:
+        fits = np.asarray(column) <= np.iinfo(np.int64).max
+        if not fits.all():
             raise InvalidInput(
-                f"{file}: the ids in {name!r} are too large for int: {first_line(error)}. Give --id-type str"
-            ) from error
+                f"{file}: the id in row {int(np.argmin(fits)) + first} (rows count from 0) of {name!r} is too large for int. "
+                "Give --id-type str"
+            )
+        return column.cast(pa.int64())
     plain = np.asarray(_written_as_integers(column))
     if not plain.all():
         row = int(np.argmin(plain))
         raise InvalidInput(
-            f"{file}: the id {column[row].as_py()!r} in row {row + first} (rows count from 0) of {name!r} is not a plain "
+            f"{file}: the id in row {row + first} (rows count from 0) of {name!r} is not a plain "
             "64-bit integer, as the others are. Give --id-type str to read all ids as text."
         )
     return column.cast(pa.int64())

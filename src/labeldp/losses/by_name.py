@@ -2,7 +2,7 @@
 
 import re
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.losses.base import Loss, LossLike
 from labeldp.losses.catalogue import LOSSES
 from labeldp.losses.custom import Custom
@@ -69,7 +69,7 @@ def get_loss(loss: LossLike) -> Loss:
     if callable(loss):
         return Custom(loss)
     raise InvalidInput(
-        f"loss must be a name, a Loss or a callable (output, label), got {loss!r}. Names: {', '.join(loss_examples())}"
+        f"loss must be a name, a Loss or a callable (output, label), got {described(loss)}. Names: {', '.join(loss_examples())}"
     )
 
 

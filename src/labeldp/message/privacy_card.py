@@ -88,9 +88,7 @@ def _randomness(header: Header) -> str:
 
 def _order(header: Header) -> str:
     if header.keep_order:
-        return (
-            "**Rows are in the order of the input** (`--keep-order`). If that order followed the labels, it reveals them."
-        )
+        return "**Rows are in the order of the input** (`--keep-order`). If that order followed the labels, it reveals them."
     if header.row_numbers:
         return (
             "**The ids are the row numbers of the input, so they show its order** (no `--id` was given). If that order followed\n"

@@ -98,8 +98,10 @@ class Prior(Tabular):
         points, weights = points[order], weights[order]
         same = np.flatnonzero(np.diff(points) <= 0)
         if same.size:
+            first, second = sorted(order[same[0] : same[0] + 2].tolist())
             raise InvalidInput(
-                f"prior values must differ: {points[same[0]]:g} is given twice. Give it once, with the sum of its masses."
+                f"prior values must differ: those in rows {first} and {second} (counting from 0) are the same. Give it once, with "
+                "the sum of its masses."
             )
         top = weights.max()
         if top <= 0:
@@ -169,9 +171,7 @@ class Prior(Tabular):
                 rows = csv.DictReader(file)
                 found = rows.fieldnames or []
                 if not {"value", "mass"} <= set(found):
-                    raise InvalidInput(
-                        f"a prior needs the columns value and mass, found {', '.join(found) or 'nothing'}"
-                    )
+                    raise InvalidInput("a prior needs the columns value and mass, named in the first line")
                 for row in rows:
                     where = f"{path}, line {rows.line_num}"
                     values.append(float(row["value"] or "nan"))
@@ -179,8 +179,10 @@ class Prior(Tabular):
                     costs.append(parse_amount(row.get("epsilon") or "0"))
             where = f"{path}"
             return cls(values, masses, max(costs))
-        except (csv.Error, ValueError) as error:
-            raise InvalidInput(f"{where}: {error}") from error
+        except InvalidInput as error:
+            raise InvalidInput(f"{where}: {error}") from None
+        except (csv.Error, ValueError):  # their text shows what stands there, and the file may be that of the labels
+            raise InvalidInput(f"{where}: value and mass must be numbers, with a point for decimals") from None
 
     def to_csv(self, path: str | Path) -> None:
         """Write a CSV file from which `from_csv` reads exactly this prior.

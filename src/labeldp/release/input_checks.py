@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from labeldp.domain import Domain
 from labeldp.engines.arrow.engine import Scan
 from labeldp.engines.arrow.source import PARQUET_SUFFIXES, LabelSource, count_rows
-from labeldp.engines.batches import LabelBatch
+from labeldp.engines.batches import LabelBatch, repeated_id
 from labeldp.engines.fingerprint import InputFingerprint
 from labeldp.errors import InvalidInput
 from labeldp.message.labels_file import check_id_name
@@ -52,11 +52,11 @@ def with_integer_type(source: LabelSource, kind: pa.DataType) -> LabelSource:
         for batch in batches:
             try:
                 ids = batch.ids.cast(kind) if pa.types.is_integer(batch.ids.type) else batch.ids
-            except pa.ArrowInvalid as error:
+            except pa.ArrowInvalid:
                 raise InvalidInput(
                     f"{source.path}: some ids from row {batch.first_row} on do not fit into {kind}, the type of the "
                     "message's ids. Only a new release can hold them"
-                ) from error
+                ) from None  # it shows an id
             yield replace(batch, ids=ids)
 
     return with_step(source, cast)
@@ -105,11 +105,7 @@ def _refuse_duplicates(source: LabelSource, key: bytes, suspects: NDArray[np.uin
         for index in np.flatnonzero(np.isin(digest_ids(batch.ids, key).low, suspects)).tolist():
             value, row = batch.ids[index].as_py(), batch.first_row + index
             if value in rows:
-                raise InvalidInput(
-                    f"ids must be unique, but rows {rows[value]} and {row} have the same one (rows count from 0). Two "
-                    "records with one id would share their randomness and reveal whether their labels differ: remove "
-                    "or combine them. Nothing was released or charged"
-                )
+                raise repeated_id([rows[value], row], "Nothing was released or charged")
             rows[value] = row
 
 

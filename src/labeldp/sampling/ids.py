@@ -123,10 +123,16 @@ def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
             native = native.to_arrow()
         if not isinstance(native, (pa.Array, pa.ChunkedArray)):
             native = _arrow_from_objects(native)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, UnicodeError) as error:
-        raise InvalidInput(f"{_WANTED}: {error}") from error
-    except OverflowError as error:
-        raise InvalidInput("integer ids must fit into 64 bits: give larger ones as text") from error
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowTypeError,
+        pa.ArrowNotImplementedError,
+        TypeError,
+        UnicodeError,
+    ):  # whose text shows ids
+        raise InvalidInput(f"{_WANTED}; these are mixed, of another type, or not UTF-8") from None
+    except OverflowError:
+        raise InvalidInput("integer ids must fit into 64 bits: give larger ones as text") from None
     if len(native) == 0:  # an empty batch still has a type, an empty list has none
         if not pa.types.is_null(native.type):
             yield pa.array([], type=native.type)

@@ -23,6 +23,7 @@ from labeldp.engines.arrow import text
 from labeldp.engines.arrow.engine import Progress
 from labeldp.engines.arrow.files import read_ipc
 from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES
+from labeldp.engines.columns import first_line
 from labeldp.errors import InvalidInput
 from labeldp.release.privatize import Phase
 from labeldp.training.tables import closest
@@ -293,4 +294,4 @@ def _readable(path: Path, delimiter: str | None = None) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if delimiter is not None and isinstance(error, pa.ArrowInvalid):
             raise InvalidInput(f"cannot read {path}: {text.problem(error, path, delimiter)}") from None
-        raise InvalidInput(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+        raise InvalidInput(f"cannot read {path}: {first_line(error)}") from None

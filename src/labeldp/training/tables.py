@@ -138,8 +138,8 @@ def numbers(column: Any, name: str) -> Floats:
         column = _seconds(column)
     try:
         values: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidInput(f"column {name!r} holds {kind} values, which are not numbers. Leave it out.") from error
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # whose text may show a value
+        raise InvalidInput(f"column {name!r} holds {kind} values, which are not numbers. Leave it out.") from None
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise InvalidInput(f"column {name!r} holds infinity (row {row}): replace it by a number or a missing value")
@@ -169,7 +169,7 @@ def _parsed(column: Any, name: str) -> Any:
     if not pc.all(readable, min_count=0).as_py():
         row = pc.index(readable, value=False).as_py()
         raise InvalidInput(
-            f"column {name!r} is numeric, but row {row} holds {column[row].as_py()!r}. Repair it, or name the column as categorical."
+            f"column {name!r} is numeric, but row {row} is not a number. Repair it, or name the column as categorical."
         )
     return pc.replace_substring_regex(text, r"^\+", "").cast(pa.float64())
 

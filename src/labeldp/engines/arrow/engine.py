@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.arrow.spill import Spill, open_spill, spill_rows
-from labeldp.engines.batches import count_outside, draw_batch
+from labeldp.engines.arrow.spill import RepeatedIdError, Spill, open_spill, spill_rows
+from labeldp.engines.batches import count_outside, draw_batch, repeated_id
 from labeldp.engines.fingerprint import InputFingerprint
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
@@ -141,13 +142,27 @@ def randomize(
             if progress is not None:
                 progress(batch.labels.size)
         known = None if released is None else stack.enter_context(released(work / "held", size))
-        for part in spill.partitions(known):
-            skipped += part.skipped
-            if not keep_order:
-                writer.write(part.ids, part.codes)
-            if progress is not None:
-                progress(len(part.ids) + part.skipped)
+        try:
+            for part in spill.partitions(known):
+                skipped += part.skipped
+                if not keep_order:
+                    writer.write(part.ids, part.codes)
+                if progress is not None:
+                    progress(len(part.ids) + part.skipped)
+        except RepeatedIdError as found:
+            raise repeated_id(_first_rows(source, found.id), "Nothing was released") from None
     return scanned.records - skipped
+
+
+def _first_rows(source: LabelSource, wanted: pa.Array, most: int = 2) -> list[int]:
+    """The first rows that have this id. The spill does not know rows, so the input is read once more."""
+    rows: list[int] = []
+    for batch in source.batches():
+        same = pc.equal(batch.ids, wanted.cast(batch.ids.type)[0])
+        rows += (np.flatnonzero(np.asarray(same)) + batch.first_row).tolist()
+        if len(rows) >= most:
+            break
+    return rows[:most]
 
 
 def _mixed_types(before: pa.DataType, after: pa.DataType, row: int) -> InvalidInput:

@@ -213,7 +213,7 @@ def _readable(file: Path) -> Iterator[None]:
     try:
         yield
     except _DAMAGED as error:
-        raise InvalidInput(f"cannot read {file}: {first_line(error)}. Is the file complete and undamaged?") from error
+        raise InvalidInput(f"cannot read {file}: {first_line(error)}. Is the file complete and undamaged?") from None
 
 
 def _joined(pieces: list[LabelBatch]) -> LabelBatch:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from labeldp.engines.arrow._kernels import gather_by_partition, gather_text, mark_known, sort_buckets
 from labeldp.engines.columns import TEXT, text_buffers
-from labeldp.errors import InvalidInput
 from labeldp.sampling import IdDigests
 from labeldp.sampling.splitmix import mix, unmix
 
@@ -33,6 +32,14 @@ LONGEST_BUCKET = 64
 """With a longer bucket, the sort falls back to NumPy's."""
 Keys = NDArray[np.uint64]
 Order = NDArray[np.int64]
+
+
+class RepeatedIdError(Exception):
+    """Two rows have one id. `id` is an array of that id; the text does not show it."""
+
+    def __init__(self, repeated: pa.Array) -> None:
+        super().__init__("an id is repeated")
+        self.id = repeated
 
 
 class Partition(NamedTuple):
@@ -79,7 +86,7 @@ class Spill(ABC):
             rows, low, high = self._sorted(number)
             repeated = np.flatnonzero((low[1:] == low[:-1]) & (high[1:] == high[:-1]))
             if repeated.size:
-                raise _duplicate(self._ids(number, low, rows, repeated[:1])[0].as_py())
+                raise RepeatedIdError(self._ids(number, low, rows, repeated[:1]))
             chosen = np.arange(low.size)
             if known is not None:
                 chosen = chosen[~self._marked(low, high, known, number)]
@@ -259,10 +266,3 @@ def _order(keys: Keys, same: int) -> Order:
         return np.argsort(keys)
     sort_buckets(keys, starts, order)
     return order
-
-
-def _duplicate(value: object) -> InvalidInput:
-    return InvalidInput(
-        f"ids must be unique, but {value!r} occurs more than once. Two records with one id would share their randomness "
-        "and reveal whether their labels differ: remove or combine them. Nothing was released."
-    )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.paper.data.dataset import Dataset
 from labeldp.paper.data.fixed_width import BLANK, Block, FixedWidth
-from labeldp.paper.data.reading import reading
+from labeldp.paper.data.reading import located, reading
 from labeldp.paper.data.vocabulary import RARE
 
 CENSUS_LABEL = "WKSWORK1"
@@ -178,7 +178,7 @@ def _csv_blocks(path: Path) -> Iterator[Block]:
     with reading(
         path,
         "a CSV extract of the census",
-        lambda message: f"{path.name}: not a CSV extract of whole numbers ({message})",
+        lambda message: f"{located(path, message)}: this is not a CSV extract of whole numbers",
     ):
         # With one thread only do errors of pyarrow carry the row number.
         options = pa.csv.ReadOptions(use_threads=False, block_size=1 << 23)

@@ -11,7 +11,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
-from labeldp.paper.data.reading import reading
+from labeldp.paper.data.reading import located, reading
 
 BLANK = -1
 """The value of an empty field."""
@@ -39,7 +39,7 @@ class FixedWidth:
 
         Raises InvalidInput with the line number for a line of another width or a field that is not a whole number.
         """
-        with reading(path, self.description, lambda message: f"{path.name}: {message}. Expected {self.description}."):
+        with reading(path, self.description, lambda message: f"{located(path, message)}. Expected {self.description}."):
             reader = pa.csv.open_csv(
                 path,
                 read_options=pa.csv.ReadOptions(column_names=["text"], use_threads=False, block_size=block_bytes),

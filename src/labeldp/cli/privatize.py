@@ -184,6 +184,13 @@ def apply(
     ],
     label: Label,
     key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DB",
+            help="The ledger that privatize charged, if it did. The batch is recorded there, at no charge.",
+        ),
+    ] = None,
     id_column: Annotated[
         str | None,
         typer.Option("--id", metavar="COL", help="The column of record ids. By default named as in the message."),
@@ -196,6 +203,9 @@ def apply(
 ) -> None:
     """Add new records to a message, with the same mechanism and at no further cost.
 
+    A new id is trusted to be a new label. The same labels under new ids cost ε again, and nothing can notice it: after 40 such
+    batches 99.85 % of the labels were recovered.
+
     Records that the message holds already keep their private label, even if their label has changed since.
 
     Only a new release, charged anew, can show a changed label.
@@ -203,15 +213,18 @@ def apply(
     \b
     Example:
       labeldp apply message tuesday.parquet --label amount --key-file sales.key
+          --ledger ledger.db
     """  # noqa: D301 - the escape keeps the line of the example
     from labeldp.engines.arrow.source import LabelSource
     from labeldp.message.reader import Message
     from labeldp.release.apply import apply as run
+    from labeldp.release.ledger import Ledger
 
+    record = None if ledger is None else Ledger(ledger)
     ids = id_column if id_column is not None else Message.open(message).header.id_column
     with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase:
         labels = LabelSource(source, label, ids, id_type, delimiter)
-        outcome = run(message, labels, key_file=key_file, out_of_range=out_of_range, phase=phase)
+        outcome = run(message, labels, key_file=key_file, ledger=record, out_of_range=out_of_range, phase=phase)
     _note_clipped(outcome, out_of_range)
     if as_json:
         print_json(_record(outcome))

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -159,3 +160,43 @@ def test_forgetting_the_budget_is_bad_usage(run, tmp_path):
     code, _, errors = run("create", tmp_path / "ledger.db", "--dataset", "sales")
     assert code == 2
     assert "--budget" in errors
+
+
+def test_verify_prints_the_head_that_a_later_verify_expects(run, path):
+    ledger = Ledger(path)
+    release = ledger.reserve("sales", 1)
+    ledger.fix(release.id, mechanism_json=CHEAP.to_json(), mechanism_digest=CHEAP.digest)
+    code, output, _ = run("verify", path)
+    assert code == 0
+    told = dict(line.split(maxsplit=1) for line in output.splitlines())
+    assert told["holds"] == "1 datasets, 1 releases, 0 later batches"
+    assert (told["proven"], told["entries"]) == ("1 mechanisms, each within its charge", "3")
+    ledger.commit(release.id)
+    code, output, _ = run("verify", path, "--expect", told["head"], "--json")
+    assert code == 0
+    checked = json.loads(output)
+    assert (checked["intact"], checked["entries"], checked["expected_at"]) == (True, 4, 3)
+    assert checked["head"] == ledger.verify().head
+
+
+def test_verify_exits_with_3_and_names_the_first_bad_entry(run, path):
+    noted = Ledger(path).verify().head
+    with closing(sqlite3.connect(path, isolation_level=None)) as owner:
+        (trigger,) = owner.execute("SELECT sql FROM sqlite_master WHERE name = 'budget_kept'").fetchone()
+        owner.execute("DROP TRIGGER budget_kept")
+        owner.execute("UPDATE dataset SET budget = '100'")
+        owner.execute(trigger)
+    code, output, errors = run("verify", path)
+    assert (code, output) == (3, "")
+    assert "(journal entry 1): the dataset 'sales' has another budget" in errors
+    Path(path).unlink()
+    Ledger.create(path).add_dataset("other", budget=3)
+    code, output, errors = run("verify", path, "--expect", noted)
+    assert (code, output) == (3, "")
+    assert "older copy" in errors
+
+
+def test_an_expected_head_that_is_no_hash_is_bad_usage(run, path):
+    code, output, errors = run("verify", path, "--expect", "latest")
+    assert (code, output) == (2, "")
+    assert "64 hexadecimal digits" in errors

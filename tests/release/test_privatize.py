@@ -21,10 +21,11 @@ from labeldp.priors import BudgetWarning, Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release import privatize as release_module
 from labeldp.release.apply import apply
+from labeldp.release.fixed_mechanism import stored_mechanism
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
-from labeldp.release.release_record import ReleaseRecord, stored_mechanism
+from labeldp.release.release_record import ReleaseRecord
 from labeldp.release.staging import staging
 from labeldp.sampling import KeyedRandomness
 

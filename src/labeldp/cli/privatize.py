@@ -43,10 +43,10 @@ def privatize(
     ] = None,
     id_type: IdType = None,
     delimiter: Delimiter = None,
-    lower: Annotated[float | None, BoundsOption(metavar="A", help="Lower bound of the labels.")] = None,
-    upper: Annotated[float | None, BoundsOption(metavar="B", help="Upper bound of the labels.")] = None,
+    lower: Annotated[str | None, BoundsOption(metavar="A", help="Lower bound of the labels.")] = None,
+    upper: Annotated[str | None, BoundsOption(metavar="B", help="Upper bound of the labels.")] = None,
     cells: Annotated[
-        int | None,
+        str | None,
         BoundsOption(
             metavar="K",
             help="Grid points from A to B for the private histogram. By default as many as the records can fill.",
@@ -245,17 +245,15 @@ def _mechanism(name: str | None, purpose: str | None) -> str:
     return name or meant
 
 
-def _domain(
-    lower: float | None, upper: float | None, cells: int | None, integers: str | None, unit: str | None
-) -> Domain:
+def _domain(lower: str | None, upper: str | None, cells: str | None, integers: str | None, unit: str | None) -> Domain:
     from labeldp.domain import Domain
+    from labeldp.plain_numbers import plain_number, whole_number
 
     if integers is not None:
         if lower is not None or upper is not None or cells is not None:
             raise InvalidInput("give either --integers A:B or --lower and --upper, not both")
-        ends = integers.split(":")
         try:
-            first, last = (int(end) for end in ends)
+            first, last = (whole_number(end, "each end") for end in integers.split(":"))
         except ValueError as error:
             raise InvalidInput(f"--integers takes two whole numbers as in 0:52, got {integers!r}") from error
         return Domain.integers(first, last, unit)
@@ -264,7 +262,8 @@ def _domain(
             "give the public bounds of the labels: --lower A --upper B, or --integers A:B. They are yours to choose from what is "
             "publicly known; bounds read off the labels would reveal them"
         )
-    return Domain(lower, upper, cells, unit=unit)
+    grid = None if cells is None else whole_number(cells, "--cells")
+    return Domain(plain_number(lower, "--lower"), plain_number(upper, "--upper"), grid, unit=unit)
 
 
 def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:

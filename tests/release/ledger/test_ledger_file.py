@@ -129,18 +129,26 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
         "INSERT OR REPLACE INTO dataset (rowid, name, budget, created_at) VALUES (1, 'other', '100', 'now')",
         "INSERT OR REPLACE INTO dataset (oid, name, budget, created_at) VALUES ('1', 'other', '100', 'now')",
         "UPDATE OR REPLACE dataset SET rowid = 2",
-        "INSERT OR REPLACE INTO release SELECT number, id, dataset, '0.001', 'reserved', reserved_at, NULL, NULL, NULL, NULL, "
-        "NULL, NULL FROM release WHERE epsilon = '1'",
-        "INSERT OR REPLACE INTO release (number, id, dataset, epsilon, state, reserved_at) VALUES (1, "
-        "'00000000000000000000000000000000', 'sales', '0.001', 'reserved', 'now')",
-        "INSERT OR REPLACE INTO release (rowid, id, dataset, epsilon, state, reserved_at) VALUES (1, "
-        "'00000000000000000000000000000000', 'sales', '0.001', 'reserved', 'now')",
+        (
+            "INSERT OR REPLACE INTO release SELECT number, id, dataset, '0.001', 'reserved', reserved_at, NULL, NULL, NULL, NULL, "
+            "NULL, NULL FROM release WHERE epsilon = '1'"
+        ),
+        (
+            "INSERT OR REPLACE INTO release (number, id, dataset, epsilon, state, reserved_at) VALUES (1, "
+            "'00000000000000000000000000000000', 'sales', '0.001', 'reserved', 'now')"
+        ),
+        (
+            "INSERT OR REPLACE INTO release (rowid, id, dataset, epsilon, state, reserved_at) VALUES (1, "
+            "'00000000000000000000000000000000', 'sales', '0.001', 'reserved', 'now')"
+        ),
         "UPDATE OR REPLACE release SET number = 1 WHERE number = 2",
         "UPDATE OR REPLACE release SET rowid = 1 WHERE rowid = 2",  # a trigger on the column `number` does not see this one
         "UPDATE OR REPLACE release SET _rowid_ = 7",
         "UPDATE OR REPLACE release SET id = (SELECT id FROM release WHERE number = 1) WHERE number = 2",
-        "INSERT INTO release SELECT 3, '00000000000000000000000000000000', dataset, '0.5', 'committed', reserved_at, "
-        "committed_at, mechanism_digest, NULL, NULL, NULL, mechanism_json FROM release WHERE number = 1",
+        (
+            "INSERT INTO release SELECT 3, '00000000000000000000000000000000', dataset, '0.5', 'committed', reserved_at, "
+            "committed_at, mechanism_digest, NULL, NULL, NULL, mechanism_json FROM release WHERE number = 1"
+        ),
         "INSERT OR REPLACE INTO batch SELECT release, number, 1, 'other', recorded_at FROM batch",
         "INSERT OR REPLACE INTO batch SELECT release, number + 1, records, input_hmac, recorded_at FROM batch",
         "UPDATE OR REPLACE batch SET number = 2",

@@ -377,6 +377,7 @@ def test_a_key_file_from_before_says_nothing_of_a_ledger_and_stays_usable(run, c
     assert apply(run)[0] == 0
     write("wednesday.parquet", [7_000], [5.0])
     assert apply(run, "wednesday.parquet", "--ledger", "ledger.db")[0] == 0
+    refused(run, says="was charged to a ledger")  # from now on the key file knows
 
 
 def test_a_message_that_no_ledger_was_charged_for_takes_none(run, message):

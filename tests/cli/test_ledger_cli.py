@@ -169,8 +169,8 @@ def test_verify_prints_the_head_that_a_later_verify_expects(run, path):
     code, output, _ = run("verify", path)
     assert code == 0
     told = dict(line.split(maxsplit=1) for line in output.splitlines())
-    assert told["holds"] == "1 datasets, 1 releases, 0 later batches"
-    assert (told["proven"], told["entries"]) == ("1 mechanisms, each within its charge", "3")
+    assert told["holds"] == "datasets 1, releases 1, later batches 0"
+    assert (told["proven"], told["entries"]) == ("mechanisms 1, each within its charge", "3")
     ledger.commit(release.id)
     code, output, _ = run("verify", path, "--expect", told["head"], "--json")
     assert code == 0

@@ -133,11 +133,13 @@ def verify(
 ) -> None:
     """Check the whole ledger, and print the head hash of its journal. Changes nothing.
 
-    The chain of hashes must be whole, the tables must say what the journal says, no budget may be overspent, and each stored
-    mechanism must be proven again and cost no more than its charge.
+    The chain of hashes must be whole, the tables must say what the journal says, and no budget may be overspent.
 
-    Note the head where nobody who can write the ledger can change it. With --expect, a later check also finds a ledger that was
-    replaced by an older copy or rewritten as a whole.
+    Each stored mechanism must be proven again and cost no more than its charge.
+
+    Note the head where nobody who can write the ledger can change it, and give it to a later check with --expect.
+
+    That also finds a ledger that was replaced by an older copy or rewritten as a whole.
 
     The exit code is 3 if something does not hold; the error names the first bad entry.
     """
@@ -146,8 +148,8 @@ def verify(
         print_json({"intact": True, **vars(checked)})
         return
     line("ledger", f"{path} is intact")
-    line("holds", f"{checked.datasets:,} datasets, {checked.releases:,} releases, {checked.batches:,} later batches")
-    line("proven", f"{checked.mechanisms:,} mechanisms, each within its charge")
+    line("holds", f"datasets {checked.datasets:,}, releases {checked.releases:,}, later batches {checked.batches:,}")
+    line("proven", f"mechanisms {checked.mechanisms:,}, each within its charge")
     if checked.entries == 0 and checked.datasets:
         line("journal", "none yet: this ledger has the old format 1, and its next charge begins one")
         return

@@ -203,8 +203,9 @@ def apply(
 ) -> None:
     """Add new records to a message, with the same mechanism and at no further cost.
 
-    A new id is trusted to be a new label. The same labels under new ids cost ε again, and nothing can notice it: after 40 such
-    batches 99.85 % of the labels were recovered.
+    A new id is trusted to be a new label. The same labels under new ids cost ε again, and nothing can notice it.
+
+    In a test the same labels under new ids, 40 times, were recovered to 99.85 %.
 
     Records that the message holds already keep their private label, even if their label has changed since.
 

@@ -122,7 +122,7 @@ def apply(
         opened = Message.open(place)
         kept = _kept_release(opened, keys, key_path)
         opened = replace(opened, mechanism=stored_mechanism(kept.mechanism))  # with the bounds as the owner fixed them
-        _check_ledger(ledger, kept, opened)
+        kept = _with_ledger(kept, ledger, opened)
         domain = _check_source(opened, source)
         source = in_unit(source, domain)
         typed = with_integer_type(source, opened.id_type) if pa.types.is_integer(opened.id_type) else source
@@ -206,18 +206,19 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
     return kept
 
 
-def _check_ledger(ledger: Ledger | None, kept: KeptRelease, message: Message) -> None:
-    """Refuses a batch without the ledger that was charged for the message, or with another one."""
+def _with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> KeptRelease:
+    """The release, with the note that it has a ledger. Refuses a batch without that ledger, or with another one."""
     if ledger is None:
         if kept.ledger:
             raise InvalidInput(
                 f"{message.path} was charged to a ledger, which has to record each later batch: give --ledger, the file that "
                 "privatize was given"
             )
-        return
+        return kept
     charged = ledger.release(kept.id)
     expect_mechanism(charged, message.mechanism.digest)
     check_charge(message.mechanism, charged.epsilon)
+    return replace(kept, ledger=True)
 
 
 def _check_source(message: Message, source: LabelSource) -> Domain:

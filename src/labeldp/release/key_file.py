@@ -48,7 +48,7 @@ class KeptRelease:
         texts = (self.id, self.id_type, self.input_hmac, self.request, self.mechanism, *self.parts, self.pending or "")
         if not all(isinstance(text, str) for text in texts) or not re.fullmatch("[0-9a-f]{32}", self.id):
             raise ValueError("a release in it is incomplete")
-        if self.ledger not in (None, True, False):
+        if self.ledger is not None and not isinstance(self.ledger, bool):
             raise ValueError("a release in it says neither yes nor no about a ledger")
         object.__setattr__(self, "parts", tuple(self.parts))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.engines.arrow import engine as arrow
+from labeldp.mechanisms import RROnBins
 from labeldp.message.reader import Message
 from labeldp.release import apply as later_batch
+from labeldp.release.fixed_mechanism import stored_mechanism
 from labeldp.release.key_file import KeyFile
-from labeldp.release.release_record import stored_mechanism
+from labeldp.release.ledger import Ledger
+from labeldp.release.ledger_journal import LedgerBroken
 from labeldp.sampling import KeyedRandomness
 
 ROWS = 1500
@@ -280,3 +285,123 @@ def test_each_batch_is_hashed_once(run, message, monkeypatch):
     monkeypatch.setattr(later_batch, "file_digest", lambda file: hashed.append(file.name) or undisturbed(file))
     assert apply(run)[0] == 0
     assert hashed == ["labels.parquet", "part-00001.parquet"]
+
+
+@pytest.fixture
+def charged(run, message):
+    """The message once more, charged to a ledger."""
+    shutil.rmtree("message")
+    Ledger.create("ledger.db").add_dataset("data", budget=3)
+    charge = ("--ledger", "ledger.db", "--dataset", "data")
+    assert privatize(run, "monday.parquet", "--id", "id", "--key-file", "key", *charge)[0] == 0
+    return Ledger("ledger.db")
+
+
+def test_a_batch_is_recorded_in_the_ledger_once_and_costs_nothing(run, charged):
+    for _ in range(2):
+        assert apply(run, "tuesday.parquet", "--ledger", "ledger.db")[0] == 0
+    (release,) = charged.history()
+    (batch,) = charged.batches(release.id)
+    assert (batch.number, batch.records, release.batches, release.batch_records) == (1, 100, 1, 100)
+    assert charged.remaining("data") == 2
+    assert charged.verify().batches == 1
+    write("wednesday.parquet", [7_000], [5.0])
+    assert apply(run, "wednesday.parquet", "--ledger", "ledger.db")[0] == 0
+    assert [batch.records for batch in charged.batches(release.id)] == [100, 1]
+    output = run("ledger", "history", "ledger.db")[1]
+    assert [line.split()[-2:] for line in output.splitlines() if release.id[:8] in line] == [["2", "101"]]
+
+
+def test_a_release_that_was_charged_to_a_ledger_is_added_to_with_its_ledger_only(run, charged):
+    refused(run, says="was charged to a ledger")
+    Ledger.create("other.db").add_dataset("data", budget=3)
+    refused(run, "tuesday.parquet", "--ledger", "other.db", says="no release")
+    refused(run, "tuesday.parquet", "--ledger", "absent.db", says="there is no ledger")
+    assert charged.history()[0].batches == 0
+
+
+def test_a_ledger_that_knows_another_mechanism_is_refused(run, charged):
+    """An owner's copy of the ledger in which the release has another mechanism, of the same cost."""
+    (release,) = charged.history()
+    other = RROnBins([10, 100], epsilon="0.25")
+    copy = Ledger.create("copy.db")
+    copy.add_dataset("data", budget=3)
+    copied = copy.reserve("data", 1)
+    copy.fix(copied.id, mechanism_json=other.to_json(), mechanism_digest=other.digest)
+    with closing(sqlite3.connect("copy.db", isolation_level=None)) as owner:
+        (trigger,) = owner.execute("SELECT sql FROM sqlite_master WHERE name = 'charge_kept'").fetchone()
+        owner.execute("DROP TRIGGER charge_kept")
+        owner.execute("UPDATE release SET id = ?", (release.id,))
+        owner.execute(trigger)
+    refused(run, "tuesday.parquet", "--ledger", "copy.db", says="another mechanism")
+
+
+def test_nothing_is_drawn_before_the_batch_is_recorded(run, charged, monkeypatch):
+    recorded, undisturbed = [], arrow.randomize
+
+    def look(*arguments, **named):
+        recorded.append(charged.history()[0].batches)
+        return undisturbed(*arguments, **named)
+
+    monkeypatch.setattr(arrow, "randomize", look)
+    assert apply(run, "tuesday.parquet", "--ledger", "ledger.db")[0] == 0
+    assert recorded == [1]
+
+
+def test_a_ledger_that_cannot_record_the_batch_leaves_the_message_as_it_was(run, charged, monkeypatch):
+    def full(*_, **__):
+        raise LedgerBroken("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "record_batch", full)
+        refused(run, "tuesday.parquet", "--ledger", "ledger.db", says="the disk is full", code=3)
+    assert apply(run, "tuesday.parquet", "--ledger", "ledger.db")[0] == 0
+
+
+def test_a_batch_that_was_stopped_and_resumed_is_recorded_once(run, charged, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(later_batch, "publish", killed)
+        assert apply(run, "tuesday.parquet", "--ledger", "ledger.db")[0] == 130
+    assert apply(run, "tuesday.parquet", "--ledger", "ledger.db")[0] == 0
+    assert charged.history()[0].batches == 1
+
+
+def test_a_key_file_from_before_says_nothing_of_a_ledger_and_stays_usable(run, charged):
+    record = json.loads(Path("key").read_text())
+    for release in record["releases"]:
+        del release["ledger"]
+    Path("key").write_text(json.dumps(record))
+    assert apply(run)[0] == 0
+    write("wednesday.parquet", [7_000], [5.0])
+    assert apply(run, "wednesday.parquet", "--ledger", "ledger.db")[0] == 0
+    refused(run, says="was charged to a ledger")  # from now on the key file knows
+
+
+def test_a_message_that_no_ledger_was_charged_for_takes_none(run, message):
+    Ledger.create("ledger.db").add_dataset("data", budget=3)
+    refused(run, "tuesday.parquet", "--ledger", "ledger.db", says="no release")
+
+
+def test_help_says_that_a_new_id_is_trusted_to_be_a_new_label(run):
+    code, output, _ = run("apply", "--help")
+    words = " ".join(output.split())
+    assert (code, "A new id is trusted to be a new label" in words, "99.85 %" in words) == (0, True, True)
+
+
+@pytest.mark.slow
+def test_the_same_labels_under_new_ids_are_recovered(run, message):
+    """The attack that nothing here can stop, for the figure in the docs: what it costs is ε for every new id."""
+    labels = np.repeat([0.0, 100.0], 500)
+    seen = np.zeros(1000)
+    for day in range(1, 41):
+        ids = np.arange(day * 10_000, day * 10_000 + 1000)
+        write("day.parquet", ids, labels)
+        assert apply(run, "day.parquet")[0] == 0
+    codes = held(message)
+    outputs = Message.open(message).mechanism.outputs
+    for day in range(1, 41):
+        seen += outputs[[codes[day * 10_000 + row] for row in range(1000)]] / 40
+    assert np.mean((seen > 50) == (labels > 50)) > 0.98

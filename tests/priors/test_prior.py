@@ -84,8 +84,8 @@ def test_csv_round_trip_is_lossless(tmp_path):
     [
         ("", "columns value and mass, named in the first line"),
         ("a,b\n1,2\n", "columns value and mass, named in the first line"),
-        ("value,mass\n1,1\n2,x\n", "prior.csv, line 3: value and mass must be numbers"),
-        ("value,mass\n1,1\n2\n", r"masses must be finite numbers: row 1 is missing"),
+        ("value,mass\n1,1\n2,x\n", "prior.csv, line 3: a mass must be a finite number"),
+        ("value,mass\n1,1\n2\n", r"prior.csv, line 3: a mass must be a finite number"),
         ("value,mass\n1,1\n1,1\n", "prior.csv: prior values must differ: those in rows 0 and 1 "),
     ],
 )

@@ -56,6 +56,28 @@ def test_releases_are_kept_replaced_and_found(path):
         assert keys.resumable("other", "request") is None
 
 
+@pytest.mark.parametrize("said", ["yes", 2, [], {}])
+def test_a_release_that_says_neither_yes_nor_no_about_a_ledger_is_damaged(path, said):
+    with KeyFile.use(path, create=True) as keys:
+        keys.put(replace(RELEASE, ledger=True))
+    record = json.loads(path.read_text())
+    record["releases"][0]["ledger"] = said
+    path.write_text(json.dumps(record))
+    with pytest.raises(InvalidInput, match="damaged"), KeyFile.use(path):
+        pass
+
+
+def test_a_release_of_an_older_key_file_does_not_say_whether_it_has_a_ledger(path):
+    with KeyFile.use(path, create=True) as keys:
+        keys.put(replace(RELEASE, ledger=True))
+    record = json.loads(path.read_text())
+    del record["releases"][0]["ledger"]
+    path.write_text(json.dumps(record))
+    with KeyFile.use(path) as keys:
+        assert keys.releases == (RELEASE,)
+        assert RELEASE.ledger is None
+
+
 def test_a_second_run_is_refused_and_the_next_one_not(path, tmp_path):
     with KeyFile.use(path, create=True) as keys:
         keys.save()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 
@@ -15,16 +17,17 @@ import pytest
 from labeldp.domain import Domain
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.errors import ClippingWarning, InsufficientBudget, InvalidInput, LabelDPError
+from labeldp.errors import ClippingWarning, InsufficientBudget, InvalidInput, LabelDPError, PrivacyRefused
 from labeldp.message.reader import Message
 from labeldp.priors import BudgetWarning, Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release import privatize as release_module
 from labeldp.release.apply import apply
+from labeldp.release.fixed_mechanism import stored_mechanism
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
-from labeldp.release.release_record import ReleaseRecord, stored_mechanism
+from labeldp.release.release_record import ReleaseRecord
 from labeldp.release.staging import staging
 from labeldp.sampling import KeyedRandomness
 
@@ -64,6 +67,9 @@ class Party:
         known = {"ledger": self.ledger, "dataset": "data", "key_file": self.folder / "key"}
         randomizer = LabelRandomizer(epsilon, DOMAIN, prior=prior, out_of_range=out_of_range)
         return privatize(more.pop("source", self.source), randomizer, self.folder / out, **known | more)
+
+    def apply(self, batch):
+        return apply(self.folder / "message", batch, key_file=self.folder / "key", ledger=self.ledger)
 
     @property
     def spent(self):
@@ -296,12 +302,12 @@ def test_a_batch_that_was_begun_is_not_continued_by_ids_of_another_type(party, m
     with monkeypatch.context() as patch:
         patch.setattr("labeldp.release.apply.flush", lambda *_: (_ for _ in ()).throw(Crash))
         with pytest.raises(Crash):
-            apply(party.folder / "message", batch, key_file=party.folder / "key")
+            party.apply(batch)
     with_the_other_sign(later)
     with pytest.raises(InvalidInput, match="begun and not finished"):
-        apply(party.folder / "message", batch, key_file=party.folder / "key")
+        party.apply(batch)
     with_the_other_sign(later)
-    assert apply(party.folder / "message", batch, key_file=party.folder / "key").resumed
+    assert party.apply(batch).resumed
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64])
@@ -312,12 +318,12 @@ def test_a_later_batch_of_the_other_sign_holds_the_same_ids_or_is_refused(party,
     write(later, [1.0, 2.0], np.arange(ROWS - 1, ROWS + 1, dtype=kind))
     with_the_other_sign(later)
     batch = replace(party.source, path=later)
-    added = apply(party.folder / "message", batch, key_file=party.folder / "key")
+    added = party.apply(batch)
     assert (added.records, added.already_held) == (1, 1)
     write(later, [1.0], np.array([-1]).astype(kind))
     with_the_other_sign(later)
     with pytest.raises(InvalidInput, match="do not fit into"):
-        apply(party.folder / "message", batch, key_file=party.folder / "key")
+        party.apply(batch)
 
 
 MEDDLING = [other_labels, swapped_ids, with_the_other_sign]
@@ -410,6 +416,46 @@ def test_a_key_file_that_disagrees_with_the_ledger_is_refused(party, monkeypatch
     assert not (party.folder / "message").exists()
 
 
+def stored_by_the_owner(ledger, mechanism):
+    """Puts another mechanism in the place of the fixed one, past the file's guards."""
+    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as owner:
+        (guard,) = owner.execute("SELECT sql FROM sqlite_master WHERE name = 'mechanism_kept'").fetchone()
+        owner.execute("DROP TRIGGER mechanism_kept")
+        owner.execute(
+            "UPDATE release SET mechanism_json = ?, mechanism_digest = ?", (mechanism.to_json(), mechanism.digest)
+        )
+        owner.execute(guard)
+
+
+def test_a_stored_mechanism_that_costs_more_than_the_charge_is_not_resumed(party, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(ReleaseRecord, "remember", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            party.run()
+    stored_by_the_owner(party.ledger, LabelRandomizer(2, DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1]))
+    with pytest.raises(PrivacyRefused, match="only ε = 1 was charged"):
+        party.run()
+    assert not (party.folder / "message").exists()
+
+
+def test_a_finished_message_is_not_recorded_as_done_under_another_mechanism(party, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(ReleaseRecord, "commit", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            party.run()
+    stored_by_the_owner(party.ledger, LabelRandomizer(1, DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1]))
+    with pytest.raises(InvalidInput, match="another mechanism"):
+        party.run()
+    assert [release.state for release in party.ledger.history()] == ["reserved"]
+
+
+@pytest.mark.parametrize("charged", [True, False])
+def test_the_key_file_knows_whether_a_ledger_was_charged(party, charged):
+    party.run(**{} if charged else {"ledger": None, "dataset": None})
+    (kept,) = party.kept()[1].values()
+    assert kept.ledger is charged
+
+
 def test_resuming_elsewhere_does_not_forget_later_batches(party):
     """The key file's note of what was released outlives a second copy of the first batch."""
     from labeldp.release.apply import apply
@@ -420,6 +466,7 @@ def test_resuming_elsewhere_does_not_forget_later_batches(party):
         party.folder / "message",
         replace(party.source, path=party.folder / "later.parquet"),
         key_file=party.folder / "key",
+        ledger=party.ledger,
     )
     before = party.kept()
     assert party.run().resumed
@@ -530,18 +577,19 @@ def test_few_labels_outside_are_no_warning(party):
 
 def test_a_later_batch_is_judged_like_the_first_one(party):
     party.run()
+    kept = {"key_file": party.folder / "key", "ledger": party.ledger}
     late = replace(party.source, path=party.folder / "late.parquet")
     write(late.path, [1e6, 1e6], [ROWS, ROWS + 1])
     held = codes_by_id(party.folder / "message")
     with pytest.raises(InvalidInput, match="every label lies outside"):
-        apply(party.folder / "message", late, key_file=party.folder / "key")
+        apply(party.folder / "message", late, **kept)
     with pytest.raises(InvalidInput, match="row 0 "):
-        apply(party.folder / "message", late, key_file=party.folder / "key", out_of_range="error")
+        apply(party.folder / "message", late, **kept, out_of_range="error")
     assert codes_by_id(party.folder / "message") == held
-    assert apply(party.folder / "message", late, key_file=party.folder / "key", out_of_range="clip-all").records == 2
+    assert apply(party.folder / "message", late, **kept, out_of_range="clip-all").records == 2
     write(late.path, [1e6, 50.0], [ROWS + 2, ROWS + 3])
     with pytest.warns(ClippingWarning, match=r"50\.0%"):
-        apply(party.folder / "message", late, key_file=party.folder / "key")
+        apply(party.folder / "message", late, **kept)
 
 
 def test_a_message_names_no_time_no_place_and_no_count_of_clipped_labels(party):

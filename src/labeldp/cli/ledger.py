@@ -1,4 +1,4 @@
-"""`labeldp ledger`: create a budget ledger, show what is left, list every release."""
+"""`labeldp ledger`: create a budget ledger, show what is left, list every release, check the whole file."""
 
 import shlex
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from labeldp.budget import decimal_text
-from labeldp.cli.console import out, print_json, print_table
+from labeldp.cli.console import line, out, print_json, print_table
 from labeldp.cli.options import Json
 from labeldp.release.ledger import Ledger, dataset_name, exact_budget
 from labeldp.release.ledger_entries import Dataset, Release
@@ -19,8 +19,8 @@ app = typer.Typer(
     help="Keep privacy budgets: what each dataset may spend, and what it has spent.",
 )
 
-DATASET_FIELDS = "name budget spent remaining releases uncommitted created_at"
-RELEASE_FIELDS = "id dataset epsilon state reserved_at committed_at mechanism_digest"
+DATASET_FIELDS = "name budget spent remaining releases uncommitted created_at batches batch_records"
+RELEASE_FIELDS = "id dataset epsilon state reserved_at committed_at mechanism_digest batches batch_records"
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="DB", help="The ledger's file, for instance ledger.db.")]
 
@@ -47,14 +47,17 @@ def create(
 
 @app.command(epilog="Example: labeldp ledger show ledger.db")
 def show(path: LedgerPath, as_json: Json = False) -> None:
-    """Show the budget of every dataset, what is spent and what is left."""
+    """Show the budget of every dataset, what is spent and what is left.
+
+    Batches are what labeldp apply has added to its releases since, or has begun to. They charge nothing.
+    """
     datasets = Ledger(path).datasets()
     if as_json:
         print_json({"datasets": [_fields(dataset, DATASET_FIELDS) for dataset in datasets]})
         return
     print_table(
         f"Budgets in {path}",
-        ("dataset", "budget ε", "spent", "remaining", "releases", "not committed"),
+        ("dataset", "budget ε", "spent", "remaining", "releases", "not committed", "batches", "their records"),
         [
             (
                 dataset.name,
@@ -63,6 +66,8 @@ def show(path: LedgerPath, as_json: Json = False) -> None:
                 Text(decimal_text(dataset.remaining), style="red" if dataset.remaining == 0 else "green"),
                 str(dataset.releases),
                 str(dataset.uncommitted),
+                str(dataset.batches),
+                f"{dataset.batch_records:,}",
             )
             for dataset in datasets
         ],
@@ -87,6 +92,8 @@ def history(
     A release is reserved, and charged, before its first label is randomized.
 
     It is committed once its message is in place; a crash in between leaves it charged.
+
+    Batches are what labeldp apply has added since, or has begun to: how many, and how many records were in them.
     """
     releases = Ledger(path).history(dataset)
     if as_json:
@@ -97,7 +104,7 @@ def history(
         return
     print_table(
         f"Releases in {path}",
-        ("release", "dataset", "ε", "state", "reserved (UTC)", "mechanism"),
+        ("release", "dataset", "ε", "state", "reserved (UTC)", "mechanism", "batches", "their records"),
         [
             (
                 release.id[:8],
@@ -106,11 +113,50 @@ def history(
                 Text(release.state, style="green" if release.state == "committed" else "yellow"),
                 f"{release.reserved_at:%Y-%m-%d %H:%M}",
                 (release.mechanism_digest or "not fixed")[:9],
+                str(release.batches),
+                f"{release.batch_records:,}",
             )
             for release in releases
         ],
         left=[0, 1, 3, 4, 5],
     )
+
+
+@app.command(epilog="Example: labeldp ledger verify ledger.db --expect 5ac9253356cc…7b5a")
+def verify(
+    path: LedgerPath,
+    expect: Annotated[
+        str | None,
+        typer.Option(metavar="HASH", help="A head that an earlier check printed. It must be in the ledger's journal."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check the whole ledger, and print the head hash of its journal. Changes nothing.
+
+    The chain of hashes must be whole, the tables must say what the journal says, and no budget may be overspent.
+
+    Each stored mechanism must be proven again and cost no more than its charge.
+
+    Note the head where nobody who can write the ledger can change it, and give it to a later check with --expect.
+
+    That also finds a ledger that was replaced by an older copy or rewritten as a whole.
+
+    The exit code is 3 if something does not hold; the error names the first bad entry.
+    """
+    checked = Ledger(path).verify(expect)
+    if as_json:
+        print_json({"intact": True, **vars(checked)})
+        return
+    line("ledger", f"{path} is intact")
+    line("holds", f"datasets {checked.datasets:,}, releases {checked.releases:,}, later batches {checked.batches:,}")
+    line("proven", f"mechanisms {checked.mechanisms:,}, each within its charge")
+    if checked.entries == 0 and checked.datasets:
+        line("journal", "none yet: this ledger has the old format 1, and its next charge begins one")
+        return
+    line("entries", f"{checked.entries:,}")
+    if checked.expected_at is not None:
+        line("expected", f"found as entry {checked.expected_at:,}")
+    line("head", checked.head)
 
 
 def _fields(record: Dataset | Release, names: str) -> dict[str, Any]:

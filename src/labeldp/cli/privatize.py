@@ -52,10 +52,10 @@ def privatize(
     ] = None,
     id_type: IdType = None,
     delimiter: Delimiter = None,
-    lower: Annotated[float | None, BoundsOption(metavar="A", help="Lower bound of the labels.")] = None,
-    upper: Annotated[float | None, BoundsOption(metavar="B", help="Upper bound of the labels.")] = None,
+    lower: Annotated[str | None, BoundsOption(metavar="A", help="Lower bound of the labels.")] = None,
+    upper: Annotated[str | None, BoundsOption(metavar="B", help="Upper bound of the labels.")] = None,
     cells: Annotated[
-        int | None,
+        str | None,
         BoundsOption(
             metavar="K",
             help="Grid points from A to B for the private histogram. By default as many as the records can fill.",
@@ -193,6 +193,13 @@ def apply(
     ],
     label: Label,
     key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DB",
+            help="The ledger that privatize charged, if it did. The batch is recorded there, at no charge.",
+        ),
+    ] = None,
     id_column: Annotated[
         str | None,
         typer.Option("--id", metavar="COL", help="The column of record ids. By default named as in the message."),
@@ -205,6 +212,10 @@ def apply(
 ) -> None:
     """Add new records to a message, with the same mechanism and at no further cost.
 
+    A new id is trusted to be a new label. The same labels under new ids cost ε again, and nothing can notice it.
+
+    In a test the same labels under new ids, 40 times, were recovered to 99.85 %.
+
     Records that the message holds already keep their private label, even if their label has changed since.
 
     Only a new release, charged anew, can show a changed label.
@@ -212,15 +223,18 @@ def apply(
     \b
     Example:
       labeldp apply message tuesday.parquet --label amount --key-file sales.key
+          --ledger ledger.db
     """  # noqa: D301 - the escape keeps the line of the example
     from labeldp.engines.arrow.source import LabelSource
     from labeldp.message.reader import Message
     from labeldp.release.apply import apply as run
+    from labeldp.release.ledger import Ledger
 
+    record = None if ledger is None else Ledger(ledger)
     ids = id_column if id_column is not None else Message.open(message).header.id_column
     with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase, _no_share(quiet=quiet):
         labels = LabelSource(source, label, ids, id_type, delimiter)
-        outcome = run(message, labels, key_file=key_file, out_of_range=out_of_range, phase=phase)
+        outcome = run(message, labels, key_file=key_file, ledger=record, out_of_range=out_of_range, phase=phase)
     _note_clipped(outcome, out_of_range, quiet=quiet)
     if as_json:
         print_json(_record(outcome))
@@ -241,17 +255,15 @@ def _mechanism(name: str | None, purpose: str | None) -> str:
     return name or meant
 
 
-def _domain(
-    lower: float | None, upper: float | None, cells: int | None, integers: str | None, unit: str | None
-) -> Domain:
+def _domain(lower: str | None, upper: str | None, cells: str | None, integers: str | None, unit: str | None) -> Domain:
     from labeldp.domain import Domain
+    from labeldp.plain_numbers import plain_number, whole_number
 
     if integers is not None:
         if lower is not None or upper is not None or cells is not None:
             raise InvalidInput("give either --integers A:B or --lower and --upper, not both")
-        ends = integers.split(":")
         try:
-            first, last = (int(end) for end in ends)
+            first, last = (whole_number(end, "each end") for end in integers.split(":"))
         except ValueError as error:
             raise InvalidInput(f"--integers takes two whole numbers as in 0:52, got {integers!r}") from error
         return Domain.integers(first, last, unit)
@@ -260,7 +272,8 @@ def _domain(
             "give the public bounds of the labels: --lower A --upper B, or --integers A:B. They are yours to choose from what is "
             "publicly known; bounds read off the labels would reveal them"
         )
-    return Domain(lower, upper, cells, unit=unit)
+    grid = None if cells is None else whole_number(cells, "--cells")
+    return Domain(plain_number(lower, "--lower"), plain_number(upper, "--upper"), grid, unit=unit)
 
 
 def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:

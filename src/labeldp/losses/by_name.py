@@ -6,6 +6,7 @@ from labeldp.errors import InvalidInput, described
 from labeldp.losses.base import Loss, LossLike
 from labeldp.losses.catalogue import LOSSES
 from labeldp.losses.custom import Custom
+from labeldp.plain_numbers import plain_number
 
 _FORM = re.compile(r"\s*([A-Za-z][A-Za-z_ -]*?)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
 
@@ -110,8 +111,8 @@ def _named(text: str) -> Loss:
         arguments = []
     else:
         try:
-            arguments = [float(number or "")]
-        except ValueError:
-            raise InvalidInput(f"loss {name!r} needs a number, as in {entry.example!r}, got {text!r}") from None
+            arguments = [plain_number(number, "its number")]
+        except InvalidInput:
+            raise InvalidInput(f"loss {name!r} needs a finite number, as in {entry.example!r}, got {text!r}") from None
     made: Loss = entry.make(*arguments)
     return made

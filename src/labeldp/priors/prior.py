@@ -15,6 +15,7 @@ from labeldp.arrays import Floats, label_array
 from labeldp.budget import float_up, format_amount, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, expect
+from labeldp.plain_numbers import plain_number
 from labeldp.priors.published_counts import NoisyCounts
 from labeldp.shown import Tabular
 
@@ -174,8 +175,8 @@ class Prior(Tabular):
                     raise InvalidInput("a prior needs the columns value and mass, named in the first line")
                 for row in rows:
                     where = f"{path}, line {rows.line_num}"
-                    values.append(float(row["value"] or "nan"))
-                    masses.append(float(row["mass"] or "nan"))
+                    values.append(plain_number(row["value"] or "", "a value"))
+                    masses.append(plain_number(row["mass"] or "", "a mass"))
                     costs.append(parse_amount(row.get("epsilon") or "0"))
             where = f"{path}"
             return cls(values, masses, max(costs))

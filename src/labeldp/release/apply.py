@@ -16,6 +16,7 @@ from labeldp.engines.arrow.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.message.labels_file import file_digest
 from labeldp.message.reader import Message
+from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
 from labeldp.release.input_checks import (
     check_paths,
     in_unit,
@@ -25,8 +26,8 @@ from labeldp.release.input_checks import (
     without_duplicates,
 )
 from labeldp.release.key_file import KeptRelease, KeyFile
+from labeldp.release.ledger import Ledger, expect_mechanism
 from labeldp.release.privatize import Phase, ReleaseOutcome
-from labeldp.release.release_record import stored_mechanism
 from labeldp.release.staging import flush, os_reason, publish, staging
 from labeldp.sampling import KeyedRandomness
 
@@ -36,10 +37,15 @@ def apply(
     source: LabelSource,
     *,
     key_file: str | os.PathLike[str],
+    ledger: Ledger | None = None,
     out_of_range: OutOfRange = "clip",
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> ReleaseOutcome:
     """Randomize new records and add them to an existing message, with the same mechanism and at no further cost.
+
+    A new id is trusted to be a new label. If the same labels come again under new ids, each gets one more draw and costs ε once
+    more, and nothing here can notice it: after 40 such batches 99.85 % of the labels were recovered in a test. Never apply
+    labels again whose ids were made anew. The ledger keeps the number of batches and their records for you to judge.
 
     Parameters
     ----------
@@ -49,6 +55,9 @@ def apply(
         The new records. The id column must have the name that it has in the message.
     key_file : str or Path
         The key file that `privatize` was given for this message.
+    ledger : Ledger, optional
+        The ledger that was charged for this message. A release that was charged to a ledger can only be added to with it: the
+        batch is recorded there before anything is drawn.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
         What happens to labels outside the message's bounds, as in `LabelRandomizer`.
     phase : callable, optional
@@ -63,7 +72,8 @@ def apply(
     ------
     InvalidInput
         If the batch does not fit the message, the key file is not that of the message, one of the two is an outdated
-        copy, another batch was begun and not finished, or all labels lie outside the bounds.
+        copy, another batch was begun and not finished, all labels lie outside the bounds, or the ledger is missing or is not
+        the one that was charged.
     LabelDPError
         If the batch cannot be written. The message is then as it was.
 
@@ -78,10 +88,10 @@ def apply(
 
     Privacy
     -------
-    Costs nothing more: every record still has one draw. A record whose id is in the message keeps its private
-    label, even if its label has changed, because a second draw under one release would show that it changed. The key file
-    records which batches the message has, so an outdated copy of either is refused. It also records the input of a batch
-    that was begun, so no other batch can take its place.
+    Costs nothing more if each new id is a new label: every record still has one draw. A record whose id is in the message
+    keeps its private label, even if its label has changed, because a second draw under one release would show that it
+    changed. The key file records which batches the message has, so an outdated copy of either is refused. It also records
+    the input of a batch that was begun, so no other batch can take its place.
 
     Examples
     --------
@@ -102,6 +112,8 @@ def apply(
     check_out_of_range(out_of_range)
     expect_path(message, "message", "give the folder of the message")
     expect_path(key_file, "key_file", "give the file that privatize was given")
+    if ledger is not None:
+        expect(ledger, Ledger, "ledger", "make one with Ledger(path)")
     path, key_path = Path(message), Path(key_file)
     place = path.resolve()
     Message.open(place)  # refuses what is not a message before anything is locked
@@ -110,6 +122,7 @@ def apply(
         opened = Message.open(place)
         kept = _kept_release(opened, keys, key_path)
         opened = replace(opened, mechanism=stored_mechanism(kept.mechanism))  # with the bounds as the owner fixed them
+        kept = _with_ledger(kept, ledger, opened)
         domain = _check_source(opened, source)
         source = in_unit(source, domain)
         typed = with_integer_type(source, opened.id_type) if pa.types.is_integer(opened.id_type) else source
@@ -135,13 +148,21 @@ def apply(
             )
         digests = tuple(file_digest(file.path) for file in opened.files)
         known = kept.parts or digests[:1]  # no parts: privatize was killed before it could record the first one
-        if resumed and len(digests) == len(known) + 1 and digests[:-1] == known:
+        published = resumed and len(digests) == len(known) + 1 and digests[:-1] == known
+        if digests != known and not published:
+            raise InvalidInput(_other_copy(path, key_path, len(digests), len(known)))
+        if not published and hidden.stat().st_dev != place.stat().st_dev:
+            raise InvalidInput(f"{path} is the top folder of a disk: move the message into a folder on that disk first")
+        if ledger is not None:
+            ledger.record_batch(
+                kept.id,
+                records=scanned.records,
+                input_hmac=scanned.input_hmac,
+                mechanism_digest=opened.mechanism.digest,
+            )
+        if published:
             keys.put(replace(kept, done=True, parts=digests, pending=None))  # published, but not recorded
             return _outcome(path, opened, scanned, opened.files[-1].count(), resumed=True)
-        if digests != known:
-            raise InvalidInput(_other_copy(path, key_path, len(digests), len(known)))
-        if hidden.stat().st_dev != place.stat().st_dev:
-            raise InvalidInput(f"{path} is the top folder of a disk: move the message into a folder on that disk first")
         target = opened.next_file
         staged = hidden / target.name
         kept = keys.put(replace(kept, done=True, parts=known, pending=scanned.input_hmac))
@@ -182,6 +203,21 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
             "added. Make a new release with --id"
         )
     return kept
+
+
+def _with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> KeptRelease:
+    """The release, with the note that it has a ledger. Refuses a batch without that ledger, or with another one."""
+    if ledger is None:
+        if kept.ledger:
+            raise InvalidInput(
+                f"{message.path} was charged to a ledger, which has to record each later batch: give --ledger, the file that "
+                "privatize was given"
+            )
+        return kept
+    charged = ledger.release(kept.id)
+    expect_mechanism(charged, message.mechanism.digest)
+    check_charge(message.mechanism, charged.epsilon)
+    return replace(kept, ledger=True)
 
 
 def _check_source(message: Message, source: LabelSource) -> Domain:

@@ -30,7 +30,8 @@ class KeptRelease:
     """One release made with this key, recorded once its mechanism is fixed.
 
     `parts` are the digests of the batches in the message. `pending` is the fingerprint of a batch that was begun and not
-    recorded as finished. Its file may or may not be in the message, so only the same batch may come next.
+    recorded as finished. Its file may or may not be in the message, so only the same batch may come next. `ledger` says
+    whether the release was charged to a ledger, which then has to know of later batches; older key files do not say it.
     """
 
     id: str
@@ -41,11 +42,14 @@ class KeptRelease:
     done: bool = False
     parts: tuple[str, ...] = ()
     pending: str | None = None
+    ledger: bool | None = None
 
     def __post_init__(self) -> None:
         texts = (self.id, self.id_type, self.input_hmac, self.request, self.mechanism, *self.parts, self.pending or "")
         if not all(isinstance(text, str) for text in texts) or not re.fullmatch("[0-9a-f]{32}", self.id):
             raise ValueError("a release in it is incomplete")
+        if self.ledger is not None and not isinstance(self.ledger, bool):
+            raise ValueError("a release in it says neither yes nor no about a ledger")
         object.__setattr__(self, "parts", tuple(self.parts))
 
 

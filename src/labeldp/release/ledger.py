@@ -3,13 +3,15 @@
 It is one SQLite file. A release is *reserved*, and thereby charged, before anything is drawn from the labels. Its mechanism
 is *fixed* before the first label is randomized. It is *committed* when its message is in place. Nothing is ever refunded, so
 a crash can waste budget but cannot overspend it.
+
+Triggers in the file stop accidents: no program removes or changes a row by mistake (`ledger_schema`). They do not stop
+whoever owns the file. A journal of hashes, written in the same transactions, shows changes afterwards (`ledger_journal`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
 import secrets
 import sqlite3
@@ -32,14 +34,19 @@ from labeldp.budget import (
 )
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect_path
 from labeldp.release.ledger_entries import (
+    Batch,
     Dataset,
     Release,
     dataset_names,
+    read_batches,
     read_dataset,
     read_release,
     read_releases,
 )
 from labeldp.release.ledger_file import create_file, transaction
+from labeldp.release.ledger_journal import LedgerBroken, append, sha256_of
+from labeldp.release.ledger_replay import Replay, Verification, expected_hash, replay
+from labeldp.release.ledger_schema import format_of, require_guards
 from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
@@ -49,6 +56,9 @@ LOCK_TIMEOUT = 30.0
 """Seconds to wait for other processes. A transaction takes milliseconds, so a process that takes this long is stuck."""
 
 MAX_BUDGET = 10**6
+
+Row = dict[str, str | int | None]
+"""A row of a table, which is also what the journal says of it."""
 
 
 class Ledger(Tabular):
@@ -81,7 +91,12 @@ class Ledger(Tabular):
     Privacy
     -------
     For each dataset, the ε of all releases ever reserved add up, in exact arithmetic, to at most its budget. The check and
-    the charge are one transaction, which is on disk before `reserve` returns. Nothing is ever refunded.
+    the charge are one transaction, which is on disk before `reserve` returns. Nothing is ever refunded. A stored mechanism is
+    proven and costs at most the charge.
+
+    This holds as long as the file is only written by labeldp. Its triggers refuse statements of other programs that would
+    take something back. They stop accidents, not the owner of the file, who can drop them. `verify` finds such a change, and
+    with a head hash that was noted elsewhere also a file that was replaced or rewritten.
 
     Examples
     --------
@@ -157,9 +172,9 @@ class Ledger(Tabular):
                         f"the ledger {self.path} has a dataset {existing!r} already, and its budget stays as it was "
                         "agreed. Use another name for other data"
                     )
-            connection.execute(
-                "INSERT INTO dataset (name, budget, created_at) VALUES (?, ?, ?)", (name, decimal_text(amount), _now())
-            )
+            row: Row = {"name": name, "budget": decimal_text(amount), "created_at": _now()}
+            _insert(connection, "dataset", row)
+            append(connection, "dataset", **row)
             return read_dataset(connection, name)
 
     def datasets(self) -> list[Dataset]:
@@ -212,13 +227,14 @@ class Ledger(Tabular):
         -------
         pyarrow.Table
             The columns `id`, `dataset`, `epsilon` (a float, rounded up), `epsilon_exact` (text), `state`,
-            `reserved_at`, `committed_at` and `mechanism_digest`.
+            `reserved_at`, `committed_at`, `mechanism_digest`, `batches` and `batch_records`.
         """
         import pyarrow as pa
 
         text, time = pa.string(), pa.timestamp("s", "UTC")
         types = {"id": text, "dataset": text, "epsilon": pa.float64(), "epsilon_exact": text, "state": text}
         types |= {"reserved_at": time, "committed_at": time, "mechanism_digest": text}
+        types |= {"batches": pa.int64(), "batch_records": pa.int64()}
         rows = [
             vars(release) | {"epsilon": float_up(release.epsilon), "epsilon_exact": decimal_text(release.epsilon)}
             for release in self.history()
@@ -295,11 +311,10 @@ class Ledger(Tabular):
             if amount > remaining:
                 raise InsufficientBudget(dataset, amount, remaining)
             release = secrets.token_hex(16)
-            connection.execute(
-                "INSERT INTO release (id, dataset, epsilon, state, reserved_at, key_check, input_hmac, request) "
-                "VALUES (?, ?, ?, 'reserved', ?, ?, ?, ?)",
-                (release, dataset, decimal_text(amount), _now(), key_check, input_hmac, request),
-            )
+            row: Row = {"id": release, "dataset": dataset, "epsilon": decimal_text(amount), "reserved_at": _now()}
+            row |= {"key_check": key_check, "input_hmac": input_hmac, "request": request}
+            _insert(connection, "release", row | {"state": "reserved"})
+            append(connection, "reserve", **row)
             return read_release(connection, release)
 
     def find_resumable(
@@ -359,15 +374,22 @@ class Ledger(Tabular):
 
         Raises
         ------
+        InvalidInput
+            If the text is not that of a mechanism that can release labels, or the digest is another one's.
+        PrivacyRefused
+            If its ε cannot be proven, or if it costs more than was charged, the private prior included.
         LabelDPError
             If another mechanism is stored already, for example by a faster process. Then nothing may be randomized.
         """
-        try:
-            json.loads(mechanism_json)
-        except (TypeError, ValueError):
-            raise InvalidInput("mechanism_json must be the mechanism's JSON text, as to_json() gives it") from None
+        from labeldp.release.fixed_mechanism import check_charge, check_digest, stored_mechanism
+
+        if not isinstance(mechanism_json, str):
+            raise InvalidInput("mechanism_json must be the mechanism's JSON text, as to_json() gives it")
+        mechanism = stored_mechanism(mechanism_json)
+        check_digest(mechanism, mechanism_digest)
         with self._writing() as connection:
             release = read_release(connection, release_id)
+            check_charge(mechanism, release.epsilon)
             if release.fixed:
                 if (release.mechanism_json, release.mechanism_digest) == (mechanism_json, mechanism_digest):
                     return release
@@ -379,6 +401,8 @@ class Ledger(Tabular):
                 "UPDATE release SET mechanism_json = ?, mechanism_digest = ? WHERE id = ?",
                 (mechanism_json, mechanism_digest, release_id),
             )
+            facts = {"mechanism_digest": mechanism_digest, "mechanism_sha256": sha256_of(mechanism_json)}
+            append(connection, "fix", id=release_id, fixed_at=_now(), **facts)
             return read_release(connection, release_id)
 
     def commit(self, release_id: str) -> Release:
@@ -403,10 +427,158 @@ class Ledger(Tabular):
             if not release.fixed:
                 raise LabelDPError(f"release {release_id} has no mechanism yet: fix it, randomize, then commit")
             if release.state == "reserved":
+                now = _now()
                 connection.execute(
-                    "UPDATE release SET state = 'committed', committed_at = ? WHERE id = ?", (_now(), release_id)
+                    "UPDATE release SET state = 'committed', committed_at = ? WHERE id = ?", (now, release_id)
                 )
+                append(connection, "commit", id=release_id, committed_at=now)
             return read_release(connection, release_id)
+
+    def record_batch(self, release_id: str, *, records: int, input_hmac: str, mechanism_digest: str) -> Batch:
+        """Record that a later batch is about to be added to a release's message. Call this before anything is drawn for it.
+
+        It charges nothing: ε is what each label may cost, and the labels of a later batch are taken to be new ones. So the
+        ledger shows how often a release was added to, for people to judge. The same batch again is recorded once.
+
+        Parameters
+        ----------
+        release_id : str
+            The release's id.
+        records : int
+            How many records the batch has.
+        input_hmac : str
+            An HMAC of its ids and labels under the release's key.
+        mechanism_digest : str
+            The digest of the mechanism that will randomize it.
+
+        Returns
+        -------
+        Batch
+
+        Raises
+        ------
+        InvalidInput
+            If the ledger does not know the release, or knows another mechanism for it.
+        """
+        if isinstance(records, bool) or not isinstance(records, int) or records < 1:
+            raise InvalidInput(f"records must be the number of records in the batch, at least 1, got {records!r}")
+        with self._writing() as connection:
+            expect_mechanism(read_release(connection, release_id), mechanism_digest)
+            known = read_batches(connection, release_id)
+            if not any(batch.input_hmac == input_hmac for batch in known):
+                row: Row = {"release": release_id, "number": len(known) + 1, "records": records}
+                row |= {"input_hmac": input_hmac, "recorded_at": _now()}
+                _insert(connection, "batch", row)
+                append(connection, "batch", **row)
+                known = read_batches(connection, release_id)
+            return next(batch for batch in known if batch.input_hmac == input_hmac)
+
+    def batches(self, release_id: str) -> list[Batch]:
+        """The later batches of a release, in the order in which they were recorded.
+
+        Parameters
+        ----------
+        release_id : str
+            The release's id.
+
+        Returns
+        -------
+        list of Batch
+        """
+        with self._reading() as connection:
+            read_release(connection, release_id)
+            return read_batches(connection, release_id)
+
+    def release(self, release_id: str) -> Release:
+        """The release with this id.
+
+        Parameters
+        ----------
+        release_id : str
+            The release's id.
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        InvalidInput
+            If the ledger does not know it.
+        """
+        with self._reading() as connection:
+            return read_release(connection, release_id)
+
+    def verify(self, expect: str | None = None) -> Verification:
+        """Check the whole ledger: its journal, its tables and its mechanisms. Changes nothing.
+
+        The chain of hashes must be whole. The tables must hold exactly what the entries amount to. No dataset may be
+        overspent at any entry. Each stored mechanism must be proven again, have its digest, and cost at most its charge.
+
+        Parameters
+        ----------
+        expect : str, optional
+            A head hash that an earlier check returned. It must be in the chain.
+
+        Returns
+        -------
+        Verification
+            With the head hash and the number of entries.
+
+        Raises
+        ------
+        LedgerBroken
+            If something does not hold. The text names the first bad entry.
+
+        Notes
+        -----
+        The check finds a change by someone who does not write the rest of the chain anew. A ledger that was rewritten as a
+        whole, or replaced by an older copy, passes unless `expect` is given: note the head elsewhere after each release.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from labeldp import Ledger
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ledger = Ledger.create(f"{folder}/ledger.db")
+        ...     _ = ledger.add_dataset("sales", budget=3)
+        ...     noted = ledger.verify().head
+        ...     _ = ledger.reserve("sales", 1)
+        ...     checked = ledger.verify(expect=noted)
+        >>> checked.entries, checked.expected_at
+        (2, 1)
+        """
+        wanted = expected_hash(expect)
+        with self._reading() as connection:
+            journal = format_of(connection) > 1
+            if journal:
+                require_guards(connection, self.path, alone=True)
+            played, expected_at = replay(connection, expect=wanted, journal=journal)
+        for release_id, entry in played.fixed.items():
+            self._prove(release_id, entry, played)
+        return Verification(
+            head=played.head,
+            entries=played.count,
+            datasets=len(played.datasets),
+            releases=len(played.releases),
+            batches=len(played.batches),
+            mechanisms=len(played.fixed),
+            expected_at=expected_at,
+        )
+
+    def _prove(self, release_id: str, entry: int, played: Replay) -> None:
+        """Proves a stored mechanism again, with a short transaction of its own."""
+        from labeldp.release.fixed_mechanism import check_charge, check_digest, stored_mechanism
+
+        release = self.release(release_id)
+        if sha256_of(release.mechanism_json) != played.releases[release_id]["mechanism_sha256"]:
+            raise LedgerBroken(f"the mechanism of release {release_id} changed during the check", entry)
+        try:
+            mechanism = stored_mechanism(release.mechanism_json or "")
+            check_digest(mechanism, release.mechanism_digest)
+            check_charge(mechanism, release.epsilon)
+        except InvalidInput as error:
+            raise LedgerBroken(f"the mechanism of release {release_id} does not hold: {error}", entry) from error
 
     def _facts(self) -> dict[str, str]:
         facts = {"path": repr(str(self.path))}
@@ -453,6 +625,15 @@ def key_fingerprint(key: bytes) -> str:
     return hmac.new(key, b"labeldp ledger key check", hashlib.sha256).hexdigest()
 
 
+def expect_mechanism(release: Release, digest: str) -> None:
+    """Refuses a release whose mechanism in the ledger is not the one with this digest."""
+    if release.mechanism_digest != digest:
+        raise InvalidInput(
+            f"the ledger has another mechanism for release {release.id} than the message and the key file: one of them was damaged "
+            "or restored. Nothing was randomized"
+        )
+
+
 def dataset_name(name: str) -> str:
     """Returns `name` if a dataset may be called so."""
     if not (0 < len(name) <= 100 and name.isprintable() and name == unicodedata.normalize("NFC", name).strip()):
@@ -470,6 +651,11 @@ def exact_budget(budget: Epsilon) -> Fraction:
             f"a budget must be a number above 0 and at most {MAX_BUDGET}, for instance 3 or 0.5, got {abbreviated(budget)}"
         )
     return value
+
+
+def _insert(connection: sqlite3.Connection, table: str, row: Row) -> None:
+    columns, places = ", ".join(row), ", ".join("?" * len(row))
+    connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", tuple(row.values()))  # noqa: S608 - our own names
 
 
 def _now() -> str:

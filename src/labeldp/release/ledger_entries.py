@@ -1,4 +1,4 @@
-"""What a ledger holds, datasets and releases, and how they are read from its file."""
+"""What a ledger holds, datasets, releases and batches, and how they are read from its file."""
 
 import difflib
 import sqlite3
@@ -9,6 +9,7 @@ from typing import Literal
 
 from labeldp.budget import parse_amount
 from labeldp.errors import InvalidInput
+from labeldp.release.ledger_schema import format_of
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Dataset:
         How many of them were not finished.
     created_at : datetime
         When the dataset was entered.
+    batches, batch_records : int
+        How many later batches `apply` has begun to add to these releases, and how many records were in them.
     """
 
     name: str
@@ -37,6 +40,8 @@ class Dataset:
     releases: int
     uncommitted: int
     created_at: datetime
+    batches: int = 0
+    batch_records: int = 0
 
     @property
     def remaining(self) -> Fraction:
@@ -65,6 +70,9 @@ class Release:
     key_check, input_hmac, request : str
         What a later run must have in common with this release to resume it: the key's fingerprint, the input's
         fingerprint and the settings.
+    batches, batch_records : int
+        How many later batches `apply` has begun to add, and how many records were in them, those that the message held
+        already included.
     """
 
     id: str
@@ -78,11 +86,38 @@ class Release:
     key_check: str | None = field(default=None, repr=False)
     input_hmac: str | None = field(default=None, repr=False)
     request: str | None = field(default=None, repr=False)
+    batches: int = 0
+    batch_records: int = 0
 
     @property
     def fixed(self) -> bool:
         """Whether the mechanism is stored. Before that, no label is randomized under this release."""
         return self.mechanism_json is not None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A later batch of a release in a ledger, recorded before anything was drawn for it.
+
+    Attributes
+    ----------
+    release : str
+        The id of the release.
+    number : int
+        1 for the first batch after the release itself.
+    records : int
+        How many records the batch has, those that the message held already included.
+    input_hmac : str
+        The HMAC of its ids and labels.
+    recorded_at : datetime
+        When it was recorded.
+    """
+
+    release: str
+    number: int
+    records: int
+    input_hmac: str = field(repr=False)
+    recorded_at: datetime
 
 
 def dataset_names(connection: sqlite3.Connection) -> list[str]:
@@ -95,14 +130,17 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
     row = connection.execute("SELECT * FROM dataset WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise _unknown(name, dataset_names(connection))
-    charges = connection.execute("SELECT epsilon, state FROM release WHERE dataset = ?", (name,)).fetchall()
+    query = f"SELECT epsilon, state, {_batch_columns(connection)} FROM release WHERE dataset = ?"  # noqa: S608 - our own text
+    charges = connection.execute(query, (name,)).fetchall()
     return Dataset(
         name=name,
-        budget=_stored(row["budget"]),
-        spent=sum((_stored(charge["epsilon"]) for charge in charges), Fraction(0)),
+        budget=stored_amount(row["budget"]),
+        spent=sum((stored_amount(charge["epsilon"]) for charge in charges), Fraction(0)),
         releases=len(charges),
         uncommitted=sum(charge["state"] == "reserved" for charge in charges),
-        created_at=datetime.fromisoformat(row["created_at"]),
+        created_at=_time(row["created_at"]),
+        batches=sum(charge["batches"] for charge in charges),
+        batch_records=sum(charge["batch_records"] for charge in charges),
     )
 
 
@@ -128,19 +166,47 @@ def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
 
 def read_releases(connection: sqlite3.Connection, where: str, *values: str | None) -> list[Release]:
     """The releases that an SQL condition selects, oldest first."""
-    columns = [column.name for column in fields(Release)]
+    columns = [column.name for column in fields(Release) if not column.name.startswith("batch")]
+    columns.append(_batch_columns(connection))
     query = f"SELECT {', '.join(columns)} FROM release {where} ORDER BY number"  # noqa: S608 - our own text
     found = []
     for row in connection.execute(query, values):
         known = dict(row)
-        known["epsilon"] = _stored(row["epsilon"])
-        known["reserved_at"] = datetime.fromisoformat(row["reserved_at"])
-        known["committed_at"] = row["committed_at"] and datetime.fromisoformat(row["committed_at"])
+        known["epsilon"] = stored_amount(row["epsilon"])
+        known["reserved_at"] = _time(row["reserved_at"])
+        known["committed_at"] = row["committed_at"] and _time(row["committed_at"])
         found.append(Release(**known))
     return found
 
 
-def _stored(text: str) -> Fraction:
+def read_batches(connection: sqlite3.Connection, release_id: str) -> list[Batch]:
+    """The later batches of a release, in order."""
+    if format_of(connection) == 1:
+        return []
+    rows = connection.execute("SELECT * FROM batch WHERE release = ? ORDER BY number", (release_id,))
+    return [Batch(**{**dict(row), "recorded_at": _time(row["recorded_at"])}) for row in rows]
+
+
+def _batch_columns(connection: sqlite3.Connection) -> str:
+    """The number of batches of a release and of their records, for a query. Format 1 knew none."""
+    if format_of(connection) == 1:
+        return "0 AS batches, 0 AS batch_records"
+    of_release = "FROM batch WHERE batch.release = release.id"
+    return (
+        f"(SELECT count(*) {of_release}) AS batches, (SELECT coalesce(sum(records), 0) {of_release}) AS batch_records"
+    )
+
+
+def _time(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"the ledger is damaged: it holds {text!r} in place of a time. Restore it from a backup"
+        ) from None
+
+
+def stored_amount(text: object) -> Fraction:
     """An amount from the file. Anything else there could free budget, so it is refused."""
     try:
         value = parse_amount(text)

@@ -1,4 +1,4 @@
-"""The ledger's SQLite file: its schema, its durable transactions, and SQLite's errors in plain words.
+"""The ledger's SQLite file: its durable transactions, and SQLite's errors in plain words.
 
 It uses a rollback journal rather than a WAL. The ledger is then one file that can be copied or moved, and no charge sits
 in a `-wal` file that might get lost. With a rollback journal, `synchronous=FULL` may forget the last commit when power
@@ -15,69 +15,13 @@ from pathlib import Path
 from typing import Literal
 
 from labeldp.errors import InvalidInput, LabelDPError
-
-SCHEMA_VERSION = 1
-
-_APPLICATION_ID = 0x6C64704C  # "ldpL" in the file's header tells a ledger from other SQLite databases
-
-# The triggers bind every program that opens the file: a charge can be neither removed nor changed, and neither can a
-# fixed mechanism.
-_SCHEMA = (
-    """
-    CREATE TABLE dataset (
-        name TEXT PRIMARY KEY NOT NULL,
-        budget TEXT NOT NULL,
-        created_at TEXT NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE release (
-        number INTEGER PRIMARY KEY,
-        id TEXT UNIQUE NOT NULL CHECK (length(id) = 32),
-        dataset TEXT NOT NULL REFERENCES dataset (name),
-        epsilon TEXT NOT NULL,
-        state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')),
-        reserved_at TEXT NOT NULL,
-        committed_at TEXT,
-        mechanism_digest TEXT,
-        key_check TEXT,
-        input_hmac TEXT,
-        request TEXT,
-        mechanism_json TEXT,
-        CHECK ((state = 'committed') = (committed_at IS NOT NULL)),
-        CHECK (state = 'reserved' OR mechanism_json IS NOT NULL),
-        CHECK ((mechanism_json IS NULL) = (mechanism_digest IS NULL)),
-        CHECK ((key_check IS NULL) = (input_hmac IS NULL))
-    )
-    """,
-    """
-    CREATE TRIGGER dataset_kept BEFORE DELETE ON dataset
-    BEGIN SELECT RAISE(ABORT, 'a dataset stays in the ledger'); END
-    """,
-    """
-    CREATE TRIGGER budget_kept BEFORE UPDATE ON dataset
-    BEGIN SELECT RAISE(ABORT, 'a budget stays as agreed'); END
-    """,
-    """
-    CREATE TRIGGER release_kept BEFORE DELETE ON release
-    BEGIN SELECT RAISE(ABORT, 'a charged release stays in the ledger'); END
-    """,
-    """
-    CREATE TRIGGER charge_kept
-    BEFORE UPDATE OF number, id, dataset, epsilon, reserved_at, key_check, input_hmac, request ON release
-    BEGIN SELECT RAISE(ABORT, 'a charge stays as it was made'); END
-    """,
-    """
-    CREATE TRIGGER mechanism_kept BEFORE UPDATE OF mechanism_digest, mechanism_json ON release
-    WHEN OLD.mechanism_json IS NOT NULL
-    BEGIN SELECT RAISE(ABORT, 'the mechanism of a release is fixed once'); END
-    """,
-    """
-    CREATE TRIGGER commit_kept BEFORE UPDATE OF state, committed_at ON release WHEN OLD.state = 'committed'
-    BEGIN SELECT RAISE(ABORT, 'a committed release stays committed'); END
-    """,
-    f"PRAGMA application_id = {_APPLICATION_ID}",
-    f"PRAGMA user_version = {SCHEMA_VERSION}",
+from labeldp.release.ledger_schema import (
+    APPLICATION_ID,
+    SCHEMA_VERSION,
+    create_schema,
+    format_of,
+    require_guards,
+    upgrade,
 )
 
 
@@ -102,8 +46,7 @@ def create_file(path: Path, timeout: float, *, exist_ok: bool) -> None:
     with _connection(path, timeout) as connection:
         _begin_writing(connection, timeout)
         if _number(connection, "SELECT count(*) FROM sqlite_master") == 0:
-            for statement in _SCHEMA:
-                connection.execute(statement)
+            create_schema(connection)
         _check(connection, path)
         connection.execute("COMMIT")
 
@@ -113,7 +56,8 @@ def transaction(path: Path, timeout: float, kind: Literal["DEFERRED", "IMMEDIATE
     """One transaction on the ledger at `path`: on disk when the block ends, undone if the block raises.
 
     DEFERRED is for reading one consistent state. IMMEDIATE takes the write lock first, so that what the block reads still
-    holds when it writes, and no two writers can wait for each other.
+    holds when it writes, and no two writers can wait for each other. It brings a file of an older format up to date, and refuses
+    one whose tables have lost their guards.
     """
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder, but a ledger is a file: give the path of the file")
@@ -127,7 +71,11 @@ def transaction(path: Path, timeout: float, kind: Literal["DEFERRED", "IMMEDIATE
             _begin_writing(connection, timeout)
         else:
             connection.execute("BEGIN DEFERRED")
-        _check(connection, path)
+        version = _check(connection, path)
+        if kind == "IMMEDIATE":
+            if version < SCHEMA_VERSION:
+                upgrade(connection)
+            require_guards(connection, path)
         yield connection
         connection.execute("COMMIT")
 
@@ -169,19 +117,20 @@ def _begin_writing(connection: sqlite3.Connection, timeout: float) -> None:
     connection.execute(f"PRAGMA busy_timeout = {int(1000 * timeout)}")
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuses a database that is not a ledger or has a newer format."""
-    if _number(connection, "PRAGMA application_id") != _APPLICATION_ID:
+def _check(connection: sqlite3.Connection, path: Path) -> int:
+    """The format of the ledger. Refuses a database that is not a ledger or has a newer format."""
+    if _number(connection, "PRAGMA application_id") != APPLICATION_ID:
         raise InvalidInput(
             f"{path} is not a labeldp ledger. Check the path, or make one: "
             "labeldp ledger create DB --dataset NAME --budget B"
         )
-    version = _number(connection, "PRAGMA user_version")
+    version = format_of(connection)
     if version > SCHEMA_VERSION:
         raise InvalidInput(
             f"the ledger {path} was written by a newer labeldp: it has format {version}, this one knows formats up to "
             f"{SCHEMA_VERSION}. Nothing was changed. Upgrade labeldp and run again"
         )
+    return version
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

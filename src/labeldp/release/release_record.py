@@ -7,9 +7,10 @@ from fractions import Fraction
 
 from labeldp.engines.arrow.engine import Scan
 from labeldp.errors import InvalidInput, LabelDPError
-from labeldp.mechanisms import FiniteMechanism, Mechanism
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
 from labeldp.release.key_file import KeptRelease, KeyFile
-from labeldp.release.ledger import Ledger, key_fingerprint
+from labeldp.release.ledger import Ledger, expect_mechanism, key_fingerprint
 from labeldp.release.ledger_entries import Release
 
 
@@ -88,13 +89,30 @@ class ReleaseRecord:
         return OpenRelease(release.id, text)
 
     def remember(self, release: OpenRelease, scanned: Scan, request: str) -> FiniteMechanism:
-        """Records a fixed release in the key file, before its first label is randomized. Returns its mechanism."""
+        """Records a fixed release in the key file, before its first label is randomized. Returns its mechanism.
+
+        New or resumed, the mechanism is the one in the ledger and costs no more than was charged.
+        """
         assert release.mechanism is not None, "fixed before"
         mechanism = stored_mechanism(release.mechanism)
+        check_charge(mechanism, self.epsilon)
+        if self.ledger is not None:
+            charged = self.ledger.release(release.id)
+            expect_mechanism(charged, mechanism.digest)
+            check_charge(mechanism, charged.epsilon)
         if self.keys is not None:
             kept = self.keys.find(release.id)
             if kept is None:
-                self.keys.put(KeptRelease(release.id, scanned.id_kind, scanned.input_hmac, request, release.mechanism))
+                self.keys.put(
+                    KeptRelease(
+                        release.id,
+                        scanned.id_kind,
+                        scanned.input_hmac,
+                        request,
+                        release.mechanism,
+                        ledger=self.ledger is not None,
+                    )
+                )
             elif stored_mechanism(kept.mechanism) != mechanism:
                 raise LabelDPError(
                     f"the key file {self.keys.path} and the ledger disagree about the mechanism of release {release.id}: one "
@@ -140,11 +158,3 @@ class ReleaseRecord:
     @property
     def _key_check(self) -> str | None:
         return None if self.keys is None else key_fingerprint(self.keys.key)
-
-
-def stored_mechanism(text: str) -> FiniteMechanism:
-    """The mechanism from its stored text. Its privacy is proven again."""
-    mechanism = Mechanism.from_json(text)
-    if not isinstance(mechanism, FiniteMechanism):
-        raise InvalidInput("the stored mechanism is for comparison only and cannot release labels")
-    return mechanism

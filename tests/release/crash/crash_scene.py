@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from labeldp.domain import Domain
 from labeldp.message.reader import Message
+from labeldp.release.fixed_mechanism import stored_mechanism
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
-from labeldp.release.release_record import stored_mechanism
 from labeldp.sampling import KeyedRandomness
 
 Rows = tuple[NDArray[np.int64], NDArray[np.uint32]]

@@ -29,7 +29,8 @@ def run(command: dict) -> None:
     """One run of `privatize` or `apply` in `folder`."""
     folder = Path(command["folder"])
     if command["job"] == "apply":
-        apply(folder / "message", LabelSource(folder / "later.parquet", "y", "id"), key_file=folder / "key")
+        later = LabelSource(folder / "later.parquet", "y", "id")
+        apply(folder / "message", later, key_file=folder / "key", ledger=Ledger(folder / "ledger.db"))
         return
     prior = Prior.uniform(Domain(0, 100, cells=11)) if command["public_prior"] else None
     privatize(

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError
+from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, PrivacyRefused
+from labeldp.mechanisms import Laplace, RROnBins
+from labeldp.priors import Prior
 from labeldp.release.ledger import Ledger, key_fingerprint
 
 KEY = bytes(range(32))
 SAME = {"key_check": key_fingerprint(KEY), "input_hmac": "ab" * 32}
-MECHANISM = {"mechanism_json": '{"outputs": [0.0, 1.0]}', "mechanism_digest": "cd" * 32}
+CHEAP = RROnBins([10, 100], epsilon="0.25")
+MECHANISM = {"mechanism_json": CHEAP.to_json(), "mechanism_digest": CHEAP.digest}
 
 
 def test_ten_tenths_spend_exactly_one_and_not_a_hair_more(ledger):
@@ -179,17 +182,58 @@ def test_every_release_has_an_id_of_its_own(ledger):
 def test_a_fixed_mechanism_cannot_change(ledger):
     release = ledger.reserve("sales", 1)
     fixed = ledger.fix(release.id, **MECHANISM)
+    other = RROnBins([10, 90], epsilon="0.25")
     with pytest.raises(LabelDPError, match="fixed already"):
-        ledger.fix(release.id, mechanism_json='{"outputs": [7.0]}', mechanism_digest="ee" * 32)
+        ledger.fix(release.id, mechanism_json=other.to_json(), mechanism_digest=other.digest)
     assert ledger.fix(release.id, **MECHANISM) == fixed
     assert ledger.history() == [fixed]
 
 
-def test_a_mechanism_must_be_json(ledger):
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "does not describe a labeldp mechanism"),
+        ('{"outputs": [0.0, 1.0]}', "does not describe a labeldp mechanism"),
+        (None, "JSON text"),
+        (Laplace((0, 100), 0.25).to_json(), "comparison only"),
+        (CHEAP.to_json().replace('"epsilon": "0.25"', '"epsilon": "0.01"'), "0.01"),
+    ],
+    ids=["no JSON", "a list", "no mechanism", "no text", "floats", "its epsilon is too small"],
+)
+def test_what_is_not_a_proven_mechanism_is_not_fixed(ledger, text, says):
     release = ledger.reserve("sales", 1)
-    with pytest.raises(InvalidInput, match="JSON"):
-        ledger.fix(release.id, mechanism_json="{", mechanism_digest="ee")
-    assert not ledger.history()[0].fixed
+    with pytest.raises(InvalidInput, match=says):
+        ledger.fix(release.id, mechanism_json=text, mechanism_digest=CHEAP.digest)
+    assert not ledger.release(release.id).fixed
+
+
+@pytest.mark.parametrize(
+    "costly",
+    [
+        RROnBins([10, 100], epsilon="0.500000001"),
+        RROnBins.optimal(Prior([10, 100], [1, 1], Fraction(1, 4) + Fraction(1, 10**30)), "0.25"),
+    ],
+    ids=["labels", "prior and labels together"],
+)
+def test_a_mechanism_that_costs_more_than_the_charge_is_not_fixed(ledger, costly):
+    release = ledger.reserve("sales", "0.5")
+    with pytest.raises(PrivacyRefused, match=r"only ε = 0\.5 was charged"):
+        ledger.fix(release.id, mechanism_json=costly.to_json(), mechanism_digest=costly.digest)
+    assert not ledger.release(release.id).fixed
+
+
+def test_a_mechanism_may_cost_all_of_the_charge(ledger):
+    whole = RROnBins.optimal(Prior([10, 100], [1, 1], Fraction(1, 4)), "0.25")
+    release = ledger.reserve("sales", "0.5")
+    assert ledger.fix(release.id, mechanism_json=whole.to_json(), mechanism_digest=whole.digest).fixed
+
+
+def test_a_digest_of_another_mechanism_is_refused(ledger):
+    release = ledger.reserve("sales", 1)
+    with pytest.raises(InvalidInput, match="different mechanisms"):
+        ledger.fix(release.id, mechanism_json=CHEAP.to_json(), mechanism_digest=RROnBins([1, 2], epsilon=1).digest)
+    assert not ledger.release(release.id).fixed
 
 
 def test_nothing_is_committed_before_its_mechanism_is_fixed(ledger):
@@ -306,3 +350,40 @@ def test_the_history_is_a_table(ledger):
     assert table["reserved_at"].tolist() == [first.reserved_at, second.reserved_at]
     assert table["committed_at"].isna().tolist() == [True, False]
     assert table["mechanism_digest"][1] == MECHANISM["mechanism_digest"]
+
+
+def test_batches_are_recorded_once_each_and_charge_nothing(ledger):
+    release = ledger.fix(ledger.reserve("sales", 1).id, **MECHANISM)
+    batch = {"mechanism_digest": CHEAP.digest}
+    first = ledger.record_batch(release.id, records=100, input_hmac="aa", **batch)
+    assert ledger.record_batch(release.id, records=100, input_hmac="aa", **batch) == first
+    second = ledger.record_batch(release.id, records=50, input_hmac="bb", **batch)
+    assert ledger.batches(release.id) == [first, second]
+    assert [(batch.number, batch.records) for batch in (first, second)] == [(1, 100), (2, 50)]
+    assert (ledger.release(release.id).batches, ledger.release(release.id).batch_records) == (2, 150)
+    assert [(dataset.batches, dataset.batch_records) for dataset in ledger.datasets()] == [(2, 150)]
+    assert ledger.to_arrow().select(["batches", "batch_records"]).to_pylist() == [{"batches": 2, "batch_records": 150}]
+    assert ledger.remaining("sales") == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"release_id": "00" * 16}, "no release"),
+        ({"mechanism_digest": "cd" * 32}, "another mechanism"),
+        ({"records": 0}, "at least 1"),
+    ],
+    ids=["release", "mechanism", "records"],
+)
+def test_a_batch_of_another_release_or_mechanism_is_refused(ledger, change, says):
+    release = ledger.fix(ledger.reserve("sales", 1).id, **MECHANISM)
+    batch = {"release_id": release.id, "records": 9, "input_hmac": "aa", "mechanism_digest": CHEAP.digest}
+    with pytest.raises(InvalidInput, match=says):
+        ledger.record_batch(**batch | change)
+    assert ledger.batches(release.id) == []
+
+
+def test_a_batch_needs_a_release_whose_mechanism_is_fixed(ledger):
+    release = ledger.reserve("sales", 1)
+    with pytest.raises(InvalidInput, match="another mechanism"):
+        ledger.record_batch(release.id, records=9, input_hmac="aa", mechanism_digest=CHEAP.digest)

@@ -12,11 +12,13 @@ from contextlib import closing
 import pytest
 
 from labeldp.errors import InvalidInput
+from labeldp.mechanisms import RROnBins
 from labeldp.release.ledger import Ledger, key_fingerprint
 from labeldp.release.ledger_file import SCHEMA_VERSION, transaction
 
 SAME = {"key_check": key_fingerprint(bytes(range(32))), "input_hmac": "ab" * 32}
-MECHANISM = {"mechanism_json": '{"outputs": [0.0, 1.0]}', "mechanism_digest": "cd" * 32}
+CHEAP = RROnBins([10, 100], epsilon="0.25")
+MECHANISM = {"mechanism_json": CHEAP.to_json(), "mechanism_digest": CHEAP.digest}
 
 
 def test_only_the_owner_can_read_a_new_ledger(tmp_path):
@@ -116,16 +118,58 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
         "UPDATE release SET input_hmac = 'other'",
         "UPDATE release SET mechanism_json = '{}'",
         "UPDATE release SET state = 'reserved', committed_at = NULL",
+        "DELETE FROM batch",
+        "UPDATE batch SET records = 1",
+        "DELETE FROM journal",
+        "UPDATE journal SET entry = '{}'",
+        # SQLite removes the row that is in the way, and fires no delete trigger for it
+        "INSERT OR REPLACE INTO dataset VALUES ('sales', '100', 'now')",
+        "REPLACE INTO dataset VALUES ('sales', '100', 'now')",
+        "INSERT INTO dataset VALUES ('sales', '9', 'now') ON CONFLICT (name) DO UPDATE SET budget = '100'",
+        "INSERT OR REPLACE INTO dataset (rowid, name, budget, created_at) VALUES (1, 'other', '100', 'now')",
+        "INSERT OR REPLACE INTO dataset (oid, name, budget, created_at) VALUES ('1', 'other', '100', 'now')",
+        "UPDATE OR REPLACE dataset SET rowid = 2",
+        (
+            "INSERT OR REPLACE INTO release SELECT number, id, dataset, '0.001', 'reserved', reserved_at, NULL, NULL, NULL, NULL, "
+            "NULL, NULL FROM release WHERE epsilon = '1'"
+        ),
+        (
+            "INSERT OR REPLACE INTO release (number, id, dataset, epsilon, state, reserved_at) VALUES (1, "
+            "'00000000000000000000000000000000', 'sales', '0.001', 'reserved', 'now')"
+        ),
+        (
+            "INSERT OR REPLACE INTO release (rowid, id, dataset, epsilon, state, reserved_at) VALUES (1, "
+            "'00000000000000000000000000000000', 'sales', '0.001', 'reserved', 'now')"
+        ),
+        "UPDATE OR REPLACE release SET number = 1 WHERE number = 2",
+        "UPDATE OR REPLACE release SET rowid = 1 WHERE rowid = 2",  # a trigger on the column `number` does not see this one
+        "UPDATE OR REPLACE release SET _rowid_ = 7",
+        "UPDATE OR REPLACE release SET id = (SELECT id FROM release WHERE number = 1) WHERE number = 2",
+        (
+            "INSERT INTO release SELECT 3, '00000000000000000000000000000000', dataset, '0.5', 'committed', reserved_at, "
+            "committed_at, mechanism_digest, NULL, NULL, NULL, mechanism_json FROM release WHERE number = 1"
+        ),
+        "INSERT OR REPLACE INTO batch SELECT release, number, 1, 'other', recorded_at FROM batch",
+        "INSERT OR REPLACE INTO batch SELECT release, number + 1, records, input_hmac, recorded_at FROM batch",
+        "UPDATE OR REPLACE batch SET number = 2",
+        "INSERT OR REPLACE INTO journal VALUES (1, '{}', 'hash')",
+        "INSERT OR REPLACE INTO journal (rowid, entry, hash) VALUES (1, '{}', 'hash')",
+        "INSERT INTO journal VALUES (70, '{}', 'hash')",
+        "UPDATE OR REPLACE journal SET rowid = 1 WHERE rowid = 2",
     ],
 )
 def test_the_file_itself_refuses_to_take_anything_back(ledger, raw, statement):
     release = ledger.reserve("sales", 1, **SAME)
     ledger.fix(release.id, **MECHANISM)
-    committed = ledger.commit(release.id)
+    ledger.commit(release.id)
+    ledger.reserve("sales", "0.5")
+    ledger.record_batch(release.id, records=9, input_hmac="aa", mechanism_digest=CHEAP.digest)
+    tables = ("dataset", "release", "batch", "journal")
+    before = [raw(f"SELECT * FROM {table}") for table in tables]
     with pytest.raises(sqlite3.IntegrityError):
         raw(statement)
-    assert ledger.history() == [committed]
-    assert ledger.remaining("sales") == 2
+    assert [raw(f"SELECT * FROM {table}") for table in tables] == before
+    assert ledger.verify().entries == 6
 
 
 def test_a_ledger_can_be_copied_and_pickled(ledger):

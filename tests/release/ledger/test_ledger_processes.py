@@ -141,12 +141,14 @@ def test_processes_that_create_one_ledger_together_all_find_their_dataset(tmp_pa
 
 RELEASE = """
 import sys, time
+from labeldp.mechanisms import RROnBins
 from labeldp.release.ledger import Ledger, key_fingerprint
 
 ledger = Ledger(sys.argv[1])
 release = ledger.reserve("sales", 1, key_check=key_fingerprint(bytes(range(32))), input_hmac="ab" * 32)
 if sys.argv[2] == "fixed":
-    ledger.fix(release.id, mechanism_json="{}", mechanism_digest="cd")
+    mechanism = RROnBins([10, 100], epsilon=1)
+    ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
 print(release.id, flush=True)
 time.sleep(600)
 """
@@ -167,12 +169,15 @@ def test_a_process_killed_before_its_commit_leaves_a_charge_that_its_key_can_res
 
 SPEND = """
 import sys
+from labeldp.mechanisms import RROnBins
 from labeldp.release.ledger import Ledger
 
 ledger = Ledger(sys.argv[1])
+mechanism = RROnBins(range(1000), epsilon="0.0001")  # several pages of text
+text = mechanism.to_json()
 while True:
     release = ledger.reserve("sales", "0.0001")
-    ledger.fix(release.id, mechanism_json='"' + "x" * 20000 + '"', mechanism_digest="cd")
+    ledger.fix(release.id, mechanism_json=text, mechanism_digest=mechanism.digest)
     print(release.id, flush=True)
 """
 
@@ -191,6 +196,7 @@ def kill_while_spending(ledger, raw, kills):
         assert len(charged) - len(seen) <= kills  # at most the one in flight at each kill is charged but unseen
         assert raw("PRAGMA integrity_check") == [("ok",)]
     assert ledger.remaining("sales") == 3 - Fraction(len(ledger.history()), 10_000)
+    assert ledger.verify().releases == len(ledger.history())
 
 
 def test_whatever_a_killed_process_had_reserved_is_charged(ledger, raw):

@@ -1,0 +1,31 @@
+"""Numbers in text as a person types them. Python's `float` and `int` read more: `1_0`, digits of other scripts, `inf` and `nan`."""
+
+import math
+import re
+
+from labeldp.errors import InvalidInput
+
+LONGEST_TEXT = 100
+"""The longest text that is read as a number. An integer of so many digits is still a finite float."""
+
+_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\s*", re.ASCII)
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
+
+
+def plain_number(text: object, what: str) -> float:
+    """The finite number that a text states in plain decimal digits, such as "-2.5" or "1e-3"; `what` is for the error."""
+    value = float(text) if isinstance(text, str) and _matches(_NUMBER, text) else math.nan
+    if not math.isfinite(value):
+        raise InvalidInput(f"{what} must be a finite number written in plain digits, as in 0.5, got {text!r:.60}")
+    return value
+
+
+def whole_number(text: object, what: str) -> int:
+    """The whole number that a text states in plain decimal digits; `what` is for the error."""
+    if not isinstance(text, str) or not _matches(_WHOLE, text):
+        raise InvalidInput(f"{what} must be a whole number written in plain digits, as in 52, got {text!r:.60}")
+    return int(text)
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> bool:
+    return len(text) <= LONGEST_TEXT and pattern.fullmatch(text) is not None

@@ -1,0 +1,249 @@
+"""The check of a whole ledger: an honest one passes, and every change by the owner of the file is found."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.mechanisms import RROnBins
+from labeldp.release import ledger_journal
+from labeldp.release.ledger import Ledger
+from labeldp.release.ledger_journal import BEGINNING, LedgerBroken
+
+CHEAP = RROnBins([10, 100], epsilon="0.25")
+DEAR = RROnBins([10, 100], epsilon=2)
+ENTRIES = ["dataset", "reserve", "fix", "commit", "reserve", "batch"]
+
+
+@pytest.fixture
+def used(ledger):
+    """A ledger with a release that was committed and added to, and another that was reserved: `ENTRIES` is its journal."""
+    release = ledger.reserve("sales", 1)
+    ledger.fix(release.id, mechanism_json=CHEAP.to_json(), mechanism_digest=CHEAP.digest)
+    ledger.commit(release.id)
+    ledger.reserve("sales", "0.5", key_check="11", input_hmac="22", request='{"loss": "squared"}')
+    ledger.record_batch(release.id, records=100, input_hmac="33", mechanism_digest=CHEAP.digest)
+    return ledger
+
+
+@pytest.fixture
+def own(ledger):
+    """Runs statements as the owner of the file can: every trigger is dropped first and made again afterwards."""
+
+    def run(*statements):
+        with closing(sqlite3.connect(ledger.path, isolation_level=None)) as connection:
+            triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+            for name, _ in triggers:
+                connection.execute(f"DROP TRIGGER {name}")
+            for statement in statements:
+                if callable(statement):
+                    statement(connection)
+                else:
+                    connection.execute(statement)
+            for _, sql in triggers:
+                connection.execute(sql)
+
+    return run
+
+
+def chain_anew(connection, change=lambda number, entry: entry):
+    """Writes the whole journal again with right hashes, each entry changed by `change`."""
+    previous = BEGINNING
+    for number, entry in connection.execute("SELECT number, entry FROM journal ORDER BY number").fetchall():
+        text = json.dumps(change(number, json.loads(entry)), sort_keys=True, separators=(",", ":"))
+        previous = hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
+        connection.execute("UPDATE journal SET entry = ?, hash = ? WHERE number = ?", (text, previous, number))
+
+
+def rewritten(**changes):
+    """Changes the entry `number` and all hashes after it."""
+    number = changes.pop("number")
+    return lambda connection: chain_anew(connection, lambda place, entry: entry | changes if place == number else entry)
+
+
+def test_an_honest_ledger_passes_and_changes_nothing(used):
+    before = used.path.read_bytes()
+    checked = used.verify()
+    assert (checked.entries, checked.datasets, checked.releases, checked.batches, checked.mechanisms) == (6, 1, 2, 1, 1)
+    assert used.verify(expect=checked.head.upper()).expected_at == 6
+    assert used.path.read_bytes() == before
+
+
+def test_each_step_is_one_entry_and_the_hash_is_that_of_the_page_on_ledgers(used, raw):
+    rows = raw("SELECT number, entry, hash FROM journal ORDER BY number")
+    assert [json.loads(entry)["action"] for _, entry, _ in rows] == ENTRIES
+    previous = "0" * 64
+    for _, entry, stated in rows:
+        previous = hashlib.sha256(f"{previous}\n{entry}".encode()).hexdigest()
+        assert stated == previous
+    assert used.verify().head == previous
+
+
+def test_a_step_that_is_repeated_or_refused_writes_no_entry(used):
+    release = used.history()[0]
+    used.fix(release.id, mechanism_json=CHEAP.to_json(), mechanism_digest=CHEAP.digest)
+    used.commit(release.id)
+    used.record_batch(release.id, records=100, input_hmac="33", mechanism_digest=CHEAP.digest)
+    for refused in (lambda: used.reserve("sales", 30), lambda: used.add_dataset("sales", 1)):
+        with pytest.raises(LabelDPError):
+            refused()
+    assert used.verify().entries == 6
+
+
+def test_a_new_ledger_has_an_empty_journal(tmp_path):
+    checked = Ledger.create(tmp_path / "new.db").verify(expect=BEGINNING)
+    assert (checked.entries, checked.head, checked.expected_at) == (0, BEGINNING, 0)
+
+
+@pytest.mark.parametrize(
+    ("statement", "entry", "says"),
+    [
+        ("UPDATE dataset SET budget = '100'", 1, "another budget"),
+        ("UPDATE release SET epsilon = '0.001' WHERE number = 1", 4, "another epsilon"),
+        ("UPDATE release SET request = NULL WHERE number = 2", 5, "another request"),
+        ("UPDATE release SET state = 'reserved', committed_at = NULL", 4, "another committed_at, state"),
+        ("UPDATE release SET mechanism_json = replace(mechanism_json, '100', '101')", 4, "another mechanism_sha256"),
+        ("DELETE FROM release WHERE number = 2", 5, "is missing"),
+        ("UPDATE batch SET records = 1", 6, "another records"),
+        ("DELETE FROM batch", 6, "is missing"),
+        ("INSERT INTO dataset VALUES ('other', '5', 'now')", None, "no entry"),
+        ("UPDATE release SET number = 3 WHERE number = 1", None, "another order"),
+        ("UPDATE journal SET entry = replace(entry, '\"3\"', '\"4\"') WHERE number = 1", 1, "hash"),
+        ("UPDATE journal SET hash = '00' WHERE number = 6", 6, "hash"),
+        ("UPDATE journal SET hash = x'00' WHERE number = 6", 6, "hash"),
+        ("UPDATE journal SET entry = x'00' WHERE number = 3", 3, "hash"),
+        ("DELETE FROM journal WHERE number = 2", 2, "missing"),
+        ("DELETE FROM journal WHERE number = 6", None, "no entry"),
+        ("DELETE FROM journal", None, "no entry"),
+        (rewritten(number=1, budget="100"), 1, "another budget"),
+        (rewritten(number=1, budget="1.4"), 5, "its budget is 1.4"),
+        (rewritten(number=1, budget="-1"), 1, "in place of an amount"),
+        (rewritten(number=2, epsilon="0"), 2, "in place of an amount"),
+        (rewritten(number=2, dataset="elsewhere"), 2, "was not entered"),
+        (rewritten(number=3, action="commit"), 3, "no mechanism"),
+        (rewritten(number=3, id="00"), 3, "not charged"),
+        (rewritten(number=4, action="fix", mechanism_digest="", mechanism_sha256=""), 4, "a second time"),
+        (rewritten(number=4, action="refund"), 4, "not what it should be"),
+        (rewritten(number=4, action=["fix"]), 4, "not what it should be"),
+        (rewritten(number=5, action="dataset", name="sales", budget="9"), 5, "a second time"),
+        (rewritten(number=5, action="dataset", name=7, budget="9"), 5, "not what it should be"),
+        (rewritten(number=5, action="import dataset", name="late", budget="9", created_at="now"), 5, "before anything"),
+        (rewritten(number=6, number_=2), 6, "another number_"),
+        (rewritten(number=6, release="00"), 6, "not charged"),
+    ],
+)
+def test_every_change_by_the_owner_of_the_file_is_found(used, own, statement, entry, says):
+    own(statement)
+    with pytest.raises(LedgerBroken, match=says) as found:
+        used.verify()
+    assert found.value.entry == entry
+    assert found.value.exit_code == 3
+    if entry is not None:
+        assert f"journal entry {entry})" in str(found.value)
+
+
+def test_entries_that_change_places_are_found(used, own):
+    own("UPDATE journal SET number = 70 WHERE number = 5", "UPDATE journal SET number = 5 WHERE number = 6")
+    own("UPDATE journal SET number = 6 WHERE number = 70")
+    with pytest.raises(LedgerBroken) as found:
+        used.verify()
+    assert found.value.entry == 5
+
+
+def fix_by_hand(mechanism, digest):
+    """Stores another mechanism for the first release, and makes tables and journal agree about it."""
+    text = mechanism.to_json()
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+
+    def change(connection):
+        connection.execute(
+            "UPDATE release SET mechanism_json = ?, mechanism_digest = ? WHERE number = 1", (text, digest)
+        )
+        rewritten(number=3, mechanism_digest=digest, mechanism_sha256=sha256)(connection)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "digest", "says"),
+    [
+        (DEAR, DEAR.digest, r"costs ε = 2 .* only ε = 1 was charged"),
+        (CHEAP, DEAR.digest, "different mechanisms"),
+    ],
+    ids=["costs more", "another digest"],
+)
+def test_a_mechanism_that_does_not_fit_its_charge_is_found_though_all_hashes_fit(used, own, mechanism, digest, says):
+    own(fix_by_hand(mechanism, digest))
+    with pytest.raises(LedgerBroken, match=says) as found:
+        used.verify()
+    assert found.value.entry == 3
+
+
+def test_a_ledger_rewritten_as_a_whole_is_found_by_a_head_noted_before(used, own):
+    noted = used.verify().head
+    own("UPDATE dataset SET budget = '100'", rewritten(number=1, budget="100"))
+    assert used.verify().entries == 6  # nothing in the file itself can show it
+    with pytest.raises(LedgerBroken, match="does not contain the hash"):
+        used.verify(expect=noted)
+
+
+def test_an_older_copy_is_found_by_a_head_noted_later(used, tmp_path):
+    early = used.verify().head
+    shutil.copy(used.path, tmp_path / "backup.db")
+    used.reserve("sales", 1)
+    noted = used.verify(expect=early).head
+    shutil.copy(tmp_path / "backup.db", used.path)
+    assert used.verify(expect=early).expected_at == 6
+    with pytest.raises(LedgerBroken, match="older copy"):
+        used.verify(expect=noted)
+
+
+@pytest.mark.parametrize("text", ["", "12", "0x" + "0" * 62, "０" * 64, "g" * 64])
+def test_an_expected_hash_that_is_none_is_bad_input(used, text):
+    with pytest.raises(InvalidInput, match="64 hexadecimal digits"):
+        used.verify(expect=text)
+
+
+@pytest.mark.parametrize("name", ["dataset_entered_once", "release_kept", "entry_appended"])
+def test_a_file_without_its_guards_is_not_charged_any_more(used, raw, name):
+    raw(f"DROP TRIGGER {name}")
+    for act in (lambda: used.reserve("sales", 1), used.verify):
+        with pytest.raises(LedgerBroken, match=name):
+            act()
+    assert len(used.history()) == 2
+
+
+def test_a_trigger_that_labeldp_did_not_make_is_found(used, raw):
+    raw("CREATE TRIGGER discount AFTER INSERT ON release BEGIN SELECT 1; END")
+    with pytest.raises(LedgerBroken, match="discount"):
+        used.verify()
+
+
+def test_nothing_is_added_after_an_entry_that_was_changed(used, own):
+    own("UPDATE journal SET entry = '{}' WHERE number = 6")
+    with pytest.raises(LedgerBroken, match="journal entry 6"):
+        used.reserve("sales", 1)
+    assert len(used.history()) == 2
+
+
+def test_a_charge_hashes_two_entries_however_long_the_journal_is(used, monkeypatch):
+    undisturbed, hashed = ledger_journal.chained, []
+    monkeypatch.setattr(ledger_journal, "chained", lambda *parts: hashed.append(1) or undisturbed(*parts))
+    for _ in range(20):
+        used.reserve("sales", "0.01")
+    assert len(hashed) == 40
+
+
+def test_the_error_survives_pickling(used, own):
+    own("UPDATE dataset SET budget = '100'")
+    with pytest.raises(LedgerBroken) as found:
+        used.verify()
+    twin = pickle.loads(pickle.dumps(found.value))
+    assert (str(twin), twin.entry) == (str(found.value), 1)

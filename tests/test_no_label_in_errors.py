@@ -180,7 +180,7 @@ def test_ids_that_do_not_fit(folder):
     large = pa.array([1, 2**63 + int(SECRET)], pa.uint64())
     digits = str(2**63 + int(SECRET))
     pq.write_table(pa.table({"id": large, "y": [1.0, 2.0]}), "large.parquet")
-    with pytest.raises(LabelDPError, match="row 1 .*too large for int") as refusal:
+    with pytest.raises(LabelDPError, match=r"row 1 .*too large for int") as refusal:
         list(LabelSource("large.parquet", "y", "id", "int").batches())
     assert digits not in shown(refusal.value)
     pq.write_table(pa.table({"id": range(1000, 5000), "y": GOOD * 100}), "a.parquet")

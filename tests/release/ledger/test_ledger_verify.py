@@ -226,6 +226,15 @@ def test_a_trigger_that_labeldp_did_not_make_is_found(used, raw):
         used.verify()
 
 
+@pytest.mark.parametrize("version", [1, 0, -1])
+def test_a_ledger_that_denies_its_journal_is_found(used, raw, version):
+    """A file of format 1 has no journal, so a false number must not spare a ledger the check of its own."""
+    raw(f"PRAGMA user_version = {version}")
+    for act in (used.verify, lambda: used.reserve("sales", 1), lambda: Ledger(used.path)):
+        with pytest.raises(LedgerBroken, match=f"its format is {version}"):
+            act()
+
+
 def test_nothing_is_added_after_an_entry_that_was_changed(used, own):
     own("UPDATE journal SET entry = '{}' WHERE number = 6")
     with pytest.raises(LedgerBroken, match="journal entry 6"):

@@ -135,6 +135,7 @@ def test_a_new_ledger_has_an_empty_journal(tmp_path):
         (rewritten(number=5, action="dataset", name="sales", budget="9"), 5, "a second time"),
         (rewritten(number=5, action="dataset", name=7, budget="9"), 5, "not what it should be"),
         (rewritten(number=5, action="import dataset", name="late", budget="9", created_at="now"), 5, "before anything"),
+        (rewritten(number=5, mechanism_sha256="00", state="committed"), 5, "more or less"),
         (rewritten(number=6, number_=2), 6, "another number_"),
         (rewritten(number=6, release="00"), 6, "not charged"),
     ],

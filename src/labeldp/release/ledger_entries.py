@@ -130,17 +130,24 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
     row = connection.execute("SELECT * FROM dataset WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise _unknown(name, dataset_names(connection))
-    query = f"SELECT epsilon, state, {_batch_columns(connection)} FROM release WHERE dataset = ?"  # noqa: S608 - our own text
+    # Grouped, since few amounts differ: adding up fractions takes far longer than counting rows.
+    query = "SELECT epsilon, state, count(*) AS times FROM release WHERE dataset = ? GROUP BY epsilon, state"
     charges = connection.execute(query, (name,)).fetchall()
+    batches, batch_records = 0, 0
+    if format_of(connection) > 1:
+        query = (
+            "SELECT count(*), coalesce(sum(records), 0) FROM batch JOIN release ON id = batch.release WHERE dataset = ?"
+        )
+        batches, batch_records = connection.execute(query, (name,)).fetchone()
     return Dataset(
         name=name,
         budget=stored_amount(row["budget"]),
-        spent=sum((stored_amount(charge["epsilon"]) for charge in charges), Fraction(0)),
-        releases=len(charges),
-        uncommitted=sum(charge["state"] == "reserved" for charge in charges),
+        spent=sum((stored_amount(charge["epsilon"]) * charge["times"] for charge in charges), Fraction(0)),
+        releases=sum(charge["times"] for charge in charges),
+        uncommitted=sum(charge["times"] for charge in charges if charge["state"] == "reserved"),
         created_at=_time(row["created_at"]),
-        batches=sum(charge["batches"] for charge in charges),
-        batch_records=sum(charge["batch_records"] for charge in charges),
+        batches=batches,
+        batch_records=batch_records,
     )
 
 

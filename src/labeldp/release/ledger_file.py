@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Literal
 
 from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.release.ledger_journal import LedgerBroken
 from labeldp.release.ledger_schema import (
     APPLICATION_ID,
     SCHEMA_VERSION,
     create_schema,
     format_of,
+    has_journal,
     require_guards,
     upgrade,
 )
@@ -130,6 +132,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
             f"the ledger {path} was written by a newer labeldp: it has format {version}, this one knows formats up to "
             f"{SCHEMA_VERSION}. Nothing was changed. Upgrade labeldp and run again"
         )
+    if version < 1 or (version == 1 and has_journal(connection)):
+        raise LedgerBroken(f"{path} says that its format is {version}, and its tables are not of that format")
     return version
 
 

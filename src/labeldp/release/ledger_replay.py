@@ -16,6 +16,7 @@ from labeldp.errors import InvalidInput
 from labeldp.release.ledger_entries import stored_amount
 from labeldp.release.ledger_journal import BEGINNING, Facts, LedgerBroken, entries, imported, rows_of
 
+_CHARGE = frozenset(["id", "dataset", "epsilon", "reserved_at", "key_check", "input_hmac", "request"])
 _RELEASE = {"committed_at": None, "mechanism_digest": None, "mechanism_sha256": None, "state": "reserved"}
 
 
@@ -92,6 +93,11 @@ class Replay:
         self.written["dataset", name] = number
 
     def _reserve(self, number: int, facts: Facts) -> None:
+        if facts.keys() != _CHARGE:
+            raise InvalidInput("it says more or less of a release than its charge")
+        self._charge(number, facts)
+
+    def _charge(self, number: int, facts: Facts) -> None:
         identity, name = facts["id"], facts["dataset"]
         if identity in self.releases:
             raise InvalidInput(f"it charges release {identity} a second time")
@@ -139,7 +145,7 @@ class Replay:
 
     def _import_release(self, number: int, facts: Facts) -> None:
         self._only_at_first(number)
-        self._reserve(number, facts)
+        self._charge(number, facts)
         if facts["mechanism_sha256"] is not None:
             self.fixed[facts["id"]] = number
 

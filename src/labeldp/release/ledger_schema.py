@@ -158,6 +158,11 @@ def format_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
+def has_journal(connection: sqlite3.Connection) -> bool:
+    """Whether the file has a journal, whatever format it says it has."""
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'journal'").fetchone() is not None
+
+
 def require_guards(connection: sqlite3.Connection, path: Path, *, alone: bool = False) -> None:
     """Refuses a file whose tables or triggers are not those that labeldp made; `alone`, also one that has others beside them."""
     wanted = {_name(statement): _plain(statement) for statement in _SCHEMA}

@@ -68,8 +68,13 @@ class Scene:
     def spent(self) -> Fraction:
         return Ledger(self.folder / "ledger.db").datasets()[0].spent
 
+    @property
+    def recorded(self) -> int:
+        """How many later batches the ledger knows, once its journal and tables are checked."""
+        return Ledger(self.folder / "ledger.db").verify().batches
+
     def check_nothing_partial(self) -> None:
-        """What must hold at any moment: a whole message or none, and every trace of a draw has been charged."""
+        """What must hold at any moment: a whole message or none, and every trace of a draw is in the ledger."""
         if self.message.exists():
             assert sorted(p.name for p in self.message.iterdir() if p.name != "labels") == [
                 "PRIVACY.md",
@@ -82,6 +87,8 @@ class Scene:
             assert drawn <= bool(keys.releases)
             assert self.spent >= EPSILON * len(keys.releases)
         assert self.spent in {0, EPSILON}
+        later = any(self.message.glob("labels/*")) or any(self.folder.glob(".*partial/part-*"))
+        assert later <= self.recorded <= 1
 
     def expected(self, *names: str) -> Rows:
         """What an undisturbed run gives: the stored mechanism's own codes under the stored key and release."""

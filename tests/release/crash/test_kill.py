@@ -102,6 +102,7 @@ def test_apply_killed_at_each_of_its_system_events_adds_the_batch_once(victim, f
         assert victim.run(scene, "apply")[0] == 0, f"event {event}: {victim.take_errors()}"
         scene.check_codes()
         assert len(list(scene.message.rglob("*.parquet"))) == 2
+        assert scene.recorded == 1
         assert scene.leftovers() == []
     assert event > 20
     assert batches == {1, 2}

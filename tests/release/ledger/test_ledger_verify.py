@@ -135,6 +135,7 @@ def test_a_new_ledger_has_an_empty_journal(tmp_path):
         (rewritten(number=5, action="dataset", name="sales", budget="9"), 5, "a second time"),
         (rewritten(number=5, action="dataset", name=7, budget="9"), 5, "not what it should be"),
         (rewritten(number=5, action="import dataset", name="late", budget="9", created_at="now"), 5, "before anything"),
+        (rewritten(number=5, mechanism_sha256="00", state="committed"), 5, "more or less"),
         (rewritten(number=6, number_=2), 6, "another number_"),
         (rewritten(number=6, release="00"), 6, "not charged"),
     ],
@@ -224,6 +225,15 @@ def test_a_trigger_that_labeldp_did_not_make_is_found(used, raw):
     raw("CREATE TRIGGER discount AFTER INSERT ON release BEGIN SELECT 1; END")
     with pytest.raises(LedgerBroken, match="discount"):
         used.verify()
+
+
+@pytest.mark.parametrize("version", [1, 0, -1])
+def test_a_ledger_that_denies_its_journal_is_found(used, raw, version):
+    """A file of format 1 has no journal, so a false number must not spare a ledger the check of its own."""
+    raw(f"PRAGMA user_version = {version}")
+    for act in (used.verify, lambda: used.reserve("sales", 1), lambda: Ledger(used.path)):
+        with pytest.raises(LedgerBroken, match=f"its format is {version}"):
+            act()
 
 
 def test_nothing_is_added_after_an_entry_that_was_changed(used, own):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.manifest import Header
+from labeldp.message.description import Header
 
 READ_ROWS = 1 << 19
 _EDITED = "the message was edited or mixed up"

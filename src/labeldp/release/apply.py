@@ -14,8 +14,10 @@ from labeldp.engines.arrow.engine import Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.arrow.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
-from labeldp.message.labels_file import file_digest
-from labeldp.message.reader import Message
+from labeldp.message.layout import MANIFEST
+from labeldp.message.manifest import ListedFile, Manifest
+from labeldp.message.reader import Message, message_folder, open_to_extend
+from labeldp.message.signing import SigningKey
 from labeldp.release.input_checks import (
     check_paths,
     in_unit,
@@ -27,7 +29,7 @@ from labeldp.release.input_checks import (
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.privatize import Phase, ReleaseOutcome
 from labeldp.release.release_record import stored_mechanism
-from labeldp.release.staging import flush, os_reason, publish, staging
+from labeldp.release.staging import flush, os_reason, publish, replace_file, staging
 from labeldp.sampling import KeyedRandomness
 
 
@@ -37,6 +39,7 @@ def apply(
     *,
     key_file: str | os.PathLike[str],
     out_of_range: OutOfRange = "clip",
+    sign_key: str | os.PathLike[str] | None = None,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> ReleaseOutcome:
     """Randomize new records and add them to an existing message, with the same mechanism and at no further cost.
@@ -51,6 +54,9 @@ def apply(
         The key file that `privatize` was given for this message.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
         What happens to labels outside the message's bounds, as in `LabelRandomizer`.
+    sign_key : str or Path, optional
+        Your private key, as in `privatize`. A signed message takes a batch only with the key that it was signed with; an
+        unsigned message is signed from now on.
     phase : callable, optional
         For progress bars, as in `privatize`.
 
@@ -63,9 +69,10 @@ def apply(
     ------
     InvalidInput
         If the batch does not fit the message, the key file is not that of the message, one of the two is an outdated
-        copy, another batch was begun and not finished, or all labels lie outside the bounds.
+        copy, another batch was begun and not finished, the message is signed with another key, or all labels lie outside
+        the bounds.
     LabelDPError
-        If the batch cannot be written. The message is then as it was.
+        If the batch cannot be written. The text says whether the message is as it was.
 
     Warns
     -----
@@ -104,12 +111,12 @@ def apply(
     expect_path(key_file, "key_file", "give the file that privatize was given")
     path, key_path = Path(message), Path(key_file)
     place = path.resolve()
-    Message.open(place)  # refuses what is not a message before anything is locked
+    message_folder(place)  # refuses what is not a message before anything is locked
     check_paths(source, place, key_path)
+    signing = None if sign_key is None else SigningKey.read(sign_key, place)
     with KeyFile.use(key_path) as keys, staging(place) as hidden:
-        opened = Message.open(place)
+        opened = open_to_extend(place, signing)
         kept = _kept_release(opened, keys, key_path)
-        opened = replace(opened, mechanism=stored_mechanism(kept.mechanism))  # with the bounds as the owner fixed them
         domain = _check_source(opened, source)
         source = in_unit(source, domain)
         typed = with_integer_type(source, opened.id_type) if pa.types.is_integer(opened.id_type) else source
@@ -134,10 +141,12 @@ def apply(
                 "an earlier batch was begun and not finished, and a copy of the message may contain it: run apply with that "
                 "batch's file first, unchanged. If the file is lost, make a new release with privatize"
             )
-        digests = tuple(file_digest(file.path) for file in opened.files)
+        digests = tuple(listed.sha256 for listed in opened.manifest.labels)
         known = kept.parts or digests[:1]  # no parts: privatize was killed before it could record the first one
         if resumed and len(digests) == len(known) + 1 and digests[:-1] == known:
-            keys.put(replace(kept, done=True, parts=digests, pending=None))  # published, but not recorded
+            # published, but perhaps not listed and not recorded
+            _put_manifest(_stage_manifest(opened.manifest, hidden, signing), place)
+            keys.put(replace(kept, done=True, parts=digests, pending=None))
             return _outcome(path, opened, scanned, opened.files[-1].count(), resumed=True)
         if digests != known:
             raise InvalidInput(_other_copy(path, key_path, len(digests), len(known)))
@@ -148,22 +157,45 @@ def apply(
         kept = keys.put(replace(kept, done=True, parts=known, pending=scanned.input_hmac))
         try:
             added = _randomize(opened, typed, domain, keys.key, scanned, staged, phase)
-            parts = (*known, file_digest(staged)) if added else known  # the older digests as they were checked
+            manifest = opened.manifest  # the older digests as they were checked
+            if added:
+                listed = ListedFile.of(staged, target.relative_to(place).as_posix(), added)
+                manifest = replace(manifest, files=(*manifest.files, listed))
+            new_manifest = _stage_manifest(manifest, hidden, signing)
             if added:
                 target.parent.mkdir(exist_ok=True)
                 publish(staged, target)
                 flush(place)
+            _put_manifest(new_manifest, place)
         except BaseException as error:
-            if not target.exists():  # nothing was released for certain, so any other batch may come next
+            published = target.exists()
+            if not published:  # nothing was released for certain, so any other batch may come next
                 keys.put(replace(kept, pending=None))
             if not isinstance(error, OSError):
                 raise
+            state = (
+                "The batch is there but not listed, so nobody can use the message"
+                if published
+                else "The message is as it was"
+            )
             raise LabelDPError(
-                f"cannot add to {path}: {os_reason(error)}. The message is as it was. Fix the cause and run the same command "
-                "again"
+                f"cannot add to {path}: {os_reason(error)}. {state}. Fix the cause and run the same command again"
             ) from error
+        parts = tuple(listed.sha256 for listed in manifest.labels)
         keys.put(replace(kept, parts=parts, pending=None))
     return _outcome(path, opened, scanned, added, resumed=resumed)
+
+
+def _stage_manifest(manifest: Manifest, hidden: Path, signing: SigningKey | None) -> Path:
+    staged = hidden / MANIFEST
+    staged.write_bytes(manifest.content(signing))
+    return staged
+
+
+def _put_manifest(staged: Path, message: Path) -> None:
+    """Puts a manifest into the message, unless it is there already. Readers see the old one or the new one."""
+    if staged.read_bytes() != (message / MANIFEST).read_bytes():
+        replace_file(staged, message / MANIFEST)
 
 
 def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptRelease:
@@ -172,10 +204,14 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
             f"{message.path} was made without --key-file, so its key is gone and nothing can be added. Make a new release"
         )
     kept = keys.find(message.header.release)
-    if kept is None or stored_mechanism(kept.mechanism) != message.mechanism:
+    if kept is None or (own := stored_mechanism(kept.mechanism)) != message.mechanism:
         raise InvalidInput(
             f"{key_file} is not the key of {message.path}: it does not know release {message.header.release}. Give the key "
             "file that privatize was given"
+        )
+    if own.to_json() != message.mechanism.to_json():  # its bounds or its prior, which no draw depends on
+        raise InvalidInput(
+            f"{message.path} does not describe the mechanism as {key_file} recorded it: it was changed. Use the message as it was"
         )
     if json.loads(kept.request)["id"] is None:
         raise InvalidInput(
@@ -207,7 +243,7 @@ def _randomize(
     def released(folder: Path, size: int) -> Spill:
         """The ids that the message holds, in partitions like those of the new batch."""
         spill = open_spill(folder, scanned.id_type, size, np.uint8)
-        for ids, _ in message.batches():
+        for ids, _ in (batch for file in message.files for batch in file.batches()):  # their digests are known
             same = ids.cast(scanned.id_type)
             digests = randomness.id_digests(same, digest=message.mechanism.digest_bytes)
             spill.add(same, digests, np.zeros(len(same), np.uint8))

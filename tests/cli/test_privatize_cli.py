@@ -78,7 +78,12 @@ def refused(run, file, *more, says, code=2, **changes):
 def test_a_message_is_written_charged_and_explained(run, folder):
     code, output, errors = privatize(run, "sales.parquet", *LEDGER, "--key-file", "sales.key")
     assert code == 0, errors
-    assert sorted(p.name for p in Path("message").iterdir()) == ["PRIVACY.md", "labels.parquet", "mechanism.json"]
+    assert sorted(p.name for p in Path("message").iterdir()) == [
+        "PRIVACY.md",
+        "labels.parquet",
+        "manifest.json",
+        "mechanism.json",
+    ]
     assert len(Message.open("message")) == ROWS
     assert spent() == 1
     assert "sales has ε = 2 left" in output

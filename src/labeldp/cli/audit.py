@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -121,6 +122,7 @@ def _show_message(message: Message) -> None:
     signed = "none: nothing shows who wrote this message"
     if signature is not None:
         signed = f"signed by {signature.key}, {'verified' if signature.verified else 'not verified: give --verify-key'}"
+    prior, labels = float(Fraction(manifest.epsilon_prior)), float(Fraction(manifest.epsilon_labels))
     batches = f"{len(message.files)} {'batch' if len(message.files) == 1 else 'batches'}"
     for name, text in (
         ("release", manifest.release),
@@ -128,7 +130,7 @@ def _show_message(message: Message) -> None:
         ("files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and no other file"),
         ("rows", f"{message.records:,} in {batches}, as many as listed; every code fits the mechanism"),
         ("ids", "all different"),
-        ("epsilon", f"{manifest.epsilon_prior} + {manifest.epsilon_labels} = {manifest.epsilon_total}: adds up"),
+        ("epsilon", f"{message.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"),
     ):
         out.print(f"{name:<10} {text}", soft_wrap=True, markup=False)
 

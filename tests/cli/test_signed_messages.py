@@ -57,7 +57,7 @@ def content(folder="message"):
 
 @pytest.fixture
 def message(run, folder):
-    assert privatize(run, "--sign-key", "me.key")[0] == 0
+    assert privatize(run, "--sign-key", "me-private.pem")[0] == 0
     return Path("message")
 
 
@@ -69,7 +69,7 @@ def test_the_pair_and_its_fingerprint_are_shown(run, tmp_path):
     code, out, _ = run("signing-keys", tmp_path / "sales", "--json")
     shown = json.loads(out)
     assert code == 0
-    assert shown["private_key"] == str(tmp_path / "sales.key")
+    assert shown["private_key"] == str(tmp_path / "sales-private.pem")
     code, out, err = run("signing-keys", tmp_path / "sales")
     assert (code, out, "exists" in err) == (2, "", True)
     code, out, _ = run("signing-keys", tmp_path / "more")
@@ -78,10 +78,12 @@ def test_the_pair_and_its_fingerprint_are_shown(run, tmp_path):
 
 
 def test_train_takes_a_message_of_the_sender_it_names(run, message):
-    assert train(run, "--verify-key", "me.pub")[0] == 0
+    assert train(run, "--verify-key", "me-public.pem")[0] == 0
 
 
-@pytest.mark.parametrize(("key", "says"), [("other.pub", "not signed with the key"), ("me.key", "holds a private key")])
+@pytest.mark.parametrize(
+    ("key", "says"), [("other-public.pem", "not signed with the key"), ("me-private.pem", "holds a private key")]
+)
 def test_train_and_audit_refuse_another_key(run, message, key, says):
     for command in (train, lambda run, *more: run("audit", "message", *more)):
         code, out, err = command(run, "--verify-key", key)
@@ -93,13 +95,17 @@ def test_train_and_audit_refuse_another_key(run, message, key, says):
 def test_an_unsigned_message_is_refused_where_a_signature_is_asked_for(run, folder):
     assert privatize(run)[0] == 0
     assert train(run)[0] == 0
-    code, out, err = run("audit", "message", "--verify-key", "me.pub")
+    code, out, err = run("audit", "message", "--verify-key", "me-public.pem")
     assert (code, out, "is not signed" in err) == (2, "", True)
 
 
 @pytest.mark.parametrize(
     ("key", "says"),
-    [("me.pub", "public key"), ("nothing", "there is no signing key"), ("monday.parquet", "Ed25519|read by others")],
+    [
+        ("me-public.pem", "public key"),
+        ("nothing", "there is no signing key"),
+        ("monday.parquet", "Ed25519|read by others"),
+    ],
 )
 def test_a_bad_key_costs_nothing(run, folder, key, says):
     Path("monday.parquet").chmod(0o600)
@@ -113,13 +119,13 @@ def test_a_bad_key_costs_nothing(run, folder, key, says):
 
 def test_a_signed_message_grows_with_its_key_only(run, message):
     before = content(), Path("key").read_bytes()
-    for more in ((), ("--sign-key", "other.key")):
+    for more in ((), ("--sign-key", "other-private.pem")):
         code, out, err = apply(run, *more)
         assert (code, out) == (2, "")
         assert "give its file with --sign-key" in err
         assert (content(), Path("key").read_bytes()) == before
-    assert apply(run, "--sign-key", "me.key")[0] == 0
-    opened = Message.open("message", verify_key="me.pub")
+    assert apply(run, "--sign-key", "me-private.pem")[0] == 0
+    opened = Message.open("message", verify_key="me-public.pem")
     assert len(opened) == 2 * ROWS
     assert opened.signature.verified
 
@@ -128,7 +134,7 @@ def test_a_message_that_was_edited_and_listed_anew_takes_no_batch(run, message):
     append = (message / "PRIVACY.md").read_text() + "\nMore.\n"
     (message / "PRIVACY.md").write_text(append)
     rewrite_manifest(message)
-    code, _, err = apply(run, "--sign-key", "me.key")
+    code, _, err = apply(run, "--sign-key", "me-private.pem")
     assert (code, "edited after it was signed" in err) == (2, True)
 
 
@@ -136,15 +142,15 @@ def test_an_unsigned_message_can_be_signed_with_a_batch_even_if_it_adds_nothing(
     assert privatize(run)[0] == 0
     assert apply(run)[0] == 0
     assert Message.open("message").signature is None
-    assert apply(run, "--sign-key", "me.key")[0] == 0
-    assert len(Message.open("message", verify_key="me.pub")) == 2 * ROWS
+    assert apply(run, "--sign-key", "me-private.pem")[0] == 0
+    assert len(Message.open("message", verify_key="me-public.pem")) == 2 * ROWS
 
 
 def test_repeating_a_signed_release_changes_nothing(run, message):
     before = content()
-    code, out, _ = privatize(run, "--sign-key", "me.key")
+    code, out, _ = privatize(run, "--sign-key", "me-private.pem")
     assert (code, "the same release as before" in out) == (0, True)
-    for more in ((), ("--sign-key", "other.key")):
+    for more in ((), ("--sign-key", "other-private.pem")):
         code, _, err = privatize(run, *more)
         assert (code, "signed with the key" in err) == (2, True)
     assert content() == before
@@ -156,19 +162,19 @@ def test_a_manifest_that_cannot_be_written_leaves_a_batch_that_the_next_run_list
 
     with monkeypatch.context() as patch:
         patch.setattr(later_batch, "replace_file", full)
-        code, _, err = apply(run, "--sign-key", "me.key")
+        code, _, err = apply(run, "--sign-key", "me-private.pem")
     assert (code, "not listed, so nobody can use the message" in err) == (1, True)
     for command in (train, lambda run: run("audit", "message")):
         code, _, err = command(run)
         assert (code, "The labels party must run apply" in err) == (2, True)
-    code, out, _ = apply(run, "--sign-key", "me.key")
+    code, out, _ = apply(run, "--sign-key", "me-private.pem")
     assert (code, f"{ROWS} new records" in out) == (0, True)
-    assert len(Message.open("message", verify_key="me.pub")) == 2 * ROWS
+    assert len(Message.open("message", verify_key="me-public.pem")) == 2 * ROWS
 
 
 def test_audit_shows_every_check(run, message):
-    assert apply(run, "--sign-key", "me.key")[0] == 0
-    code, out, _ = run("audit", "message", "--verify-key", "me.pub")
+    assert apply(run, "--sign-key", "me-private.pem")[0] == 0
+    code, out, _ = run("audit", "message", "--verify-key", "me-public.pem")
     assert code == 0
     for line in (
         f"signature  signed by {fingerprint()}, verified",
@@ -195,7 +201,7 @@ def test_audit_as_json_has_every_check(run, message):
 
 def test_audit_of_a_single_mechanism_takes_no_key(run, message):
     assert run("audit", "message/mechanism.json")[0] == 0
-    code, _, err = run("audit", "message/mechanism.json", "--verify-key", "me.pub")
+    code, _, err = run("audit", "message/mechanism.json", "--verify-key", "me-public.pem")
     assert (code, "give the message's folder" in err) == (2, True)
 
 
@@ -221,7 +227,7 @@ EDITS = {
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_audit_and_train_refuse_an_edited_message(run, message, edit):
     edit(message)
-    for arguments, says in (((), "edited or damaged"), (("--verify-key", "me.pub"), "edited")):
+    for arguments, says in (((), "edited or damaged"), (("--verify-key", "me-public.pem"), "edited")):
         for command in (train, lambda run, *more: run("audit", "message", *more)):
             code, out, err = command(run, *arguments)
             assert (code, out) == (2, "")

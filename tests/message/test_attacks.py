@@ -36,7 +36,7 @@ class World:
 
     @property
     def public(self):
-        return self.folder / "sender.pub"
+        return self.folder / "sender-public.pem"
 
 
 @pytest.fixture(scope="module")

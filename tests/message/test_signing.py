@@ -39,7 +39,7 @@ def private_file(path, content):
 
 def test_a_pair_signs_and_verifies(tmp_path, outside):
     key, public, fingerprint = write_signing_keys(tmp_path / "sender")
-    assert (key.name, public.name) == ("sender.key", "sender.pub")
+    assert (key.name, public.name) == ("sender-private.pem", "sender-public.pem")
     signing, verify = SigningKey.read(key, outside), VerifyKey.read(public)
     assert signing.verify_key.fingerprint == verify.fingerprint == fingerprint
     signature = signing.sign(b"content")
@@ -64,7 +64,7 @@ def test_only_its_owner_can_read_a_new_private_key(tmp_path, outside):
         SigningKey.read(key, outside)
 
 
-@pytest.mark.parametrize("there", ["sender.key", "sender.pub"])
+@pytest.mark.parametrize("there", ["sender-private.pem", "sender-public.pem"])
 def test_no_key_is_overwritten(tmp_path, there):
     (tmp_path / there).write_text("mine")
     with pytest.raises(InvalidInput, match=f"{there} exists"):

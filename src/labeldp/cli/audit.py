@@ -36,7 +36,7 @@ def audit(
 
     \b
     Examples:
-      labeldp audit message --verify-key sender.pub
+      labeldp audit message --verify-key sender-public.pem
       labeldp audit mechanism.json --samples 10000000
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.audit import measure, verify

@@ -10,7 +10,9 @@ from labeldp.cli.options import Json
 
 
 def signing_keys(
-    name: Annotated[Path, typer.Argument(metavar="NAME", help="Where to write the pair: NAME.key and NAME.pub.")],
+    name: Annotated[
+        Path, typer.Argument(metavar="NAME", help="Where to write the pair: NAME-private.pem and NAME-public.pem.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Make a pair of Ed25519 keys: a private one to sign messages with, and a public one to give away.

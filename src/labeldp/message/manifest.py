@@ -120,8 +120,8 @@ class Manifest:
         text = f"{folder / name} is not listed in {MANIFEST}"
         if name in (labels_path(Path(), len(self.labels), suffix).as_posix() for suffix in FORMATS):
             return (
-                f"{text}: either a run of apply was interrupted or somebody added the file. The labels party must run apply "
-                "with the same batch again before it sends the message"
+                f"{text}: a run of apply is under way or was interrupted, or somebody added the file. The labels party must run "
+                "apply with the same batch again before it sends the message"
             )
         return f"{text}: a message has no other files. Move it out of the folder, or ask for the message again"
 

@@ -120,11 +120,13 @@ class SigningKey:
 
 
 def write_signing_keys(name: Path) -> tuple[Path, Path, str]:
-    """Makes a new pair: NAME.key, which only its owner can read, and NAME.pub. Returns both and the fingerprint."""
+    """Makes a new pair: NAME-private.pem, which only its owner can read, and NAME-public.pem. Returns both and the fingerprint."""
     private = Ed25519PrivateKey.generate()
     pems = {
-        name.with_name(f"{name.name}.key"): private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
-        name.with_name(f"{name.name}.pub"): private.public_key().public_bytes(
+        name.with_name(f"{name.name}-private.pem"): private.private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        ),
+        name.with_name(f"{name.name}-public.pem"): private.public_key().public_bytes(
             Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
         ),
     }

@@ -74,7 +74,7 @@ class Scene:
 
     def opened(self) -> Message:
         """The message as the owner's next run opens it. Readers are refused if a batch in it is not listed, else they agree."""
-        key, public = self.folder / "sender.key", self.folder / "sender.pub"
+        key, public = self.folder / "sender-private.pem", self.folder / "sender-public.pem"
         message = open_to_extend(self.message, SigningKey.read(key, self.message) if key.exists() else None)
         verify = public if public.exists() else None
         if self.unlisted:

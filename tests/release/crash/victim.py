@@ -28,7 +28,7 @@ EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "sqlite3.con
 def run(command: dict) -> None:
     """One run of `privatize` or `apply` in `folder`."""
     folder = Path(command["folder"])
-    sign_key = folder / "sender.key" if (folder / "sender.key").exists() else None
+    sign_key = folder / "sender-private.pem" if (folder / "sender-private.pem").exists() else None
     if command["job"] == "apply":
         later = LabelSource(folder / "later.parquet", "y", "id")
         apply(folder / "message", later, key_file=folder / "key", sign_key=sign_key)

@@ -163,10 +163,16 @@ def test_a_manifest_that_cannot_be_written_leaves_a_batch_that_the_next_run_list
     with monkeypatch.context() as patch:
         patch.setattr(later_batch, "replace_file", full)
         code, _, err = apply(run, "--sign-key", "me-private.pem")
-    assert (code, "not listed, so nobody can use the message" in err) == (1, True)
+    assert (code, "until then readers refuse the message" in err) == (1, True)
     for command in (train, lambda run: run("audit", "message")):
         code, _, err = command(run)
         assert (code, "The labels party must run apply" in err) == (2, True)
+    part = message / "labels" / "part-00001.parquet"
+    drawn = part.read_bytes()
+    mixed_up(message, "labels/part-00001.parquet")
+    code, _, err = apply(run, "--sign-key", "me-private.pem")  # nobody else's batch gets listed and signed
+    assert (code, "they were changed" in err) == (2, True)
+    part.write_bytes(drawn)
     code, out, _ = apply(run, "--sign-key", "me-private.pem")
     assert (code, f"{ROWS} new records" in out) == (0, True)
     assert len(Message.open("message", verify_key="me-public.pem")) == 2 * ROWS
@@ -205,8 +211,11 @@ def test_audit_of_a_single_mechanism_takes_no_key(run, message):
     assert (code, "give the message's folder" in err) == (2, True)
 
 
-def mixed_up(message):
-    rewrite_rows(message, lambda table: table.set_column(0, "id", pa.array(np.roll(np.asarray(table["id"]), 1))))
+def mixed_up(message, file="labels.parquet"):
+    def change(table):
+        return table.set_column(0, "id", pa.array(np.roll(np.asarray(table["id"]), 1)))
+
+    rewrite_rows(message, change, file)
 
 
 def repeated(message):

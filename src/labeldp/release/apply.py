@@ -143,18 +143,17 @@ def apply(
             )
         digests = tuple(listed.sha256 for listed in opened.manifest.labels)
         known = kept.parts or digests[:1]  # no parts: privatize was killed before it could record the first one
-        if resumed and len(digests) == len(known) + 1 and digests[:-1] == known:
-            # published, but perhaps not listed and not recorded
+        if resumed and digests == (*known, kept.pending_part):  # published, but perhaps not listed and not recorded
             _put_manifest(_stage_manifest(opened.manifest, hidden, signing), place)
-            keys.put(replace(kept, done=True, parts=digests, pending=None))
+            keys.put(replace(kept, done=True, parts=digests, pending=None, pending_part=None))
             return _outcome(path, opened, scanned, opened.files[-1].count(), resumed=True)
         if digests != known:
-            raise InvalidInput(_other_copy(path, key_path, len(digests), len(known)))
+            raise InvalidInput(_other_copy(path, key_path, len(digests), len(known) + bool(kept.pending_part)))
         if hidden.stat().st_dev != place.stat().st_dev:
             raise InvalidInput(f"{path} is the top folder of a disk: move the message into a folder on that disk first")
         target = opened.next_file
         staged = hidden / target.name
-        kept = keys.put(replace(kept, done=True, parts=known, pending=scanned.input_hmac))
+        kept = keys.put(replace(kept, done=True, parts=known, pending=scanned.input_hmac, pending_part=None))
         try:
             added = _randomize(opened, typed, domain, keys.key, scanned, staged, phase)
             manifest = opened.manifest  # the older digests as they were checked
@@ -163,6 +162,7 @@ def apply(
                 manifest = replace(manifest, files=(*manifest.files, listed))
             new_manifest = _stage_manifest(manifest, hidden, signing)
             if added:
+                kept = keys.put(replace(kept, pending_part=listed.sha256))
                 target.parent.mkdir(exist_ok=True)
                 publish(staged, target)
                 flush(place)
@@ -170,11 +170,11 @@ def apply(
         except BaseException as error:
             published = target.exists()
             if not published:  # nothing was released for certain, so any other batch may come next
-                keys.put(replace(kept, pending=None))
+                keys.put(replace(kept, pending=None, pending_part=None))
             if not isinstance(error, OSError):
                 raise
             state = (
-                "The batch is there but not listed, so nobody can use the message"
+                "The batch is there but perhaps not listed, and until then readers refuse the message"
                 if published
                 else "The message is as it was"
             )
@@ -182,7 +182,7 @@ def apply(
                 f"cannot add to {path}: {os_reason(error)}. {state}. Fix the cause and run the same command again"
             ) from error
         parts = tuple(listed.sha256 for listed in manifest.labels)
-        keys.put(replace(kept, parts=parts, pending=None))
+        keys.put(replace(kept, parts=parts, pending=None, pending_part=None))
     return _outcome(path, opened, scanned, added, resumed=resumed)
 
 

@@ -30,7 +30,8 @@ class KeptRelease:
     """One release made with this key, recorded once its mechanism is fixed.
 
     `parts` are the digests of the batches in the message. `pending` is the fingerprint of a batch that was begun and not
-    recorded as finished. Its file may or may not be in the message, so only the same batch may come next.
+    recorded as finished. Its file may or may not be in the message, so only the same batch may come next. `pending_part` is
+    the digest of that file, once it was drawn and before it was put into the message.
     """
 
     id: str
@@ -41,9 +42,11 @@ class KeptRelease:
     done: bool = False
     parts: tuple[str, ...] = ()
     pending: str | None = None
+    pending_part: str | None = None
 
     def __post_init__(self) -> None:
-        texts = (self.id, self.id_type, self.input_hmac, self.request, self.mechanism, *self.parts, self.pending or "")
+        pending = (self.pending or "", self.pending_part or "")
+        texts = (self.id, self.id_type, self.input_hmac, self.request, self.mechanism, *self.parts, *pending)
         if not all(isinstance(text, str) for text in texts) or not re.fullmatch("[0-9a-f]{32}", self.id):
             raise ValueError("a release in it is incomplete")
         object.__setattr__(self, "parts", tuple(self.parts))

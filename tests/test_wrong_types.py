@@ -62,6 +62,8 @@ def fit(**settings):
         (lambda: LabelSource("a.csv", "y", "id", id_type="integer"), 'must be "int" or "str"'),
         (lambda: Ledger(None), "path must be a path"),
         (lambda: Message.open(7), "path must be a path"),
+        (lambda: Message.open("message", verify_key=7), "verify_key must be a path"),
+        (lambda: privatize(SOURCE, RANDOMIZER, "message", sign_key=7), "sign_key must be a path"),
         (lambda: fit(ledger="ledger.db", dataset="x"), "ledger must be a Ledger, got str"),
         (lambda: fit(dataset="x"), "give ledger=Ledger"),
         (lambda: fit(prior="prior.csv"), r"prior must be a Prior, got str.*Prior\.from_csv"),

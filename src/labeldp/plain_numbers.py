@@ -12,11 +12,16 @@ _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 
 
-def plain_number(text: object, what: str) -> float:
-    """The finite number that a text states in plain decimal digits, such as "-2.5" or "1e-3"; `what` is for the error."""
+def plain_number(text: object, what: str, *, shown: bool = True) -> float:
+    """The finite number that a text states in plain decimal digits, such as "-2.5" or "1e-3"; `what` is for the error.
+
+    The error shows the text unless `shown` is false, as for text from a file, which may hold labels by mistake.
+    """
     value = float(text) if isinstance(text, str) and _matches(_NUMBER, text) else math.nan
     if not math.isfinite(value):
-        raise InvalidInput(f"{what} must be a finite number written in plain digits, as in 0.5, got {text!r:.60}")
+        raise InvalidInput(
+            f"{what} must be a finite number written in plain digits, as in 0.5{f', got {text!r:.60}' if shown else ''}"
+        )
     return value
 
 

@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from forgery import edit_json, rewrite_manifest, rewrite_rows
 from labeldp.engines.arrow import engine as arrow
 from labeldp.mechanisms import RROnBins
+from labeldp.message import manifest
 from labeldp.message.reader import Message
 from labeldp.release import apply as later_batch
 from labeldp.release.fixed_mechanism import stored_mechanism
@@ -75,7 +77,7 @@ def test_new_records_join_the_message_with_the_draws_of_its_release(run, message
     assert "10 records that were there already" in output
     after = content(message)
     assert set(after) - set(before) == {"labels/part-00001.parquet"}
-    assert {name: after[name] for name in before} == before
+    assert {name for name in before if after[name] != before[name]} == {"manifest.json"}
     with KeyFile.use(Path("key")) as keys:
         (kept,) = keys.releases
         randomness = KeyedRandomness(keys.key, bytes.fromhex(kept.id))
@@ -148,9 +150,25 @@ def test_an_outdated_key_file_is_refused(run, message):
 
 
 def test_a_message_whose_batches_were_changed_is_refused(run, message):
-    first = message / "labels.parquet"
-    pq.write_table(pq.read_table(first).slice(5), first)
+    rewrite_rows(message, lambda table: table.slice(5))
+    refused(run, says="was edited or damaged")
+    rewrite_manifest(message)
     refused(run, says="they were changed")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.update(domain=[1, 101, *record["domain"][2:]]),
+        lambda record: record["prior"]["masses"].reverse(),
+    ],
+    ids=["bounds", "prior"],
+)
+def test_a_message_whose_description_was_changed_is_refused(run, message, change):
+    """No draw depends on these, so the mechanism's digest does not hold them; the key file does."""
+    edit_json(message / "mechanism.json", change)
+    rewrite_manifest(message)
+    refused(run, says="does not describe the mechanism as")
 
 
 def test_a_moved_message_is_the_same_message(run, message):
@@ -277,14 +295,16 @@ def test_a_batch_that_is_changed_after_the_check_is_not_taken_for_known(run, mes
     with monkeypatch.context() as patch:
         patch.setattr(later_batch, "publish", meddle)
         assert apply(run)[0] == 0
+    refused(run, says="was edited or damaged")
+    rewrite_manifest(message)
     refused(run, says="they were changed")
 
 
 def test_each_batch_is_hashed_once(run, message, monkeypatch):
-    hashed, undisturbed = [], later_batch.file_digest
-    monkeypatch.setattr(later_batch, "file_digest", lambda file: hashed.append(file.name) or undisturbed(file))
+    hashed, undisturbed = [], manifest.file_digest
+    monkeypatch.setattr(manifest, "file_digest", lambda file: hashed.append(file.name) or undisturbed(file))
     assert apply(run)[0] == 0
-    assert hashed == ["labels.parquet", "part-00001.parquet"]
+    assert hashed == ["mechanism.json", "PRIVACY.md", "labels.parquet", "part-00001.parquet"]
 
 
 @pytest.fixture
@@ -372,7 +392,8 @@ def test_a_batch_that_was_stopped_and_resumed_is_recorded_once(run, charged, mon
 def test_a_key_file_from_before_says_nothing_of_a_ledger_and_stays_usable(run, charged):
     record = json.loads(Path("key").read_text())
     for release in record["releases"]:
-        del release["ledger"]
+        del release["ledger"], release["pending_part"]
+    record["format_version"] = 1
     Path("key").write_text(json.dumps(record))
     assert apply(run)[0] == 0
     write("wednesday.parquet", [7_000], [5.0])

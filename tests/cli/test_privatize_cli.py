@@ -78,7 +78,12 @@ def refused(run, file, *more, says, code=2, **changes):
 def test_a_message_is_written_charged_and_explained(run, folder):
     code, output, errors = privatize(run, "sales.parquet", *LEDGER, "--key-file", "sales.key")
     assert code == 0, errors
-    assert sorted(p.name for p in Path("message").iterdir()) == ["PRIVACY.md", "labels.parquet", "mechanism.json"]
+    assert sorted(p.name for p in Path("message").iterdir()) == [
+        "PRIVACY.md",
+        "labels.parquet",
+        "manifest.json",
+        "mechanism.json",
+    ]
     assert len(Message.open("message")) == ROWS
     assert spent() == 1
     assert "sales has ε = 2 left" in output
@@ -362,7 +367,7 @@ def test_a_pipe_is_refused_because_the_input_is_read_more_than_once(run, folder)
         (b"", 0o600, "not a labeldp key file"),
         (b"hunter2", 0o600, "not a labeldp key file"),
         (b"\xff\xfe\x00", 0o600, "not a labeldp key file"),
-        (b'{"format": "labeldp-key", "format_version": 2}', 0o600, "version 2"),
+        (b'{"format": "labeldp-key", "format_version": 3}', 0o600, "version 3"),
         (b'{"format": "labeldp-key", "format_version": 1, "key": "00ff", "releases": []}', 0o600, "2 bytes"),
         (b'{"format": "labeldp-key", "format_version": 1, "key": "xyz", "releases": []}', 0o600, "damaged"),
         (b'{"format": "labeldp-key", "format_version": 1, "key": "00", "releases": [{}]}', 0o600, "damaged"),

@@ -11,6 +11,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from forgery import rewrite_manifest
 from labeldp import Domain, LabelRandomizer, SavedModel
 from labeldp.cli.train import verdict
 from labeldp.engines.arrow.source import LabelSource
@@ -269,6 +270,16 @@ def edited(world, tmp_path, change):
     return copy
 
 
+def with_manifest(change):
+    """The change, and a manifest that fits it."""
+
+    def both(folder):
+        change(folder)
+        rewrite_manifest(folder)
+
+    return both
+
+
 def _edit_json(name, value):
     def change(folder):
         record = json.loads((folder / "mechanism.json").read_text())
@@ -293,18 +304,19 @@ def _other_codes(folder):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (_edit_json("epsilon", "0.1"), "not 0.1-DP"),
-        (_edit_json("outputs", [1.0, 2.0]), "damaged|do not fit|digest"),
-        (_edit_json("digest", "00"), "digest"),
-        (_edit_json("epsilon_total", "0.1"), "add up"),
-        (_edit_json("message_version", 99), "version"),
-        (_edit_json("label_column", 7), "label_column is missing or damaged"),
-        (_edit_json("format_version", 99), "version"),
+        (with_manifest(_edit_json("epsilon", "0.1")), "not 0.1-DP"),
+        (with_manifest(_edit_json("outputs", [1.0, 2.0])), "damaged|do not fit|digest"),
+        (with_manifest(_edit_json("digest", "00")), "digest"),
+        (with_manifest(_edit_json("epsilon_total", "0.1")), "add up"),
+        (with_manifest(_edit_json("message_version", 99)), "version"),
+        (with_manifest(_edit_json("label_column", 7)), "label_column is missing or damaged"),
+        (with_manifest(_edit_json("format_version", 99)), "version"),
         (_truncate, "damaged"),
-        (_other_codes, "does not fit|edited"),
+        (with_manifest(_other_codes), "does not fit"),
+        (_edit_json("label_column", "weight"), "was edited or damaged"),
         (lambda folder: (folder / "labels.parquet").unlink(), "labels.parquet"),
         (lambda folder: (folder / "mechanism.json").unlink(), "not a message"),
-        (lambda folder: (folder / "mechanism.json").write_text("{"), "JSON"),
+        (lambda folder: (folder / "mechanism.json").write_text("{"), "edited or damaged"),
     ],
 )
 def test_bad_messages_are_refused(run, world, tmp_path, change, words):

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from forgery import edit_json, rewrite_manifest, rewrite_rows
 from labeldp.domain import Domain
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
@@ -40,17 +41,19 @@ def message(original, tmp_path):
 
 
 def rewrite(message, **columns):
-    table = pq.read_table(message / "labels.parquet")
-    for name, values in columns.items():
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, name, values(table.column(name)))
-    pq.write_table(table, message / "labels.parquet")
+    def change(table):
+        for name, values in columns.items():
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, name, values(table.column(name)))
+        return table
+
+    rewrite_rows(message, change)
 
 
 def edit(message, change):
-    record = json.loads((message / "mechanism.json").read_text())
-    change(record)
-    (message / "mechanism.json").write_text(json.dumps(record))
+    """The description edited, with a manifest that fits: the checks behind the manifest must find it."""
+    edit_json(message / "mechanism.json", change)
+    rewrite_manifest(message)
 
 
 def read(message):
@@ -128,7 +131,12 @@ def test_another_file_format_is_one_class_and_one_line_that_chooses_it(message, 
     ):
         for ids, codes in opened.batches():
             writer.write(ids, codes)
-    assert sorted(p.name for p in (tmp_path / "csv").iterdir()) == ["PRIVACY.md", "labels.csv", "mechanism.json"]
+    assert sorted(p.name for p in (tmp_path / "csv").iterdir()) == [
+        "PRIVACY.md",
+        "labels.csv",
+        "manifest.json",
+        "mechanism.json",
+    ]
     again = Message.open(tmp_path / "csv")
     assert again.to_arrow().equals(opened.to_arrow())
     assert again.next_file == tmp_path / "csv" / "labels" / "part-00001.csv"
@@ -138,6 +146,7 @@ def test_a_message_names_the_batches_that_it_had_when_it_was_opened(message):
     (message / "labels").mkdir()
     for number in (2, 1):
         shutil.copy(message / "labels.parquet", message / "labels" / f"part-0000{number}.parquet")
+    rewrite_manifest(message)
     opened = Message.open(message)
     assert [str(file.path.relative_to(message)) for file in opened.files] == [
         "labels.parquet",
@@ -165,7 +174,7 @@ def test_a_folder_or_file_that_is_no_message_is_refused(tmp_path):
 def test_a_truncated_labels_file_is_refused(message, length):
     content = (message / "labels.parquet").read_bytes()
     (message / "labels.parquet").write_bytes(content[:length])
-    with pytest.raises(InvalidInput, match="Ask for the message again"):
+    with pytest.raises(InvalidInput, match="ask for the message again"):
         read(message)
 
 
@@ -186,13 +195,14 @@ def test_a_truncated_labels_file_is_refused(message, length):
 )
 def test_rows_that_do_not_fit_the_mechanism_are_refused(message, column, values):
     rewrite(message, **{column: values})
+    rewrite_manifest(message)
     with pytest.raises(InvalidInput, match="edited or mixed up"):
         read(message)
 
 
 def test_other_columns_are_refused(message):
-    table = pq.read_table(message / "labels.parquet")
-    pq.write_table(table.append_column("y", pa.array(np.zeros(ROWS))), message / "labels.parquet")
+    rewrite_rows(message, lambda table: table.append_column("y", pa.array(np.zeros(ROWS))))
+    rewrite_manifest(message)
     with pytest.raises(InvalidInput, match="has the columns"):
         Message.open(message)
 
@@ -203,7 +213,7 @@ def test_other_columns_are_refused(message):
         lambda record: record.pop("message"),
         lambda record: record["message"].pop("release"),
         lambda record: record["message"].update(release="../../etc"),
-        lambda record: record["message"].update(message_version=2),
+        lambda record: record["message"].update(message_version=3),
         lambda record: record["message"].update(id_column=7),
         lambda record: record["outputs"].reverse(),
         lambda record: record.update(epsilon="0.1"),
@@ -213,6 +223,13 @@ def test_other_columns_are_refused(message):
 def test_an_edited_description_is_refused_with_its_path(message, change):
     edit(message, change)
     with pytest.raises(InvalidInput, match=r"mechanism\.json"):
+        Message.open(message)
+
+
+@pytest.mark.parametrize("name", ["epsilon_prior", "epsilon_labels", "epsilon_total"])
+def test_parts_of_epsilon_that_do_not_add_up_are_refused(message, name):
+    edit(message, lambda record: record.update({name: "0.5"}))
+    with pytest.raises(InvalidInput, match="do not add up"):
         Message.open(message)
 
 
@@ -227,6 +244,7 @@ def test_a_mechanism_for_comparison_is_no_release(message):
     described = json.loads(Laplace(Domain(0, 10, cells=11), 1).to_json())
     described["message"] = json.loads((message / "mechanism.json").read_text())["message"]
     (message / "mechanism.json").write_text(json.dumps(described))
+    rewrite_manifest(message)
     with pytest.raises(InvalidInput, match="comparison only"):
         Message.open(message)
 

@@ -8,7 +8,7 @@ import pytest
 
 from labeldp import __version__
 from labeldp.domain import Domain
-from labeldp.message.manifest import Header
+from labeldp.message.description import Header
 from labeldp.message.privacy_card import privacy_card_text
 from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer

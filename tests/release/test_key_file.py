@@ -142,7 +142,7 @@ def test_a_file_that_others_can_read_is_refused(path, mode):
         {"releases": None},
         {"releases": [{"id": "short"}]},
         {"format": "something else"},
-        {"format_version": 2},
+        {"format_version": 3},
     ],
 )
 def test_a_damaged_file_is_refused_and_left_alone(path, damage):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 import warnings
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
+from forgery import edit_json, rewrite_manifest
 from labeldp import FeatureWarning, LabelRandomizer, LabelSource, Message, privatize
 from labeldp.training.from_message import train_on_message
 from labeldp.training.suspects import is_index_name, is_near_unique, nearly_equal
@@ -183,14 +184,11 @@ def test_only_names_that_pandas_gives_are_index_names(name, index):
     assert is_index_name(name) is index
 
 
-def test_a_message_names_its_labels_and_older_ones_without_a_name_are_read(world, frame, tmp_path):
+def test_a_message_names_its_labels_and_one_without_a_name_is_read(world, frame, tmp_path):
     assert Message.open(world / "message").header.label_column == "amount"
-    record = json.loads((world / "message" / "mechanism.json").read_text())
-    del record["message"]["label_column"]
-    older = tmp_path / "message"
-    older.mkdir()
-    (older / "mechanism.json").write_text(json.dumps(record))
-    (older / "labels.parquet").write_bytes((world / "message" / "labels.parquet").read_bytes())
-    assert Message.open(older).header.label_column is None
+    nameless = shutil.copytree(world / "message", tmp_path / "message")
+    edit_json(nameless / "mechanism.json", lambda record: record["message"].pop("label_column"))
+    rewrite_manifest(nameless)
+    assert Message.open(nameless).header.label_column is None
     features = pa.Table.from_pandas(frame.rename(columns={"shop": "amount"}), preserve_index=False)
-    assert train_on_message(older, features, "order", folds=0).facts["columns"] == ["hint", "amount"]
+    assert train_on_message(nameless, features, "order", folds=0).facts["columns"] == ["hint", "amount"]

@@ -19,6 +19,7 @@ from labeldp.cli.plain_output import degrade_output
 from labeldp.cli.privatize import apply, privatize
 from labeldp.cli.reproduce import reproduce
 from labeldp.cli.sample_data import sample_data
+from labeldp.cli.signing_keys import signing_keys
 from labeldp.cli.train import evaluate, predict, train
 from labeldp.errors import LabelDPError
 
@@ -41,6 +42,7 @@ app.command(name="compare", cls=help_with("Mechanisms", mechanisms))(compare)
 app.command(name="reproduce")(reproduce)
 app.command(name="demo")(demo)
 app.command(name="sample-data")(sample_data)
+app.command(name="signing-keys")(signing_keys)
 app.add_typer(ledger, name="ledger")
 
 

@@ -1,40 +1,49 @@
-"""`labeldp audit`: prove the ε of a mechanism, and test its sampler."""
+"""`labeldp audit`: check a whole message, prove the ε of its mechanism, and test the sampler."""
 
+from __future__ import annotations
+
+from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.console import out, print_json
-from labeldp.cli.options import Json
+from labeldp.cli.console import out, phases, print_json
+from labeldp.cli.options import Json, VerifyKey
 from labeldp.errors import InvalidInput, PrivacyRefused
+
+if TYPE_CHECKING:
+    from labeldp.message.reader import Message
 
 
 def audit(
     path: Annotated[Path, typer.Argument(metavar="MESSAGE|JSON", help="A message folder, or a mechanism.json.")],
+    verify_key: VerifyKey = None,
     samples: Annotated[
         int | None, typer.Option(metavar="N", help="Also draw N labels and test the running sampler.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="The confidence of the lower bound from samples.")] = 0.999999,
     as_json: Json = False,
 ) -> None:
-    """Prove ε for the integers that a mechanism samples, in rational arithmetic.
+    """Check every file and row of a message, and prove its ε in rational arithmetic.
 
-    The proof is exact and needs no data.
+    The proof is exact, for the integers that the mechanism samples, and needs no data.
 
     With --samples the sampler runs too, and its outputs alone give a lower bound of ε. That finds bugs in the sampler.
 
-    The exit code is 2 if the claim does not hold.
+    The exit code is 2 if anything does not hold.
 
     \b
     Examples:
-      labeldp audit message
+      labeldp audit message --verify-key sender-public.pem
       labeldp audit mechanism.json --samples 10000000
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.audit import measure, verify
     from labeldp.mechanisms import FiniteMechanism, Mechanism
 
-    mechanism = _mechanism(path, Mechanism)
+    message = _checked(path, verify_key, quiet=as_json)
+    mechanism = _mechanism(path, Mechanism) if message is None else message.mechanism
     proof = verify(mechanism)
     assert isinstance(mechanism, FiniteMechanism), "others were refused by verify"
     record: dict[str, Any] = {
@@ -45,6 +54,8 @@ def audit(
         "epsilon_proven": proof.epsilon_proven,
         "holds": proof.holds,
     }
+    if message is not None:
+        record["message"] = _record(message)
     measured = None
     if samples is not None:
         labels = mechanism.encoder.representatives()
@@ -61,19 +72,67 @@ def audit(
     if as_json:
         print_json(record)
     else:
+        if message is not None:
+            _show_message(message)
         _show(mechanism, proof, measured)
     if not proof.holds or (measured is not None and measured.refuted):
         raise PrivacyRefused("the claimed epsilon does not hold: do not release with this mechanism")
 
 
+def _checked(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | None:
+    """The message in a folder, after every check of its files and rows; None for the file of a mechanism."""
+    from labeldp.message.reader import Message
+
+    if not path.is_dir():
+        if verify_key is not None:
+            raise InvalidInput(f"--verify-key is for messages, and {path} is not a folder: give the message's folder")
+        return None
+    message = Message.open(path, verify_key=verify_key)
+    with phases(quiet=quiet) as phase:
+        tick = phase("checking", message.records)
+        for _, codes in message.batches():  # checks every row, and after the last one that all ids differ
+            if tick is not None:
+                tick(codes.size)
+    return message
+
+
 def _mechanism(path: Path, mechanism: Any) -> Any:
-    file = path / "mechanism.json" if path.is_dir() else path
-    if not file.is_file():
+    if not path.is_file():
         raise InvalidInput(f"there is no mechanism at {path}: give a message folder or a mechanism.json")
     try:
-        return mechanism.from_json(file.read_text(encoding="utf-8"))
+        return mechanism.from_json(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file} is not JSON text") from error
+        raise InvalidInput(f"{path} is not JSON text") from error
+
+
+def _record(message: Message) -> dict[str, Any]:
+    """What was checked, for `--json`. Whatever does not hold was refused before."""
+    signature = message.signature
+    return {
+        **asdict(message.manifest),
+        "records": message.records,
+        "ids_unique": True,
+        "signed_by": None if signature is None else signature.key,
+        "signature_verified": signature is not None and signature.verified,
+    }
+
+
+def _show_message(message: Message) -> None:
+    manifest, signature = message.manifest, message.signature
+    signed = "none: nothing shows who wrote this message"
+    if signature is not None:
+        signed = f"signed by {signature.key}, {'verified' if signature.verified else 'not verified: give --verify-key'}"
+    prior, labels = float(Fraction(manifest.epsilon_prior)), float(Fraction(manifest.epsilon_labels))
+    batches = f"{len(message.files)} {'batch' if len(message.files) == 1 else 'batches'}"
+    for name, text in (
+        ("release", manifest.release),
+        ("signature", signed),
+        ("files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and no other file"),
+        ("rows", f"{message.records:,} in {batches}, as many as listed; every code fits the mechanism"),
+        ("ids", "all different"),
+        ("epsilon", f"{message.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"),
+    ):
+        out.print(f"{name:<10} {text}", soft_wrap=True, markup=False)
 
 
 def _show(mechanism: Any, proof: Any, measured: Any) -> None:

@@ -57,5 +57,8 @@ def run(
         "training. The report has the reasons, other budgets and the privacy card."
     )
     line("report", f"{folder / 'report.html'}")
-    line("message", f"{folder / f'message-auto-{demo.EPSILON}'}  (mechanism.json, labels.parquet, PRIVACY.md)")
+    line(
+        "message",
+        f"{folder / f'message-auto-{demo.EPSILON}'}  (manifest.json, mechanism.json, labels.parquet, PRIVACY.md)",
+    )
     line("ledger", f"labeldp ledger show {folder / 'ledger.db'}")

@@ -1,6 +1,7 @@
 """Options that several commands take, and the reading of lists."""
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -26,6 +27,20 @@ OutOfRange = Literal["clip", "clip-all", "error"]
 OUT_OF_RANGE = (
     "Labels beyond the bounds: clip moves them, but refuses if they are all; clip-all moves all; error refuses any."
 )
+SignKey = Annotated[
+    Path | None,
+    OutputOption(
+        "--sign-key",
+        metavar="PEM",
+        help="Sign the message with this private Ed25519 key (labeldp signing-keys makes a pair).",
+    ),
+]
+VerifyKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--verify-key", metavar="PEM", help="The sender's public key. A message that is not signed with it is refused."
+    ),
+]
 Quiet = Annotated[bool, OutputOption("--quiet", "-q", help="Print warnings and errors only.")]
 Json = Annotated[bool, OutputOption("--json", help="Print the result as JSON; exact numbers are text.")]
 

@@ -14,7 +14,7 @@ from labeldp.budget import decimal_text
 from labeldp.cli.completion import loss_offers, mechanism_offers
 from labeldp.cli.console import line, note, phases, print_json, stoppable
 from labeldp.cli.lazy_help import LOSSES
-from labeldp.cli.options import OUT_OF_RANGE, Delimiter, IdType, Json, Label, OutOfRange, OutputOption, Quiet
+from labeldp.cli.options import OUT_OF_RANGE, Delimiter, IdType, Json, Label, OutOfRange, OutputOption, Quiet, SignKey
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def privatize(
     keep_order: Annotated[
         bool, OutputOption("--keep-order", help="Keep the order of the input, which may reveal labels.")
     ] = False,
+    sign_key: SignKey = None,
     dry_run: Annotated[bool, OutputOption("--dry-run", help="Show the plan and stop. Reads no label.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -171,6 +172,7 @@ def privatize(
             dataset=dataset,
             key_file=key_file,
             keep_order=keep_order,
+            sign_key=sign_key,
             phase=phase,
         )
     _note_clipped(outcome, out_of_range, quiet=quiet)
@@ -183,7 +185,8 @@ def privatize(
         if key_file is not None:
             line("key", f"{key_file} can undo the noise: guard it like the labels, and keep one copy only")
         line("next", "send the folder. The other side trains with:")
-        line("", f"labeldp train {message} --features FILE --id {labels.id_name} --out MODEL")
+        verify = "" if sign_key is None else " --verify-key YOUR_PUBLIC_KEY"
+        line("", f"labeldp train {message} --features FILE --id {labels.id_name} --out MODEL{verify}")
 
 
 def apply(
@@ -207,6 +210,7 @@ def apply(
     id_type: IdType = None,
     delimiter: Delimiter = None,
     out_of_range: Annotated[OutOfRange, typer.Option(help=OUT_OF_RANGE)] = "clip",
+    sign_key: SignKey = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -226,15 +230,25 @@ def apply(
           --ledger ledger.db
     """  # noqa: D301 - the escape keeps the line of the example
     from labeldp.engines.arrow.source import LabelSource
-    from labeldp.message.reader import Message
+    from labeldp.message.description import read_description
+    from labeldp.message.layout import DESCRIPTION
+    from labeldp.message.reader import message_folder
     from labeldp.release.apply import apply as run
     from labeldp.release.ledger import Ledger
 
     record = None if ledger is None else Ledger(ledger)
-    ids = id_column if id_column is not None else Message.open(message).header.id_column
+    ids = id_column if id_column is not None else read_description(message_folder(message) / DESCRIPTION)[1].id_column
     with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase, _no_share(quiet=quiet):
         labels = LabelSource(source, label, ids, id_type, delimiter)
-        outcome = run(message, labels, key_file=key_file, ledger=record, out_of_range=out_of_range, phase=phase)
+        outcome = run(
+            message,
+            labels,
+            key_file=key_file,
+            ledger=record,
+            out_of_range=out_of_range,
+            sign_key=sign_key,
+            phase=phase,
+        )
     _note_clipped(outcome, out_of_range, quiet=quiet)
     if as_json:
         print_json(_record(outcome))

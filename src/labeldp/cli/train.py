@@ -9,7 +9,7 @@ import typer
 from labeldp.cli.completion import loss_offers, model_offers
 from labeldp.cli.console import err, line, note, out, phases, print_json, stoppable
 from labeldp.cli.lazy_help import LOSSES, learners
-from labeldp.cli.options import Delimiter, Json, Quiet, comma_list
+from labeldp.cli.options import Delimiter, Json, Quiet, VerifyKey, comma_list
 from labeldp.shown import plain
 
 ModelOption = partial(typer.Option, rich_help_panel="Model")
@@ -72,6 +72,7 @@ def train(
     numeric: Annotated[str | None, ColumnsOption(help="Read these as numbers, whatever their type.")] = None,
     exclude: Annotated[str | None, ColumnsOption(help="Leave these out.")] = None,
     delimiter: Delimiter = None,
+    verify_key: VerifyKey = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -86,6 +87,7 @@ def train(
           --model network --categorical shop,country
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
+    from labeldp.message.reader import Message
     from labeldp.training.from_message import train_on_message
     from labeldp.training.saved import check_new
 
@@ -94,7 +96,7 @@ def train(
     chosen = learners()[learner]
     with stoppable("No model was written"), phases(quiet=silent) as phase:
         saved = train_on_message(
-            message,
+            Message.open(message, verify_key=verify_key),
             features,
             id_column,
             learner=chosen,

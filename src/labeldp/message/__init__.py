@@ -5,9 +5,12 @@ May import `mechanisms` and below. Known to `engines`, `release` and everything 
 | file | what it does |
 |---|---|
 | `layout` | names the files in the folder |
-| `manifest` | writes and reads `mechanism.json` |
+| `description` | writes and reads `mechanism.json` |
 | `labels_file` | writes and reads the labels; a file format is added here |
-| `card` | writes `PRIVACY.md` |
+| `unique_ids` | refuses labels that hold an id twice |
+| `privacy_card` | writes `PRIVACY.md` |
+| `manifest` | writes and reads `manifest.json`, and compares the folder with it |
+| `signing` | reads a sender's keys, signs and verifies |
 | `writer` | writes a whole folder |
 | `reader` | opens a folder as a `Message` |
 """

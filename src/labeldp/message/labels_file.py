@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.manifest import Header
+from labeldp.message.description import Header
 
 READ_ROWS = 1 << 19
 GROUP_ROWS = 1 << 19

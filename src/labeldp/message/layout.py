@@ -1,6 +1,7 @@
 """The names of the files in a message's folder.
 
     message/
+      manifest.json              what the message consists of, by digest, and the sender's signature
       mechanism.json             the mechanism and the release, public
       PRIVACY.md                 the guarantee in plain words
       labels.parquet             the first batch: id, code and private label of each record
@@ -11,6 +12,7 @@ The suffix of the labels files says which format they have (see `labels_file.FOR
 
 from pathlib import Path
 
+MANIFEST = "manifest.json"
 DESCRIPTION = "mechanism.json"
 CARD = "PRIVACY.md"
 SUFFIX = ".parquet"
@@ -21,8 +23,3 @@ def labels_path(folder: Path, batch: int, suffix: str | None = None) -> Path:
     """The labels file of a batch; 0 is the batch that the message was made with. Its format is `SUFFIX` unless given."""
     suffix = suffix or SUFFIX
     return folder / f"labels{suffix}" if batch == 0 else folder / "labels" / f"part-{batch:05d}{suffix}"
-
-
-def labels_paths(folder: Path, suffix: str) -> list[Path]:
-    """The labels files in the folder, in the order of their batches. The first is named even if it is missing."""
-    return [labels_path(folder, 0, suffix), *sorted((folder / "labels").glob(f"part-*{suffix}"))]

@@ -1,113 +1,232 @@
-"""`mechanism.json`: the public description of a message's mechanism and release."""
+"""`manifest.json`: every file of a message with its SHA-256, size and number of rows, and perhaps the sender's signature.
+
+    {"manifest": {…}, "signature": {…} or null}
+
+The signature is over the canonical text of the first part (see `Manifest.canonical`). Both are in one file because a later
+batch replaces them, and one file is replaced by one rename.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from dataclasses import dataclass
-from fractions import Fraction
-from importlib.metadata import version
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms import FiniteMechanism, Mechanism
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.description import MESSAGE_VERSION, epsilon_parts
+from labeldp.message.labels_file import FORMATS, file_digest
+from labeldp.message.layout import CARD, DESCRIPTION, MANIFEST, labels_path
+from labeldp.message.signing import SigningKey, VerifyKey
 
-MESSAGE_VERSION = 1
+FORMAT = "labeldp-message"
+ALGORITHM = "Ed25519"
+MOST_BYTES = 1 << 26
+"""A manifest of 300,000 batches is shorter."""
+
+DROPPINGS = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini", re.IGNORECASE)
+"""Files that a desktop writes into a folder when somebody looks at it. They are ignored, and never read."""
+
+_AGAIN = "Ask for the message again"
 
 
 @dataclass(frozen=True)
-class Header:
-    """What `mechanism.json` says about the release, besides the mechanism.
+class ListedFile:
+    """One file of a message: its name in the folder, SHA-256 and size, and for labels the number of rows."""
 
-    Attributes
-    ----------
-    release : str
-        The release's id: 32 hexadecimal digits.
-    id_column : str
-        The name of the id column.
-    id_type : str
-        What the ids are: "int" or "str".
-    keep_order : bool
-        Whether the rows are in the order of the input.
-    keyed : bool
-        Whether the labels party kept the key, so that later batches are possible.
-    row_numbers : bool
-        Whether the ids are the row numbers of the input, and so show its order. Older messages do not say it.
-    label_column : str or None
-        The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
-        it; it says nothing about any label. Messages of older versions have none.
-    """
+    name: str
+    sha256: str
+    bytes: int
+    rows: int | None = None
+
+    @classmethod
+    def of(cls, file: Path, name: str, rows: int | None = None) -> ListedFile:
+        """The entry for a file as it is on disk, which will have that name in the message."""
+        return cls(name, file_digest(file), file.stat().st_size, rows)
+
+    def check(self, folder: Path) -> None:
+        """Refuses a file that is missing or not the listed one, byte by byte."""
+        path = folder / self.name
+        if not path.is_file():
+            raise InvalidInput(f"{folder} is not a whole message: {self.name} is missing. {_AGAIN}")
+        try:
+            same = path.stat().st_size == self.bytes and file_digest(path) == self.sha256
+        except OSError as error:
+            raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
+        if not same:
+            hint = (
+                ""
+                if self.rows is not None
+                else ". A message travels as bytes: programs that change the ends of lines, such as git, break it"
+            )
+            raise InvalidInput(
+                f"{path} was edited or damaged: its size or SHA-256 is not the one in {MANIFEST}. Use an untouched copy, or ask "
+                f"for the message again{hint}"
+            )
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a message consists of."""
 
     release: str
-    id_column: str
-    id_type: str
-    keep_order: bool
-    keyed: bool
-    row_numbers: bool = False
-    label_column: str | None = None
+    epsilon_prior: str
+    epsilon_labels: str
+    epsilon_total: str
+    files: tuple[ListedFile, ...]
 
-    @staticmethod
-    def of(record: Any) -> Header:
-        """The header from its JSON record; refuses one that is missing, damaged or of another version."""
-        if not isinstance(record, dict):
-            raise InvalidInput("it describes a mechanism but no release")
-        if record.get("message_version") != MESSAGE_VERSION:
-            raise InvalidInput(
-                f"the message has version {record.get('message_version')!r}, but this labeldp reads version "
-                f"{MESSAGE_VERSION}. Install the labeldp that wrote it, or a newer one"
+    @classmethod
+    def of(cls, release: str, mechanism: FiniteMechanism, files: tuple[ListedFile, ...]) -> Manifest:
+        """The manifest of a message with this mechanism and these files."""
+        return cls(release, **epsilon_parts(mechanism), files=files)
+
+    @property
+    def labels(self) -> tuple[ListedFile, ...]:
+        """The labels files, in the order of their batches."""
+        return tuple(file for file in self.files if file.rows is not None)
+
+    @property
+    def records(self) -> int:
+        """The number of records in all batches."""
+        return sum(file.rows or 0 for file in self.files)
+
+    def canonical(self) -> bytes:
+        """The text that is signed: JSON in ASCII with sorted keys and no spaces, so that one manifest has one text."""
+        return json.dumps(self._record(), sort_keys=True, separators=(",", ":")).encode("ascii")
+
+    def content(self, key: SigningKey | None) -> bytes:
+        """The content of `manifest.json`, signed if there is a key."""
+        signature = key and {
+            "algorithm": ALGORITHM,
+            "key": key.verify_key.fingerprint,
+            "value": key.sign(self.canonical()),
+        }
+        return (json.dumps({"manifest": self._record(), "signature": signature}, indent=1) + "\n").encode("ascii")
+
+    def check_files(self, folder: Path, *, allowed: str | None = None) -> None:
+        """Refuses a folder in which a file is missing, is not the listed one, or is not listed. `allowed` may be there."""
+        for file in self.files:
+            file.check(folder)
+        listed = {MANIFEST, allowed, *(file.name for file in self.files)}
+        for name in sorted(_files_in(folder)):
+            if name not in listed and not DROPPINGS.fullmatch(Path(name).name):
+                raise InvalidInput(self._unlisted(folder, name))
+
+    def _unlisted(self, folder: Path, name: str) -> str:
+        text = f"{folder / name} is not listed in {MANIFEST}"
+        if name in (labels_path(Path(), len(self.labels), suffix).as_posix() for suffix in FORMATS):
+            return (
+                f"{text}: a run of apply is under way or was interrupted, or somebody added the file. The labels party must run "
+                "apply with the same batch again before it sends the message"
             )
-        kinds = {"release": str, "id_column": str, "id_type": str, "keep_order": bool, "keyed": bool}
-        if "row_numbers" in record:
-            kinds["row_numbers"] = bool
-        wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
-        if not wrong and not re.fullmatch("[0-9a-f]{32}", record["release"]):
-            wrong = ["release"]
-        label_column = record.get("label_column")
-        if not isinstance(label_column, str | None):
-            wrong.append("label_column")
-        if wrong:
-            raise InvalidInput(f"{', '.join(wrong)} is missing or damaged. Ask for the message again")
-        return Header(**{name: record[name] for name in kinds}, label_column=label_column)
+        return f"{text}: a message has no other files. Move it out of the folder, or ask for the message again"
+
+    def _record(self) -> dict[str, Any]:
+        return {"format": FORMAT, "format_version": MESSAGE_VERSION, "records": self.records} | asdict(self)
 
 
-def describe(mechanism: FiniteMechanism, header: Header) -> str:
-    """The text of `mechanism.json`."""
-    record = mechanism.to_record() | {
-        "message": {"message_version": MESSAGE_VERSION, **{n: getattr(header, n) for n in Header.__dataclass_fields__}},
-        "adjacency": "replace one label",
-        "epsilon_prior": decimal_text(prior_epsilon(mechanism), places=400),
-        "epsilon_labels": decimal_text(mechanism.epsilon_exact, places=400),
-        "epsilon_total": decimal_text(total_epsilon(mechanism), places=400),
-        "labeldp_version": version("labeldp"),
-    }
-    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+@dataclass(frozen=True)
+class Signature:
+    """Who says to have signed a manifest, by the fingerprint of the key, and whether that was verified."""
+
+    key: str
+    value: str
+    verified: bool = False
 
 
-def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
-    """What `describe` wrote. The mechanism is proven again, and the parts of ε must add up."""
+def read_manifest(folder: Path, verify: VerifyKey | None = None) -> tuple[Manifest, Signature | None]:
+    """The manifest of a message and its signature. With `verify`, only one that was signed with that key.
+
+    Nothing else in the folder is read.
+    """
+    path = folder / MANIFEST
     try:
-        text = file.read_text(encoding="utf-8")
-        mechanism = Mechanism.from_json(text)
-        record = json.loads(text)
-        header = Header.of(record.get("message"))
-    except InvalidInput as error:
-        raise InvalidInput(f"{file}: {error}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"cannot read {file}: {error}. Ask for the message again") from error
-    if not isinstance(mechanism, FiniteMechanism):
-        raise InvalidInput(f"{file} names a mechanism that is for comparison only and cannot release labels")
-    if record.get("epsilon_total") != decimal_text(total_epsilon(mechanism), places=400):
-        raise InvalidInput(f"{file}: the parts of epsilon do not add up to epsilon_total; the message was edited")
-    return mechanism, header
+        record = _json(path)
+        manifest, signature = _manifest(record["manifest"]), _signature(record["signature"])
+    except InvalidInput:
+        raise
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{path} is damaged. {_AGAIN}") from error
+    if verify is None:
+        return manifest, signature
+    if signature is None:
+        raise InvalidInput(f"{folder} is not signed, so nothing shows who sent it. Ask for a signed message")
+    if not verify.accepts(signature.value, manifest.canonical()):
+        raise InvalidInput(
+            f"{folder} was not signed with the key {verify.fingerprint}, or was edited after it was signed"
+            f"{'' if signature.key == verify.fingerprint else f'; it names the key {signature.key}'}. Do not use it"
+        )
+    return manifest, Signature(verify.fingerprint, signature.value, verified=True)
 
 
-def prior_epsilon(mechanism: FiniteMechanism) -> Fraction:
-    """What the mechanism's prior cost; a public prior costs nothing."""
-    return Fraction(0) if mechanism.prior is None else mechanism.prior.epsilon_exact
+def _json(path: Path) -> Any:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except FileNotFoundError as error:
+        raise InvalidInput(
+            f"{path.parent} has no {MANIFEST}: it was lost, or the message was made by a labeldp that wrote none. {_AGAIN}"
+        ) from error
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
+    if len(content) > MOST_BYTES:
+        raise InvalidInput(f"{path} is too long for a manifest. {_AGAIN}")
+    return json.loads(content)
 
 
-def total_epsilon(mechanism: FiniteMechanism) -> Fraction:
-    """What a message costs for each label: the private prior and the randomized label."""
-    return prior_epsilon(mechanism) + mechanism.epsilon_exact
+def _manifest(record: dict[str, Any]) -> Manifest:
+    """The manifest from its record, with every field as `Manifest._record` writes it and none besides."""
+    if record["format"] != FORMAT:
+        raise ValueError("another format")
+    if record["format_version"] != MESSAGE_VERSION:
+        raise InvalidInput(
+            f"the message has version {str(record['format_version'])[:20]}, but this labeldp reads version "
+            f"{MESSAGE_VERSION}. Install the labeldp that wrote it, or a newer one"
+        )
+    files = tuple(ListedFile(**entry) for entry in record["files"])
+    texts = {name: record[name] for name in ("release", "epsilon_prior", "epsilon_labels", "epsilon_total")}
+    manifest = Manifest(**texts, files=files)
+    known = all(isinstance(text, str) for text in texts.values()) and all(map(_well_formed, files))
+    if not known or manifest._record() | {"files": record["files"]} != record:  # noqa: SLF001 - of this module
+        raise ValueError("other fields, or totals that do not add up")
+    names = [file.name for file in files]
+    if not any(names == _names(len(manifest.labels), suffix) for suffix in FORMATS):
+        raise ValueError("other names than a message has")
+    return manifest
+
+
+def _well_formed(file: ListedFile) -> bool:
+    counts = (file.bytes,) if file.name in (DESCRIPTION, CARD) else (file.bytes, file.rows)
+    return (
+        isinstance(file.name, str)
+        and isinstance(file.sha256, str)
+        and re.fullmatch("[0-9a-f]{64}", file.sha256) is not None
+        and (file.rows is None) == (len(counts) == 1)
+        and all(type(count) is int and count >= 0 for count in counts)
+    )
+
+
+def _names(batches: int, suffix: str) -> list[str]:
+    """The names of all files of a message, in the order of the manifest."""
+    return [DESCRIPTION, CARD, *(labels_path(Path(), batch, suffix).as_posix() for batch in range(max(batches, 1)))]
+
+
+def _signature(record: dict[str, Any] | None) -> Signature | None:
+    if record is None:
+        return None
+    if record["algorithm"] != ALGORITHM or not all(isinstance(record[name], str) for name in ("key", "value")):
+        raise ValueError("another kind of signature")
+    if not re.fullmatch("[0-9a-f]{64}", record["key"]):
+        raise ValueError("no fingerprint")
+    return Signature(record["key"], record["value"])
+
+
+def _files_in(folder: Path) -> Iterator[str]:
+    """The names of all files in the folder and below it. Links are not followed: a link is a file."""
+    for place, folders, files in os.walk(folder):
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        yield from ((Path(place) / name).relative_to(folder).as_posix() for name in (*files, *links))

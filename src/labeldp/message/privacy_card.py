@@ -7,8 +7,8 @@ from pathlib import Path
 
 from labeldp.budget import exp_upper
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.description import Header, prior_epsilon, total_epsilon
 from labeldp.message.layout import labels_path
-from labeldp.message.manifest import Header, prior_epsilon, total_epsilon
 
 
 def privacy_card_text(mechanism: FiniteMechanism, header: Header) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 from labeldp.budget import float_up
 from labeldp.errors import InvalidInput, expect_path
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
+from labeldp.message.description import Header, epsilon_parts, read_description, total_epsilon
 from labeldp.message.labels_file import FORMATS, LabelsFile
-from labeldp.message.layout import DESCRIPTION, labels_path, labels_paths
-from labeldp.message.manifest import Header, read_description, total_epsilon
+from labeldp.message.layout import DESCRIPTION, MANIFEST, labels_path
+from labeldp.message.manifest import ListedFile, Manifest, Signature, read_manifest
+from labeldp.message.signing import SigningKey, VerifyKey
+from labeldp.message.unique_ids import without_repeats
 from labeldp.shown import Tabular
 
 
@@ -41,6 +44,10 @@ class Message(Tabular):
         The batches that were in the folder when it was opened, the first one and those that `apply` added.
     records : int
         The number of records in all batches.
+    manifest : Manifest
+        Every file of the message with its size and SHA-256.
+    signature : Signature or None
+        The fingerprint of the sender's key, if the message is signed, and whether the signature was verified.
 
     See Also
     --------
@@ -68,18 +75,23 @@ class Message(Tabular):
     header: Header
     files: tuple[LabelsFile, ...]
     records: int
+    manifest: Manifest
+    signature: Signature | None
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Message:
+    def open(cls, path: str | os.PathLike[str], *, verify_key: str | os.PathLike[str] | None = None) -> Message:
         """Open a message and check it.
 
-        The mechanism's privacy is proven again, and its digest and all columns are compared. The rows are checked
-        later, when they are read.
+        Every file is compared with the manifest, the mechanism's privacy is proven again, and digests, totals and columns
+        are compared. The rows are checked later, when they are read.
 
         Parameters
         ----------
         path : str or Path
             The message's folder.
+        verify_key : str or Path, optional
+            The sender's public key, a PEM file. The message must then be signed with it. Without it the checks find
+            accidents and careless edits, but not an attacker who wrote a new manifest too.
 
         Returns
         -------
@@ -88,24 +100,14 @@ class Message(Tabular):
         Raises
         ------
         InvalidInput
-            If the folder is not a message, is damaged, or was edited.
+            If the folder is not a message, is damaged, was edited, or is not signed with the key.
         """
         expect_path(path, "path", "give the folder of the message")
-        folder = Path(path)
-        described = folder / DESCRIPTION
-        if not folder.is_dir() or not described.is_file():
-            raise InvalidInput(
-                f"{folder} is not a message: a message is a folder with {DESCRIPTION} and {labels_path(Path(), 0)}"
-            )
-        mechanism, header = read_description(described)
-        suffix = next((suffix for suffix in FORMATS if labels_path(folder, 0, suffix).is_file()), None)
-        if suffix is None:
-            names = " or ".join(str(labels_path(Path(), 0, suffix)) for suffix in FORMATS)
-            raise InvalidInput(f"{folder} is not a whole message: {names} is missing")
-        files = tuple(FORMATS[suffix](file, header, mechanism) for file in labels_paths(folder, suffix))
-        for file in files:
-            file.check()
-        return cls(folder, mechanism, header, files, sum(file.count() for file in files))
+        verify = None if verify_key is None else VerifyKey.read(verify_key)
+        folder = message_folder(path)
+        manifest, signature = read_manifest(folder, verify)
+        manifest.check_files(folder)
+        return cls(folder, *_read(folder, manifest), manifest.records, manifest, signature)
 
     @property
     def epsilon_exact(self) -> Fraction:
@@ -145,8 +147,11 @@ class Message(Tabular):
         Raises
         ------
         InvalidInput
-            If a file is damaged or a row does not fit the mechanism.
+            If a file is damaged, a row does not fit the mechanism or, after the last row, if an id occurred twice.
         """
+        yield from without_repeats(self._rows, self.records, self.path)
+
+    def _rows(self) -> Iterator[tuple[pa.Array, NDArray[np.uint32]]]:
         for file in self.files:
             yield from file.batches()
 
@@ -180,3 +185,62 @@ class Message(Tabular):
             **({} if self.unit is None else {"unit": self.unit}),
             "mechanism": repr(self.mechanism),
         }
+
+
+def open_to_extend(folder: Path, key: SigningKey | None) -> Message:
+    """The message for `apply`, which may have been killed between adding a batch and listing it in the manifest.
+
+    Such a batch is among the `files` and in the `manifest` of what is returned, as if it were listed; the caller must know
+    it. A signed message is opened only with the key that signed it.
+    """
+    manifest, signature = read_manifest(folder)
+    if signature is not None:
+        if key is None or key.verify_key.fingerprint != signature.key:
+            raise InvalidInput(
+                f"{folder} is signed with the key {signature.key}, and a later batch needs a new signature by the same key: "
+                "give its file with --sign-key"
+            )
+        manifest, signature = read_manifest(folder, key.verify_key)
+    suffix = Path(manifest.labels[0].name).suffix
+    further = labels_path(folder, len(manifest.labels), suffix)
+    name = further.relative_to(folder).as_posix()
+    manifest.check_files(folder, allowed=name)
+    mechanism, header, files = _read(folder, manifest)
+    if further.exists():
+        files = (*files, _labels_file(further, header, mechanism))
+        manifest = replace(manifest, files=(*manifest.files, ListedFile.of(further, name, files[-1].count())))
+    return Message(folder, mechanism, header, files, manifest.records, manifest, signature)
+
+
+def message_folder(path: str | os.PathLike[str]) -> Path:
+    """The path, which must be a folder that looks like a message."""
+    folder = Path(path)
+    if not folder.is_dir() or not (folder / DESCRIPTION).is_file():
+        raise InvalidInput(
+            f"{folder} is not a message: a message is a folder with {MANIFEST}, {DESCRIPTION} and {labels_path(Path(), 0)}"
+        )
+    return folder
+
+
+def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tuple[LabelsFile, ...]]:
+    """What the files of a manifest hold. They must agree with the manifest and with each other."""
+    mechanism, header = read_description(folder / DESCRIPTION)
+    said = {"release": header.release, **epsilon_parts(mechanism)}
+    for name, value in said.items():
+        if getattr(manifest, name) != value:
+            raise InvalidInput(
+                f"{folder}: {MANIFEST} has another {name} than {DESCRIPTION}; the message was edited or mixed up"
+            )
+    files = tuple(_labels_file(folder / listed.name, header, mechanism) for listed in manifest.labels)
+    for file, listed in zip(files, manifest.labels, strict=True):
+        if file.count() != listed.rows:
+            raise InvalidInput(
+                f"{file.path} has {file.count():,} rows, but {MANIFEST} lists {listed.rows:,}; the message was edited"
+            )
+    return mechanism, header, files
+
+
+def _labels_file(path: Path, header: Header, mechanism: FiniteMechanism) -> LabelsFile:
+    file = FORMATS[path.suffix](path, header, mechanism)
+    file.check()
+    return file

@@ -5,15 +5,27 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.layout import CARD, DESCRIPTION, labels_path
-from labeldp.message.manifest import Header, describe
+from labeldp.message.description import Header, describe
+from labeldp.message.labels_file import FORMATS
+from labeldp.message.layout import CARD, DESCRIPTION, MANIFEST, labels_path
+from labeldp.message.manifest import ListedFile, Manifest
 from labeldp.message.privacy_card import privacy_card_text
+from labeldp.message.signing import SigningKey
 
 
 @contextmanager
-def new_message(folder: Path, mechanism: FiniteMechanism, header: Header) -> Iterator[Path]:
-    """Makes the folder of a message and everything in it but the labels, whose path it gives to the block to write."""
+def new_message(
+    folder: Path, mechanism: FiniteMechanism, header: Header, key: SigningKey | None = None
+) -> Iterator[Path]:
+    """Makes the folder of a message and everything in it but the labels, whose path it gives to the block to write.
+
+    The manifest is written last, and signed if there is a key.
+    """
     folder.mkdir()
-    yield labels_path(folder, 0)
-    (folder / DESCRIPTION).write_text(describe(mechanism, header), encoding="utf-8")
-    (folder / CARD).write_text(privacy_card_text(mechanism, header), encoding="utf-8")
+    labels = labels_path(folder, 0)
+    yield labels
+    for name, text in ((DESCRIPTION, describe(mechanism, header)), (CARD, privacy_card_text(mechanism, header))):
+        (folder / name).write_bytes(text.encode())  # the same bytes on every system
+    rows = {DESCRIPTION: None, CARD: None, labels.name: FORMATS[labels.suffix](labels, header, mechanism).count()}
+    files = tuple(ListedFile.of(folder / name, name, count) for name, count in rows.items())
+    (folder / MANIFEST).write_bytes(Manifest.of(header.release, mechanism, files).content(key))

@@ -175,8 +175,8 @@ class Prior(Tabular):
                     raise InvalidInput("a prior needs the columns value and mass, named in the first line")
                 for row in rows:
                     where = f"{path}, line {rows.line_num}"
-                    values.append(plain_number(row["value"] or "", "a value"))
-                    masses.append(plain_number(row["mass"] or "", "a mass"))
+                    values.append(plain_number(row["value"] or "", "a value", shown=False))
+                    masses.append(plain_number(row["mass"] or "", "a mass", shown=False))
                     costs.append(parse_amount(row.get("epsilon") or "0"))
             where = f"{path}"
             return cls(values, masses, max(costs))

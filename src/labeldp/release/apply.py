@@ -14,8 +14,10 @@ from labeldp.engines.arrow.engine import Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.arrow.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
-from labeldp.message.labels_file import file_digest
-from labeldp.message.reader import Message
+from labeldp.message.layout import MANIFEST
+from labeldp.message.manifest import ListedFile, Manifest
+from labeldp.message.reader import Message, message_folder, open_to_extend
+from labeldp.message.signing import SigningKey
 from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
 from labeldp.release.input_checks import (
     check_paths,
@@ -28,7 +30,7 @@ from labeldp.release.input_checks import (
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.ledger import Ledger, expect_mechanism
 from labeldp.release.privatize import Phase, ReleaseOutcome
-from labeldp.release.staging import flush, os_reason, publish, staging
+from labeldp.release.staging import flush, os_reason, publish, replace_file, staging
 from labeldp.sampling import KeyedRandomness
 
 
@@ -39,6 +41,7 @@ def apply(
     key_file: str | os.PathLike[str],
     ledger: Ledger | None = None,
     out_of_range: OutOfRange = "clip",
+    sign_key: str | os.PathLike[str] | None = None,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> ReleaseOutcome:
     """Randomize new records and add them to an existing message, with the same mechanism and at no further cost.
@@ -60,6 +63,9 @@ def apply(
         batch is recorded there before anything is drawn.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
         What happens to labels outside the message's bounds, as in `LabelRandomizer`.
+    sign_key : str or Path, optional
+        Your private key, as in `privatize`. A signed message takes a batch only with the key that it was signed with; an
+        unsigned message is signed from now on.
     phase : callable, optional
         For progress bars, as in `privatize`.
 
@@ -72,10 +78,10 @@ def apply(
     ------
     InvalidInput
         If the batch does not fit the message, the key file is not that of the message, one of the two is an outdated
-        copy, another batch was begun and not finished, all labels lie outside the bounds, or the ledger is missing or is not
-        the one that was charged.
+        copy, another batch was begun and not finished, the message is signed with another key, all labels lie outside the
+        bounds, or the ledger is missing or is not the one that was charged.
     LabelDPError
-        If the batch cannot be written. The message is then as it was.
+        If the batch cannot be written. The text says whether the message is as it was.
 
     Warns
     -----
@@ -116,12 +122,12 @@ def apply(
         expect(ledger, Ledger, "ledger", "make one with Ledger(path)")
     path, key_path = Path(message), Path(key_file)
     place = path.resolve()
-    Message.open(place)  # refuses what is not a message before anything is locked
+    message_folder(place)  # refuses what is not a message before anything is locked
     check_paths(source, place, key_path)
+    signing = None if sign_key is None else SigningKey.read(sign_key, place)
     with KeyFile.use(key_path) as keys, staging(place) as hidden:
-        opened = Message.open(place)
+        opened = open_to_extend(place, signing)
         kept = _kept_release(opened, keys, key_path)
-        opened = replace(opened, mechanism=stored_mechanism(kept.mechanism))  # with the bounds as the owner fixed them
         kept = _with_ledger(kept, ledger, opened)
         domain = _check_source(opened, source)
         source = in_unit(source, domain)
@@ -146,11 +152,11 @@ def apply(
                 "an earlier batch was begun and not finished, and a copy of the message may contain it: run apply with that "
                 "batch's file first, unchanged. If the file is lost, make a new release with privatize"
             )
-        digests = tuple(file_digest(file.path) for file in opened.files)
+        digests = tuple(listed.sha256 for listed in opened.manifest.labels)
         known = kept.parts or digests[:1]  # no parts: privatize was killed before it could record the first one
-        published = resumed and len(digests) == len(known) + 1 and digests[:-1] == known
+        published = resumed and digests == (*known, kept.pending_part)
         if digests != known and not published:
-            raise InvalidInput(_other_copy(path, key_path, len(digests), len(known)))
+            raise InvalidInput(_other_copy(path, key_path, len(digests), len(known) + bool(kept.pending_part)))
         if not published and hidden.stat().st_dev != place.stat().st_dev:
             raise InvalidInput(f"{path} is the top folder of a disk: move the message into a folder on that disk first")
         if ledger is not None:
@@ -160,30 +166,55 @@ def apply(
                 input_hmac=scanned.input_hmac,
                 mechanism_digest=opened.mechanism.digest,
             )
-        if published:
-            keys.put(replace(kept, done=True, parts=digests, pending=None))  # published, but not recorded
+        if published:  # but perhaps not listed and not recorded
+            _put_manifest(_stage_manifest(opened.manifest, hidden, signing), place)
+            keys.put(replace(kept, done=True, parts=digests, pending=None, pending_part=None))
             return _outcome(path, opened, scanned, opened.files[-1].count(), resumed=True)
         target = opened.next_file
         staged = hidden / target.name
-        kept = keys.put(replace(kept, done=True, parts=known, pending=scanned.input_hmac))
+        kept = keys.put(replace(kept, done=True, parts=known, pending=scanned.input_hmac, pending_part=None))
         try:
             added = _randomize(opened, typed, domain, keys.key, scanned, staged, phase)
-            parts = (*known, file_digest(staged)) if added else known  # the older digests as they were checked
+            manifest = opened.manifest  # the older digests as they were checked
             if added:
+                listed = ListedFile.of(staged, target.relative_to(place).as_posix(), added)
+                manifest = replace(manifest, files=(*manifest.files, listed))
+            new_manifest = _stage_manifest(manifest, hidden, signing)
+            if added:
+                kept = keys.put(replace(kept, pending_part=listed.sha256))
                 target.parent.mkdir(exist_ok=True)
                 publish(staged, target)
                 flush(place)
+            _put_manifest(new_manifest, place)
         except BaseException as error:
-            if not target.exists():  # nothing was released for certain, so any other batch may come next
-                keys.put(replace(kept, pending=None))
+            published = target.exists()
+            if not published:  # nothing was released for certain, so any other batch may come next
+                keys.put(replace(kept, pending=None, pending_part=None))
             if not isinstance(error, OSError):
                 raise
+            state = (
+                "The batch is there but perhaps not listed, and until then readers refuse the message"
+                if published
+                else "The message is as it was"
+            )
             raise LabelDPError(
-                f"cannot add to {path}: {os_reason(error)}. The message is as it was. Fix the cause and run the same command "
-                "again"
+                f"cannot add to {path}: {os_reason(error)}. {state}. Fix the cause and run the same command again"
             ) from error
-        keys.put(replace(kept, parts=parts, pending=None))
+        parts = tuple(listed.sha256 for listed in manifest.labels)
+        keys.put(replace(kept, parts=parts, pending=None, pending_part=None))
     return _outcome(path, opened, scanned, added, resumed=resumed)
+
+
+def _stage_manifest(manifest: Manifest, hidden: Path, signing: SigningKey | None) -> Path:
+    staged = hidden / MANIFEST
+    staged.write_bytes(manifest.content(signing))
+    return staged
+
+
+def _put_manifest(staged: Path, message: Path) -> None:
+    """Puts a manifest into the message, unless it is there already. Readers see the old one or the new one."""
+    if staged.read_bytes() != (message / MANIFEST).read_bytes():
+        replace_file(staged, message / MANIFEST)
 
 
 def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptRelease:
@@ -192,10 +223,14 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
             f"{message.path} was made without --key-file, so its key is gone and nothing can be added. Make a new release"
         )
     kept = keys.find(message.header.release)
-    if kept is None or stored_mechanism(kept.mechanism) != message.mechanism:
+    if kept is None or (own := stored_mechanism(kept.mechanism)) != message.mechanism:
         raise InvalidInput(
             f"{key_file} is not the key of {message.path}: it does not know release {message.header.release}. Give the key "
             "file that privatize was given"
+        )
+    if own.to_json() != message.mechanism.to_json():  # its bounds or its prior, which no draw depends on
+        raise InvalidInput(
+            f"{message.path} does not describe the mechanism as {key_file} recorded it: it was changed. Use the message as it was"
         )
     if json.loads(kept.request)["id"] is None:
         raise InvalidInput(
@@ -242,7 +277,7 @@ def _randomize(
     def released(folder: Path, size: int) -> Spill:
         """The ids that the message holds, in partitions like those of the new batch."""
         spill = open_spill(folder, scanned.id_type, size, np.uint8)
-        for ids, _ in message.batches():
+        for ids, _ in (batch for file in message.files for batch in file.batches()):  # their digests are known
             same = ids.cast(scanned.id_type)
             digests = randomness.id_digests(same, digest=message.mechanism.digest_bytes)
             spill.add(same, digests, np.zeros(len(same), np.uint8))

@@ -5,7 +5,7 @@ from fractions import Fraction
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.mechanisms import FiniteMechanism, Mechanism
-from labeldp.message.manifest import total_epsilon
+from labeldp.message.description import total_epsilon
 
 
 def stored_mechanism(text: str) -> FiniteMechanism:

@@ -21,7 +21,8 @@ from labeldp.release.locks import exclusive
 from labeldp.release.staging import flush
 
 FORMAT = "labeldp-key"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Version 1 had neither `ledger` nor `pending_part`; it is read as it is and written anew as version 2."""
 KEY_BYTES = 32
 
 
@@ -30,8 +31,9 @@ class KeptRelease:
     """One release made with this key, recorded once its mechanism is fixed.
 
     `parts` are the digests of the batches in the message. `pending` is the fingerprint of a batch that was begun and not
-    recorded as finished. Its file may or may not be in the message, so only the same batch may come next. `ledger` says
-    whether the release was charged to a ledger, which then has to know of later batches; older key files do not say it.
+    recorded as finished. Its file may or may not be in the message, so only the same batch may come next. `pending_part` is
+    the digest of that file, once it was drawn and before it was put into the message. `ledger` says whether the release was
+    charged to a ledger, which then has to know of later batches; older key files do not say it.
     """
 
     id: str
@@ -43,9 +45,11 @@ class KeptRelease:
     parts: tuple[str, ...] = ()
     pending: str | None = None
     ledger: bool | None = None
+    pending_part: str | None = None
 
     def __post_init__(self) -> None:
-        texts = (self.id, self.id_type, self.input_hmac, self.request, self.mechanism, *self.parts, self.pending or "")
+        pending = (self.pending or "", self.pending_part or "")
+        texts = (self.id, self.id_type, self.input_hmac, self.request, self.mechanism, *self.parts, *pending)
         if not all(isinstance(text, str) for text in texts) or not re.fullmatch("[0-9a-f]{32}", self.id):
             raise ValueError("a release in it is incomplete")
         if self.ledger is not None and not isinstance(self.ledger, bool):
@@ -101,7 +105,7 @@ class KeyFile:
             record = None
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise InvalidInput(f"{shown} is not a labeldp key file. Check the path, or give a new path to make one")
-        if record.get("format_version") != FORMAT_VERSION:
+        if record.get("format_version") not in (1, FORMAT_VERSION):
             raise InvalidInput(
                 f"the key file {shown} has version {record.get('format_version')!r}, but this labeldp reads version "
                 f"{FORMAT_VERSION}. Install the labeldp that wrote it, or a newer one"

@@ -24,10 +24,11 @@ from labeldp.engines.arrow.engine import Progress, Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.description import Header
 from labeldp.message.labels_file import file_digest
 from labeldp.message.layout import labels_path
-from labeldp.message.manifest import Header
 from labeldp.message.reader import Message
+from labeldp.message.signing import SigningKey
 from labeldp.message.writer import new_message
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.input_checks import check_paths, in_unit, quick_row_count, unchanged, without_duplicates
@@ -93,6 +94,7 @@ def privatize(
     dataset: str | None = None,
     key_file: str | os.PathLike[str] | None = None,
     keep_order: bool = False,
+    sign_key: str | os.PathLike[str] | None = None,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> ReleaseOutcome:
     """Randomize the labels in a file and write them as a message for the features party.
@@ -117,6 +119,9 @@ def privatize(
     keep_order : bool, default False
         Write the rows in the order of the input. If that order follows the labels, it reveals them. Otherwise the order
         depends on the ids only. Without an id column the ids are row numbers and show the order of the input either way.
+    sign_key : str or Path, optional
+        Your private Ed25519 key, a PEM file without a password that only you can read. The message is signed with it, and
+        whoever has the public key can tell that it is yours and as you sent it.
     phase : callable, optional
         For progress bars: called with the name and the number of rows (or None) of each phase; returns None or a function
         that is called with the number of rows done since the last call.
@@ -186,13 +191,14 @@ def privatize(
         expect_path(key_file, "key_file", "the key is kept in a file, which is made if there is none")
     out, key_path = Path(out), None if key_file is None else Path(key_file)
     check_paths(source, out, key_path)
+    signing = None if sign_key is None else SigningKey.read(sign_key, out)
     domain = Domain.of(randomizer.domain)
     source = in_unit(source, domain)
     with ExitStack() as stack:
         keys = None if key_path is None else stack.enter_context(KeyFile.use(key_path, create=True))
         place = stack.enter_context(staging(out.absolute()))
         record = ReleaseRecord(exact_epsilon(randomizer.epsilon), ledger, dataset, keys)
-        existing = _message_at(out)
+        existing = _message_at(out, signing)
         known = None if existing is None else record.recall(existing.header.release)
         if existing is None:
             record.require()
@@ -234,7 +240,7 @@ def privatize(
                 row_numbers=source.id_column is None,
                 label_column=source.label_column,
             )
-            with new_message(place / "message", mechanism, header) as labels_file:
+            with new_message(place / "message", mechanism, header, signing) as labels_file:
                 work = place / "work"
                 work.mkdir()
                 arrow.randomize(
@@ -287,13 +293,21 @@ def _commit(out: Path, labels_file: Path, record: ReleaseRecord, release: OpenRe
         ) from error
 
 
-def _message_at(out: Path) -> Message | None:
+def _message_at(out: Path, signing: SigningKey | None) -> Message | None:
+    """The message that is there already, which must have the signature that was asked for."""
     if not os.path.lexists(out):
         return None
     try:
-        return Message.open(out)
+        found = Message.open(out)
     except InvalidInput:
         raise _in_the_way(out) from None
+    held = None if found.signature is None else found.signature.key
+    if held != (None if signing is None else signing.verify_key.fingerprint):
+        raise InvalidInput(
+            f"{out} exists, and is {'not signed' if held is None else f'signed with the key {held}'}. It is not overwritten: "
+            "choose another --out, or repeat the command with the --sign-key that it had"
+        )
+    return found
 
 
 def _in_the_way(out: Path) -> InvalidInput:

@@ -44,6 +44,13 @@ def publish(staged: Path, target: Path) -> None:
     flush(target.parent)
 
 
+def replace_file(staged: Path, target: Path) -> None:
+    """Flushes a file to disk and puts it in the place of another. Readers see the old one or the new one."""
+    flush(staged)
+    staged.replace(target)
+    flush(target.parent)
+
+
 def flush(path: Path) -> None:
     """Writes a file or folder through to the disk, so that a power cut after a rename cannot leave an empty file."""
     folder = path.is_dir()

@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from numpy.typing import NDArray
 
 from labeldp.domain import Domain
-from labeldp.message.reader import Message
+from labeldp.errors import InvalidInput
+from labeldp.message.reader import Message, open_to_extend
+from labeldp.message.signing import SigningKey, write_signing_keys
 from labeldp.release.fixed_mechanism import stored_mechanism
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
@@ -64,6 +67,29 @@ class Scene:
     def message(self) -> Path:
         return self.folder / "message"
 
+    def sign(self) -> Scene:
+        """The scene with a sender's keys. Its messages are signed from now on."""
+        write_signing_keys(self.folder / "sender")
+        return self
+
+    def opened(self) -> Message:
+        """The message as the owner's next run opens it. Readers are refused if a batch in it is not listed, else they agree."""
+        key, public = self.folder / "sender-private.pem", self.folder / "sender-public.pem"
+        message = open_to_extend(self.message, SigningKey.read(key, self.message) if key.exists() else None)
+        verify = public if public.exists() else None
+        if self.unlisted:
+            with pytest.raises(InvalidInput, match="must run apply"):
+                Message.open(self.message, verify_key=verify)
+        else:
+            assert Message.open(self.message, verify_key=verify) == message
+        return message
+
+    @property
+    def unlisted(self) -> int:
+        """How many batches are in the message and not in its manifest."""
+        listed = json.loads((self.message / "manifest.json").read_text())["manifest"]["files"]
+        return len(list(self.message.rglob("*.parquet"))) - sum(file["rows"] is not None for file in listed)
+
     @property
     def spent(self) -> Fraction:
         return Ledger(self.folder / "ledger.db").datasets()[0].spent
@@ -79,6 +105,7 @@ class Scene:
             assert sorted(p.name for p in self.message.iterdir() if p.name != "labels") == [
                 "PRIVACY.md",
                 "labels.parquet",
+                "manifest.json",
                 "mechanism.json",
             ]
             self.check_codes()
@@ -106,13 +133,13 @@ class Scene:
 
     def held(self) -> Rows:
         """Ids and codes in the message, in the order of the ids; no id may be there twice."""
-        batches = [(np.asarray(ids), codes) for ids, codes in Message.open(self.message).batches()]
+        batches = [(np.asarray(ids), codes) for ids, codes in self.opened().batches()]
         ids, codes = by_id(*(np.concatenate(column) for column in zip(*batches, strict=True)))
         assert (np.diff(ids) > 0).all()
         return ids, codes
 
     def check_codes(self) -> None:
-        names = ("labels",) if len(Message.open(self.message).files) == 1 else ("labels", "later")
+        names = ("labels",) if len(self.opened().files) == 1 else ("labels", "later")
         for held, expected in zip(self.held(), self.expected(*names), strict=True):
             assert np.array_equal(held, expected)
 

@@ -28,9 +28,12 @@ EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "sqlite3.con
 def run(command: dict) -> None:
     """One run of `privatize` or `apply` in `folder`."""
     folder = Path(command["folder"])
+    sign_key = folder / "sender-private.pem" if (folder / "sender-private.pem").exists() else None
     if command["job"] == "apply":
         later = LabelSource(folder / "later.parquet", "y", "id")
-        apply(folder / "message", later, key_file=folder / "key", ledger=Ledger(folder / "ledger.db"))
+        apply(
+            folder / "message", later, key_file=folder / "key", ledger=Ledger(folder / "ledger.db"), sign_key=sign_key
+        )
         return
     prior = Prior.uniform(Domain(0, 100, cells=11)) if command["public_prior"] else None
     privatize(
@@ -40,6 +43,7 @@ def run(command: dict) -> None:
         ledger=Ledger(folder / "ledger.db"),
         dataset="data",
         key_file=folder / "key",
+        sign_key=sign_key,
     )
 
 

@@ -1,0 +1,122 @@
+"""`mechanism.json`: the public description of a message's mechanism and release."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from labeldp.budget import decimal_text
+from labeldp.errors import InvalidInput
+from labeldp.mechanisms import FiniteMechanism, Mechanism
+
+MESSAGE_VERSION = 2
+"""Version 1 had no manifest."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What `mechanism.json` says about the release, besides the mechanism.
+
+    Attributes
+    ----------
+    release : str
+        The release's id: 32 hexadecimal digits.
+    id_column : str
+        The name of the id column.
+    id_type : str
+        What the ids are: "int" or "str".
+    keep_order : bool
+        Whether the rows are in the order of the input.
+    keyed : bool
+        Whether the labels party kept the key, so that later batches are possible.
+    row_numbers : bool
+        Whether the ids are the row numbers of the input, and so show its order. Older messages do not say it.
+    label_column : str or None
+        The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
+        it; it says nothing about any label. Messages of older versions have none.
+    """
+
+    release: str
+    id_column: str
+    id_type: str
+    keep_order: bool
+    keyed: bool
+    row_numbers: bool = False
+    label_column: str | None = None
+
+    @staticmethod
+    def of(record: Any) -> Header:
+        """The header from its JSON record; refuses one that is missing, damaged or of another version."""
+        if not isinstance(record, dict):
+            raise InvalidInput("it describes a mechanism but no release")
+        if record.get("message_version") != MESSAGE_VERSION:
+            raise InvalidInput(
+                f"the message has version {record.get('message_version')!r}, but this labeldp reads version "
+                f"{MESSAGE_VERSION}. Install the labeldp that wrote it, or a newer one"
+            )
+        kinds = {"release": str, "id_column": str, "id_type": str, "keep_order": bool, "keyed": bool}
+        if "row_numbers" in record:
+            kinds["row_numbers"] = bool
+        wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
+        if not wrong and not re.fullmatch("[0-9a-f]{32}", record["release"]):
+            wrong = ["release"]
+        label_column = record.get("label_column")
+        if not isinstance(label_column, str | None):
+            wrong.append("label_column")
+        if wrong:
+            raise InvalidInput(f"{', '.join(wrong)} is missing or damaged. Ask for the message again")
+        return Header(**{name: record[name] for name in kinds}, label_column=label_column)
+
+
+def describe(mechanism: FiniteMechanism, header: Header) -> str:
+    """The text of `mechanism.json`."""
+    record = mechanism.to_record() | {
+        "message": {"message_version": MESSAGE_VERSION, **{n: getattr(header, n) for n in Header.__dataclass_fields__}},
+        "adjacency": "replace one label",
+        **epsilon_parts(mechanism),
+        "labeldp_version": version("labeldp"),
+    }
+    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+
+def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
+    """What `describe` wrote. The mechanism is proven again, and the parts of ε must add up."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        mechanism = Mechanism.from_json(text)
+        record = json.loads(text)
+        header = Header.of(record.get("message"))
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"cannot read {file}: {error}. Ask for the message again") from error
+    if not isinstance(mechanism, FiniteMechanism):
+        raise InvalidInput(f"{file} names a mechanism that is for comparison only and cannot release labels")
+    if any(record.get(name) != amount for name, amount in epsilon_parts(mechanism).items()):
+        raise InvalidInput(f"{file}: the parts of epsilon do not add up to epsilon_total; the message was edited")
+    return mechanism, header
+
+
+def epsilon_parts(mechanism: FiniteMechanism) -> dict[str, str]:
+    """What a message costs for each label, as exact text: the prior, the randomized label, and both together."""
+    amounts = {
+        "epsilon_prior": prior_epsilon(mechanism),
+        "epsilon_labels": mechanism.epsilon_exact,
+        "epsilon_total": total_epsilon(mechanism),
+    }
+    return {name: decimal_text(amount, places=400) for name, amount in amounts.items()}
+
+
+def prior_epsilon(mechanism: FiniteMechanism) -> Fraction:
+    """What the mechanism's prior cost; a public prior costs nothing."""
+    return Fraction(0) if mechanism.prior is None else mechanism.prior.epsilon_exact
+
+
+def total_epsilon(mechanism: FiniteMechanism) -> Fraction:
+    """What a message costs for each label: the private prior and the randomized label."""
+    return prior_epsilon(mechanism) + mechanism.epsilon_exact

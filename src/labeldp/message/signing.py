@@ -1,0 +1,164 @@
+"""The sender's signature: Ed25519 keys in PEM files, and signatures made with them.
+
+`openssl genpkey -algorithm ed25519` makes the same kind of file as `write_signing_keys`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import stat
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+from labeldp.errors import InvalidInput, LabelDPError, expect_path
+
+CONTEXT = b"labeldp message manifest 2\0"
+"""Stands before the bytes that are signed, so that no signature made for another purpose fits a message."""
+
+MOST_BYTES = 1 << 16
+"""No PEM file of one key is longer."""
+
+_MAKE = "labeldp signing-keys NAME makes a pair"
+
+
+@dataclass(frozen=True)
+class VerifyKey:
+    """The public half of a sender's key, which tells whether a signature is the sender's."""
+
+    public: Ed25519PublicKey = field(repr=False)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> VerifyKey:
+        """The public key in a PEM file."""
+        expect_path(path, "verify_key", "give the PEM file of the sender's public key")
+        pem, _ = _content(Path(path), "public key")
+        if b"PRIVATE KEY" in pem:
+            raise InvalidInput(
+                f"{path} holds a private key, which only the sender should have: give the file of the public key"
+            )
+        try:
+            key = load_pem_public_key(pem)
+        except (ValueError, UnsupportedAlgorithm):
+            key = None
+        if not isinstance(key, Ed25519PublicKey):
+            raise InvalidInput(f"{path} is not the PEM file of an Ed25519 public key. {_MAKE}")
+        return cls(key)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the key, in hexadecimal: what `openssl pkey -pubin -outform DER | sha256sum` says."""
+        shown = self.public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        return hashlib.sha256(shown).hexdigest()
+
+    def accepts(self, signature: str, content: bytes) -> bool:
+        """Whether the owner of this key signed `content`."""
+        try:
+            self.public.verify(base64.b64decode(signature, validate=True), CONTEXT + content)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    """A sender's private key."""
+
+    private: Ed25519PrivateKey = field(repr=False)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], message: Path) -> SigningKey:
+        """The private key in a PEM file, which only its owner may read and which must not lie inside the message."""
+        expect_path(path, "sign_key", "give the PEM file of your private key")
+        if Path(path).resolve().is_relative_to(message.resolve()):
+            raise InvalidInput(
+                f"the signing key {path} is inside the message {message} and would be sent along with it: move it out first"
+            )
+        pem, mode = _content(Path(path), "signing key")
+        if b"PUBLIC KEY" in pem:
+            raise InvalidInput(f"{path} holds a public key, and signing needs the private one: give its file")
+        if os.name == "posix" and mode & 0o077:  # on Windows these bits say nothing
+            raise InvalidInput(
+                f"the signing key {path} can be read by others (mode {mode:o}), who could sign in your name. "
+                f"Run: chmod 600 {path}"
+            )
+        try:
+            key = load_pem_private_key(pem, password=None)
+        except TypeError as error:
+            raise InvalidInput(
+                f"the signing key {path} is protected by a password, which labeldp does not ask for. Give a key without one, "
+                f"in a file that only you can read (openssl pkey -in {path} -out NEW writes it)"
+            ) from error
+        except (ValueError, UnsupportedAlgorithm):
+            key = None
+        if not isinstance(key, Ed25519PrivateKey):
+            raise InvalidInput(f"{path} is not the PEM file of an Ed25519 private key. {_MAKE}")
+        return cls(key)
+
+    @property
+    def verify_key(self) -> VerifyKey:
+        """The public half."""
+        return VerifyKey(self.private.public_key())
+
+    def sign(self, content: bytes) -> str:
+        """The signature, in base 64. The same content has the same signature."""
+        return base64.b64encode(self.private.sign(CONTEXT + content)).decode()
+
+
+def write_signing_keys(name: Path) -> tuple[Path, Path, str]:
+    """Makes a new pair: NAME-private.pem, which only its owner can read, and NAME-public.pem. Returns both and the fingerprint."""
+    private = Ed25519PrivateKey.generate()
+    pems = {
+        name.with_name(f"{name.name}-private.pem"): private.private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        ),
+        name.with_name(f"{name.name}-public.pem"): private.public_key().public_bytes(
+            Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
+        ),
+    }
+    key, public = pems
+    for path in pems:
+        if os.path.lexists(path):
+            raise InvalidInput(f"{path} exists and is not overwritten: choose another name")
+    with ExitStack() as undo:
+        for path, pem in pems.items():
+            try:
+                with open(path, "xb", opener=partial(os.open, mode=0o600 if path == key else 0o644)) as file:
+                    undo.callback(path.unlink)
+                    file.write(pem)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:
+                raise LabelDPError(f"cannot write {path}: {error.strerror}. No key was made") from error
+        undo.pop_all()
+    return key, public, VerifyKey(private.public_key()).fingerprint
+
+
+def _content(path: Path, what: str) -> tuple[bytes, int]:
+    """The content of a key's file, and its mode."""
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder: give the file of the {what}")
+    try:
+        with path.open("rb") as file:
+            pem, mode = file.read(MOST_BYTES + 1), stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+    except FileNotFoundError as error:
+        raise InvalidInput(f"there is no {what} {path}. {_MAKE}") from error
+    except OSError as error:
+        raise InvalidInput(f"cannot read the {what} {path}: {error.strerror}") from error
+    if len(pem) > MOST_BYTES:
+        raise InvalidInput(f"{path} is too long for the PEM file of a key. {_MAKE}")
+    return pem, mode

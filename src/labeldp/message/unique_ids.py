@@ -1,0 +1,115 @@
+"""Refuses a message that holds an id twice, in memory that does not grow with the message.
+
+Every id becomes a 64-bit word under a key that is drawn for the check, so that nobody can choose ids that collide. Up to
+`IN_MEMORY` words are sorted in memory. More of them go to temporary files by their first bits, and each file is sorted by
+itself. Words that occur twice are suspects, and their ids are read again and compared.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.errors import InvalidInput
+from labeldp.sampling.ids import digest_ids
+
+Words = NDArray[np.uint64]
+Rows = tuple[pa.Array, Any]
+"""The ids of some records, and whatever belongs to them."""
+
+IN_MEMORY = 1 << 23
+"""So many rows are checked in memory, which takes 16 bytes a row while they are sorted."""
+
+MOST_FILES = 256
+SUSPECTS_AT_ONCE = 1 << 16
+
+
+def without_repeats(read: Callable[[], Iterator[Rows]], rows: int, where: Path) -> Iterator[Rows]:
+    """Passes on what `read` gives, and after the last row refuses ids that occurred twice.
+
+    `read` is called again only if two words are equal. `rows` is the number of rows to expect.
+    """
+    key = os.urandom(32)
+    with ExitStack() as stack:
+        words = _Words(rows, stack)
+        for batch in read():
+            words.add(_words(batch[0], key))
+            yield batch
+        for suspects in words.repeated():
+            for first in range(0, suspects.size, SUSPECTS_AT_ONCE):
+                _compare(read(), key, suspects[first : first + SUSPECTS_AT_ONCE], where)
+
+
+class _Words:
+    """Words in memory, or in as many temporary files as it takes to sort each in the memory of `IN_MEMORY` rows."""
+
+    def __init__(self, rows: int, stack: ExitStack) -> None:
+        self._bits = min((max(rows - 1, 0) // IN_MEMORY).bit_length(), MOST_FILES.bit_length() - 1)
+        self._kept: list[Words] = []
+        self._files: list[BinaryIO] = []
+        if self._bits:
+            self._files = [stack.enter_context(_temporary_file()) for _ in range(1 << self._bits)]
+
+    def add(self, words: Words) -> None:
+        if not self._files:
+            self._kept.append(words)
+            return
+        ordered = np.sort(words)
+        shift = 64 - self._bits
+        ends = np.searchsorted(ordered, np.arange(1, len(self._files), dtype=np.uint64) << np.uint64(shift))
+        for file, part in zip(self._files, np.split(ordered, ends), strict=True):
+            file.write(part.tobytes())
+
+    def repeated(self) -> Iterator[Words]:
+        """The words that occur more than once, part by part."""
+        if not self._files:
+            yield _repeated(np.concatenate(self._kept or [np.empty(0, np.uint64)]))
+            return
+        for file in self._files:
+            file.seek(0)
+            yield _repeated(np.frombuffer(bytearray(file.read()), np.uint64))
+
+
+@contextmanager
+def _temporary_file() -> Iterator[BinaryIO]:
+    with tempfile.TemporaryFile() as file:
+        yield file
+
+
+def _repeated(words: Words) -> Words:
+    words.sort()
+    return np.unique(words[1:][words[1:] == words[:-1]])
+
+
+def _words(ids: pa.Array, key: bytes) -> Words:
+    """64 bits for each id: text by keyed BLAKE2b, integers mixed by multiplication so that all bits are even."""
+    low: Words = digest_ids(ids, key).low
+    odd, other = np.frombuffer(key[:16], np.uint64) | np.uint64(1)
+    mixed: Words = (low ^ np.frombuffer(key[16:24], np.uint64)) * odd
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= other
+    mixed ^= mixed >> np.uint64(32)
+    return mixed
+
+
+def _compare(batches: Iterator[Rows], key: bytes, suspects: Words, where: Path) -> None:
+    """Refuses equal ids among the suspects; two different ids may have the same word by chance."""
+    seen: dict[object, int] = {}
+    first_row = 0
+    for ids, _ in batches:
+        for index in np.flatnonzero(np.isin(_words(ids, key), suspects)).tolist():
+            value, row = ids[index].as_py(), first_row + index
+            if seen.setdefault(value, row) != row:
+                raise InvalidInput(
+                    f"{where} holds the same id in rows {seen[value]} and {row} (rows count from 0, over all batches), and a "
+                    "record has one private label: the message was edited. Ask for the message again"
+                )
+        first_row += len(ids)

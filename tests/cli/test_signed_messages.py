@@ -1,0 +1,257 @@
+"""A signed message as typed: `signing-keys`, `--sign-key`, `--verify-key`, and `audit` of all of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from forgery import edit_json, rewrite_manifest, rewrite_rows
+from labeldp.message.reader import Message
+from labeldp.release import apply as later_batch
+from labeldp.release.ledger import Ledger
+
+ROWS = 600
+
+
+@pytest.fixture
+def folder(run, tmp_path, monkeypatch):
+    """Labels of Monday and Tuesday, features, a ledger with ε = 1, and the keys of two senders."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name, first in (("monday", 0), ("tuesday", ROWS)):
+        ids = np.arange(first, first + ROWS)
+        pq.write_table(pa.table({"id": ids, "y": rng.uniform(0, 10, ROWS)}), f"{name}.parquet")
+    pq.write_table(pa.table({"id": np.arange(2 * ROWS), "x": rng.normal(size=2 * ROWS)}), "features.parquet")
+    Ledger.create("ledger.db").add_dataset("sales", 1)
+    for name in ("me", "other"):
+        assert run("signing-keys", name)[0] == 0
+    return tmp_path
+
+
+def privatize(run, *more):
+    bounds = ("--epsilon", "1", "--lower", "0", "--upper", "10", "--cells", "11")
+    ledger = ("--ledger", "ledger.db", "--dataset", "sales", "--key-file", "key")
+    labels = ("monday.parquet", "--label", "y", "--id", "id")
+    return run("privatize", *labels, *bounds, *ledger, "--out", "message", *more)
+
+
+def apply(run, *more):
+    return run(
+        "apply", "message", "tuesday.parquet", "--label", "y", "--key-file", "key", "--ledger", "ledger.db", *more
+    )
+
+
+def train(run, *more):
+    return run(
+        "train", "message", "--features", "features.parquet", "--id", "id", "--out", "model", "--folds", 0, *more
+    )
+
+
+def content(folder="message"):
+    return {path.as_posix(): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def message(run, folder):
+    assert privatize(run, "--sign-key", "me-private.pem")[0] == 0
+    return Path("message")
+
+
+def fingerprint():
+    return Message.open("message").signature.key
+
+
+def test_the_pair_and_its_fingerprint_are_shown(run, tmp_path):
+    code, out, _ = run("signing-keys", tmp_path / "sales", "--json")
+    shown = json.loads(out)
+    assert code == 0
+    assert shown["private_key"] == str(tmp_path / "sales-private.pem")
+    code, out, err = run("signing-keys", tmp_path / "sales")
+    assert (code, out, "exists" in err) == (2, "", True)
+    code, out, _ = run("signing-keys", tmp_path / "more")
+    assert code == 0
+    assert "keep it to yourself" in out
+
+
+def test_train_takes_a_message_of_the_sender_it_names(run, message):
+    assert train(run, "--verify-key", "me-public.pem")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "says"), [("other-public.pem", "not signed with the key"), ("me-private.pem", "holds a private key")]
+)
+def test_train_and_audit_refuse_another_key(run, message, key, says):
+    for command in (train, lambda run, *more: run("audit", "message", *more)):
+        code, out, err = command(run, "--verify-key", key)
+        assert (code, out) == (2, "")
+        assert says in err
+    assert not Path("model").exists()
+
+
+def test_an_unsigned_message_is_refused_where_a_signature_is_asked_for(run, folder):
+    assert privatize(run)[0] == 0
+    assert train(run)[0] == 0
+    code, out, err = run("audit", "message", "--verify-key", "me-public.pem")
+    assert (code, out, "is not signed" in err) == (2, "", True)
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ("me-public.pem", "public key"),
+        ("nothing", "there is no signing key"),
+        ("monday.parquet", "Ed25519|read by others"),
+    ],
+)
+def test_a_bad_key_costs_nothing(run, folder, key, says):
+    Path("monday.parquet").chmod(0o600)
+    code, out, err = privatize(run, "--sign-key", key)
+    assert (code, out) == (2, "")
+    assert says.split("|")[0] in err
+    assert Ledger("ledger.db").remaining("sales") == 1
+    assert not Path("message").exists()
+    assert not Path("key").exists()
+
+
+def test_a_signed_message_grows_with_its_key_only(run, message):
+    before = content(), Path("key").read_bytes()
+    for more in ((), ("--sign-key", "other-private.pem")):
+        code, out, err = apply(run, *more)
+        assert (code, out) == (2, "")
+        assert "give its file with --sign-key" in err
+        assert (content(), Path("key").read_bytes()) == before
+    assert apply(run, "--sign-key", "me-private.pem")[0] == 0
+    opened = Message.open("message", verify_key="me-public.pem")
+    assert len(opened) == 2 * ROWS
+    assert opened.signature.verified
+
+
+def test_a_message_that_was_edited_and_listed_anew_takes_no_batch(run, message):
+    append = (message / "PRIVACY.md").read_text() + "\nMore.\n"
+    (message / "PRIVACY.md").write_text(append)
+    rewrite_manifest(message)
+    code, _, err = apply(run, "--sign-key", "me-private.pem")
+    assert (code, "edited after it was signed" in err) == (2, True)
+
+
+def test_an_unsigned_message_can_be_signed_with_a_batch_even_if_it_adds_nothing(run, folder):
+    assert privatize(run)[0] == 0
+    assert apply(run)[0] == 0
+    assert Message.open("message").signature is None
+    assert apply(run, "--sign-key", "me-private.pem")[0] == 0
+    assert len(Message.open("message", verify_key="me-public.pem")) == 2 * ROWS
+
+
+def test_repeating_a_signed_release_changes_nothing(run, message):
+    before = content()
+    code, out, _ = privatize(run, "--sign-key", "me-private.pem")
+    assert (code, "the same release as before" in out) == (0, True)
+    for more in ((), ("--sign-key", "other-private.pem")):
+        code, _, err = privatize(run, *more)
+        assert (code, "signed with the key" in err) == (2, True)
+    assert content() == before
+
+
+def test_a_manifest_that_cannot_be_written_leaves_a_batch_that_the_next_run_lists(run, message, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(later_batch, "replace_file", full)
+        code, _, err = apply(run, "--sign-key", "me-private.pem")
+    assert (code, "until then readers refuse the message" in err) == (1, True)
+    for command in (train, lambda run: run("audit", "message")):
+        code, _, err = command(run)
+        assert (code, "The labels party must run apply" in err) == (2, True)
+    part = message / "labels" / "part-00001.parquet"
+    drawn = part.read_bytes()
+    mixed_up(message, "labels/part-00001.parquet")
+    code, _, err = apply(run, "--sign-key", "me-private.pem")  # nobody else's batch gets listed and signed
+    assert (code, "they were changed" in err) == (2, True)
+    part.write_bytes(drawn)
+    code, out, _ = apply(run, "--sign-key", "me-private.pem")
+    assert (code, f"{ROWS} new records" in out) == (0, True)
+    assert len(Message.open("message", verify_key="me-public.pem")) == 2 * ROWS
+
+
+def test_audit_shows_every_check(run, message):
+    assert apply(run, "--sign-key", "me-private.pem")[0] == 0
+    code, out, _ = run("audit", "message", "--verify-key", "me-public.pem")
+    assert code == 0
+    for line in (
+        f"signature  signed by {fingerprint()}, verified",
+        "files      4, each with the size and SHA-256",
+        "rows       1,200 in 2 batches",
+        "ids        all different",
+        "epsilon    1 = ",
+        "verdict    proven",
+    ):
+        assert line in out
+    _, out, _ = run("audit", "message")
+    assert f"signed by {fingerprint()}, not verified: give --verify-key" in out
+
+
+def test_audit_as_json_has_every_check(run, message):
+    code, out, _ = run("audit", "message", "--json")
+    shown = json.loads(out)
+    assert code == 0
+    assert shown["holds"]
+    assert (shown["message"]["records"], shown["message"]["ids_unique"]) == (ROWS, True)
+    assert (shown["message"]["signed_by"], shown["message"]["signature_verified"]) == (fingerprint(), False)
+    assert [file["name"] for file in shown["message"]["files"]] == ["mechanism.json", "PRIVACY.md", "labels.parquet"]
+
+
+def test_audit_of_a_single_mechanism_takes_no_key(run, message):
+    assert run("audit", "message/mechanism.json")[0] == 0
+    code, _, err = run("audit", "message/mechanism.json", "--verify-key", "me-public.pem")
+    assert (code, "give the message's folder" in err) == (2, True)
+
+
+def mixed_up(message, file="labels.parquet"):
+    def change(table):
+        return table.set_column(0, "id", pa.array(np.roll(np.asarray(table["id"]), 1)))
+
+    rewrite_rows(message, change, file)
+
+
+def repeated(message):
+    rewrite_rows(message, lambda table: pa.concat_tables([table, table.slice(3, 1)]))
+
+
+EDITS = {
+    "codes permuted": mixed_up,
+    "rows removed": lambda message: rewrite_rows(message, lambda table: table.slice(9)),
+    "rows repeated": repeated,
+    "domain": lambda message: edit_json(
+        message / "mechanism.json", lambda record: record["domain"].__setitem__(1, 20.0)
+    ),
+    "prior": lambda message: edit_json(message / "mechanism.json", lambda record: record["prior"]["masses"].reverse()),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_audit_and_train_refuse_an_edited_message(run, message, edit):
+    edit(message)
+    for arguments, says in (((), "edited or damaged"), (("--verify-key", "me-public.pem"), "edited")):
+        for command in (train, lambda run, *more: run("audit", "message", *more)):
+            code, out, err = command(run, *arguments)
+            assert (code, out) == (2, "")
+            assert says in err
+        rewrite_manifest(message)
+    assert not Path("model").exists()
+
+
+def test_audit_and_train_refuse_an_id_that_is_there_twice_whatever_the_manifest_says(run, message):
+    repeated(message)
+    rewrite_manifest(message)
+    shutil.copytree("message", "copy")
+    for command in (train, lambda run: run("audit", "message")):
+        code, out, err = command(run)
+        assert (code, out) == (2, "")
+        assert "holds the same id in rows 3 and 600" in err

@@ -1,0 +1,41 @@
+"""What an attacker does to a message: edits, and a manifest that fits them. Written without labeldp's own code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pyarrow.parquet as pq
+
+
+def edit_json(file, change):
+    """Apply `change` to the record in a JSON file."""
+    record = json.loads(file.read_text())
+    change(record)
+    file.write_text(json.dumps(record))
+
+
+def rewrite_manifest(message, **totals):
+    """A manifest for whatever the folder holds now, with the signature that was there. `totals` replaces its fields."""
+    old = json.loads((message / "manifest.json").read_text())
+    described = json.loads((message / "mechanism.json").read_text())
+    labels = ["labels.parquet", *sorted(f"labels/{part.name}" for part in (message / "labels").glob("part-*"))]
+    files = [entry(message, name) for name in ("mechanism.json", "PRIVACY.md", *labels)]
+    manifest = old["manifest"] | {"files": files, "records": sum(file["rows"] or 0 for file in files)}
+    manifest |= {
+        name: described[name] for name in ("epsilon_prior", "epsilon_labels", "epsilon_total") if name in described
+    }
+    (message / "manifest.json").write_text(
+        json.dumps({"manifest": manifest | totals, "signature": old["signature"]}, indent=1)
+    )
+
+
+def entry(message, name):
+    content = (message / name).read_bytes()
+    rows = pq.ParquetFile(message / name).metadata.num_rows if name.endswith("parquet") else None
+    return {"name": name, "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "rows": rows}
+
+
+def rewrite_rows(message, change, name="labels.parquet"):
+    """Replace a labels file by what `change` makes of its table."""
+    pq.write_table(change(pq.read_table(message / name)), message / name)

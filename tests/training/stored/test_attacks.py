@@ -246,7 +246,10 @@ ATTACKS = {
     "os.system as a type": node("os", "system", "TypeNode"),
     "a function of a module": node(__name__, "touched", "FunctionNode"),
     "functools.partial": node(
-        "functools", "partial", "PartialNode", content={"func": SYSTEM, "args": ARGUMENTS, "kwds": EMPTY, "namespace": EMPTY}
+        "functools",
+        "partial",
+        "PartialNode",
+        content={"func": SYSTEM, "args": ARGUMENTS, "kwds": EMPTY, "namespace": EMPTY},
     ),
     "a call of a constructor": node("subprocess", "Popen", "ConstructorFromReduceNode", content=ARGUMENTS),
     "a class of the user": node(__name__, "Sentinel", "ObjectNode", content=EMPTY),
@@ -254,12 +257,14 @@ ATTACKS = {
     "a class as a dict": node(__name__, "Sentinel", "DictNode", content={}, **NO_KEYS),
     "a class as a list": node(__name__, "Sentinel", "ListNode", content=[]),
     "a class as an array": node(__name__, "Sentinel", "NdArrayNode", type="numpy", file="a.npy"),
-    "a method": node("sklearn.linear_model._base", "LinearRegression", "MethodNode", content={"func": "fit", "obj": EMPTY}),
+    "a method": node(
+        "sklearn.linear_model._base", "LinearRegression", "MethodNode", content={"func": "fit", "obj": EMPTY}
+    ),
     "operator.methodcaller": node("operator", "methodcaller", "OperatorFuncNode", attrs=ARGUMENTS),
     "an unknown node": node("os", "system", "LambdaNode"),
-    "a loss that calls": node("os", "system", "LossNode", content=EMPTY, **{"__reduce__": {"args": ARGUMENTS}}),
+    "a loss that calls": node("os", "system", "LossNode", content=EMPTY, __reduce__={"args": ARGUMENTS}),
     "a random generator": node("numpy.random", "Generator", "RandomGeneratorNode", content={}),
-    "a tree": node("sklearn.tree._tree", "Tree", "TreeNode", content=EMPTY, **{"__reduce__": {"args": ARGUMENTS}}),
+    "a tree": node("sklearn.tree._tree", "Tree", "TreeNode", content=EMPTY, __reduce__={"args": ARGUMENTS}),
     "support vectors": node("sklearn.svm._classes", "SVR", "ObjectNode", content=EMPTY),
     "our own type": node("labeldp.training.boosting", "Trees", "ObjectNode", content=EMPTY),
 }

@@ -41,7 +41,9 @@ def _state(model: Any) -> State:
 
 
 def estimator(
-    kind: type, attributes: Mapping[str, Types] | None = None, check: Callable[[Any], None] = lambda model: None  # noqa: ARG005
+    kind: type,
+    attributes: Mapping[str, Types] | None = None,
+    check: Callable[[Any], None] = lambda model: None,  # noqa: ARG005
 ) -> Kind:
     """The entry of an estimator: its parameters and fitted attributes.
 
@@ -54,7 +56,8 @@ def estimator(
         return _state(model)
 
     def build(state: State) -> Any:
-        parameters = set(kind._get_param_names()) if issubclass(kind, BaseEstimator) else set()  # type: ignore[attr-defined]
+        names: Any = getattr(kind, "_get_param_names", tuple)
+        parameters: set[str] = set(names())
         if missing := sorted(parameters - set(state)):
             raise InvalidInput(f"the parameter {missing[0]} is missing")
         for name, value in state.items():
@@ -63,7 +66,7 @@ def estimator(
                 raise InvalidInput(f"it cannot have an attribute {name!r:.60}")
             if name in needed:
                 is_a(value, *needed[name], what=name)
-        made = kind.__new__(kind)
+        made: Any = object.__new__(kind)
         made.__dict__.update(state)
         check(made)
         return made
@@ -144,7 +147,13 @@ for entry in (
     ),
     estimator(
         LinearStart,
-        {"trees": BOOSTING, "trees_": BOOSTING, "line_": (Pipeline, NONE), "used_": (np.ndarray,), "numeric": (int, NONE)},
+        {
+            "trees": BOOSTING,
+            "trees_": BOOSTING,
+            "line_": (Pipeline, NONE),
+            "used_": (np.ndarray,),
+            "numeric": (int, NONE),
+        },
     ),
     estimator(BoostingRegressor, {"encoder_": (ColumnEncoder,), "trees_": (LinearStart, Trees)}, _check_encoded),
     estimator(

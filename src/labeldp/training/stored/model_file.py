@@ -27,7 +27,9 @@ def to_bytes(model: Any) -> bytes:
     text = json.dumps(structure, ensure_ascii=False, separators=(",", ":")).encode()
     data: bytes = save({**writer.arrays, STRUCTURE: np.frombuffer(text, np.uint8)})
     if len(data) > LARGEST_FILE:
-        raise InvalidInput(f"the model takes {len(data):,} bytes, more than the {LARGEST_FILE:,} that can be loaded again")
+        raise InvalidInput(
+            f"the model takes {len(data):,} bytes, more than the {LARGEST_FILE:,} that can be loaded again"
+        )
     return data
 
 

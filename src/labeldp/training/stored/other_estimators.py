@@ -41,7 +41,19 @@ PACKAGES = frozenset(
     }
 )
 """The packages of scikit-learn whose estimators predict with NumPy."""
-NODES = frozenset({"DictNode", "ListNode", "TupleNode", "SetNode", "JsonNode", "NdArrayNode", "ObjectNode", "TypeNode", "FunctionNode"})
+NODES = frozenset(
+    {
+        "DictNode",
+        "ListNode",
+        "TupleNode",
+        "SetNode",
+        "JsonNode",
+        "NdArrayNode",
+        "ObjectNode",
+        "TypeNode",
+        "FunctionNode",
+    }
+)
 """The nodes of skops that a model may have. Functions must be ufuncs of NumPy or SciPy, which is what skops trusts."""
 PROTOCOL = 2
 """The version of the skops format that is read."""
@@ -138,5 +150,7 @@ def _check_node(node: dict[str, Any]) -> None:
     content = node.get("content")
     attributes = content.get("content") if isinstance(content, dict) else None
     memory = attributes.get("memory") if isinstance(attributes, dict) else None
-    if isinstance(memory, dict) and memory.get("content") != "null":  # a folder of pickles, which the next fit would load
+    if (
+        isinstance(memory, dict) and memory.get("content") != "null"
+    ):  # a folder of pickles, which the next fit would load
         raise InvalidInput("an estimator with a cache (memory) cannot be stored: set memory=None")

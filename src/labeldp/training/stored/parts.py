@@ -125,7 +125,8 @@ class Reader:
     def _dtype(self, name: Any) -> np.dtype[Any]:
         if name not in SIMPLE | {"O"}:
             raise InvalidInput(f"unknown type of numbers {name!r:.60}")
-        return np.dtype(name)
+        made: np.dtype[Any] = np.dtype(name)
+        return made
 
     def _function(self, name: Any) -> Any:
         if not isinstance(name, str) or name not in FUNCTIONS:

@@ -14,8 +14,14 @@ from labeldp.shown import plain
 
 ModelOption = partial(typer.Option, rich_help_panel="Model")
 ColumnsOption = partial(typer.Option, metavar="COL,…", rich_help_panel="Columns of the features")
-ModelPath = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model that labeldp train wrote. Load only models you trust.")
+ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that labeldp train wrote.")]
+TrustPickle = Annotated[
+    bool,
+    typer.Option(
+        "--trust-pickle",
+        help="Load the model even if it is a pickle. Loading a pickle runs whatever code the file holds, with your rights. "
+        "Only for a model of somebody whom you would let run programs here.",
+    ),
 ]
 Features = Annotated[Path, typer.Argument(metavar="FILE", help="Features: Parquet, CSV, TSV (also .gz) or Arrow IPC.")]
 
@@ -130,6 +136,7 @@ def predict(
         str | None, typer.Option("--id", metavar="COL", help="Copy this column beside the predictions.")
     ] = None,
     delimiter: Delimiter = None,
+    trust_pickle: TrustPickle = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -140,7 +147,7 @@ def predict(
     from labeldp.training.files import predict_file
     from labeldp.training.saved import SavedModel
 
-    saved = SavedModel.load(model_path)
+    saved = SavedModel.load(model_path, trust_pickle=trust_pickle)
     with stoppable("No predictions were written"), phases(quiet=quiet or as_json) as phase:
         rows = predict_file(saved, features, predictions, id_column, delimiter, phase=phase)
     unit = saved.facts.get("unit")
@@ -155,6 +162,7 @@ def evaluate(
     features: Features,
     label: Annotated[str, typer.Option("--label", metavar="COL", help="The column of true labels.")],
     delimiter: Delimiter = None,
+    trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
     """Compare predictions with true labels, where somebody has them.
@@ -167,7 +175,7 @@ def evaluate(
     from labeldp.training.files import predictions_beside
     from labeldp.training.saved import SavedModel
 
-    saved = SavedModel.load(model_path)
+    saved = SavedModel.load(model_path, trust_pickle=trust_pickle)
     with phases(quiet=as_json) as phase:
         predictions, truth = predictions_beside(saved, features, label, delimiter, phase=phase)
     figures = metrics(predictions, truth, saved.facts.get("loss", "squared"))
@@ -175,7 +183,8 @@ def evaluate(
     if as_json:
         print_json(figures)
         return
-    out.print(f"{truth.size:,} rows, {saved.facts['model']} trained at ε = {saved.facts['epsilon']:g}")
+    name, epsilon = saved.facts.get("model", "a model"), saved.facts.get("epsilon")
+    out.print(f"{truth.size:,} rows, {name}{'' if epsilon is None else f' trained at ε = {epsilon:g}'}", markup=False)
     for name, value in figures.items():
         out.print(f"{name:<26} {'undefined' if value is None else plain(value, 6)}")
 

@@ -76,17 +76,19 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     mechanism_ : FiniteMechanism
         The public mechanism that randomized them.
     epsilon_spent_ : float
-        What all fits of this object have cost, rounded up.
+        What all fits of this object have cost, rounded up, including those that failed after the charge.
     private_labels_ : PrivateLabels
-        Set only if training failed: the labels that were released for it, to train on again.
+        Set only if training failed: the labels that were released for it, to train on again. There is no `estimator_` then. The
+        next fit that releases labels drops them.
 
     Notes
     -----
     Privacy: one `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle hold no
-    label and no key. **Every `fit` is a release of its own.** A grid search of ten candidates on five folds releases each label 41
-    times, and its scores against raw labels are not private at all. The first repeat among an object and its clones gives a
-    `RepeatedRelease` warning (worker processes count for themselves). To try several models, randomize once with
-    `LabelRandomizer` and use ordinary scikit-learn on `private.values()`.
+    label and no key, and nothing of earlier fits: a new release drops what they have left. **Every `fit` is a release of its
+    own.** A grid search of ten candidates on five folds releases each label 41 times, and its scores against raw labels are
+    not private at all. The first repeat among an object and its clones gives a `RepeatedRelease` warning (worker processes
+    count for themselves). To try several models, randomize once with `LabelRandomizer` and use ordinary scikit-learn on
+    `private.values()`.
 
     There is no `random_state`: secure randomness has no seed, so two fits differ. Sample weights reach the inner estimator
     and must not depend on the labels.
@@ -189,19 +191,20 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         inner = self._inner_params(sample_weight, fit_params)
         self._check_combination(randomizer, X, labels.size, inner)
         private = self._release(randomizer, labels)
-        self.__dict__.pop("private_labels_", None)  # those of an earlier fit that failed: these replace them
+        self._forget()
         self.mechanism_ = private.mechanism
         try:
             recipe = Recipe.of(private.mechanism, self.loss, self.target_values)
-            self.estimator_ = recipe.model(self._learner(recipe, X, labels.size))
-            self.estimator_.fit(X, recipe.targets(private.codes), **inner)
-        except Exception as error:
+            model = recipe.model(self._learner(recipe, X, labels.size))
+            model.fit(X, recipe.targets(private.codes), **inner)
+        except BaseException as error:  # also an interrupt: what is paid for is kept
             self.private_labels_ = private
             error.add_note(
                 "ε is spent, but the released labels are kept: train on private_labels_.values() of this regressor, at no "
                 "further cost."
             )
             raise
+        self.estimator_ = model
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -218,7 +221,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             A prediction for each row.
 
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "estimator_")
         X = in_memory(X)
         if getattr(X, "ndim", 2) == 2:  # anything else the inner estimator refuses in its own words
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -272,6 +275,11 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         except Exception:  # noqa: BLE001 - whatever a user's estimator raises
             return False
         return True
+
+    def _forget(self) -> None:
+        """Drop what earlier fits have left, so that the object and its pickle hold what comes from one release."""
+        for name in ("estimator_", "mechanism_", "private_labels_"):
+            self.__dict__.pop(name, None)
 
     def _release(self, randomizer: LabelRandomizer, labels: Floats) -> PrivateLabels:
         """With a ledger: charge, draw, and note the mechanism. Without: only draw. What is spent is counted before."""

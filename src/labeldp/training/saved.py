@@ -1,11 +1,15 @@
-"""A trained model on disk: a folder with the model and, as readable JSON, what it was trained on.
+"""A trained model on disk: a folder with the model as data and, as readable JSON, what it was trained on.
 
-`model.pickle` is a pickle. Loading one runs code, so load only models that you trained or trust.
+`model.safetensors` holds arrays and the model's structure. Loading it builds types of an explicit list only and runs no code of
+the file (`labeldp.training.stored`). A model that this format cannot hold can be saved as `model.pickle`. Loading a pickle runs
+whatever code it holds, so that is done only if it is asked for.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import pickle
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,11 +20,19 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.arrays import Floats
+from labeldp.durations import check_unit
 from labeldp.errors import InvalidInput
 from labeldp.release.staging import publish, staging
+from labeldp.training.stored.kinds import NotStorable
+from labeldp.training.stored.model_file import LARGEST_FILE, from_bytes, to_bytes
 
 FORMAT = "labeldp-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+ONLY_PICKLES = 1
+"""The format's version that held nothing but pickles."""
+DATA, PICKLE = "model.safetensors", "model.pickle"
+LARGEST_DESCRIPTION = 64 << 20
+"""A larger model.json is not read."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +42,7 @@ class SavedModel:
     Parameters
     ----------
     model : regressor
-        A fitted regressor that can be pickled.
+        A fitted regressor.
     facts : dict
         What it was trained on, as JSON values. "bounds" holds the public bounds (lower, upper) of the labels, if known.
 
@@ -77,47 +89,57 @@ class SavedModel:
         bounds = self.facts.get("bounds")
         return np.clip(values, *bounds) if bounds else values
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, pickle: bool = False) -> None:
         """Write a new folder, whole or not at all.
 
         Parameters
         ----------
         path : str or Path
             The folder. It must not exist yet.
+        pickle : bool
+            Write a pickle, which can hold any model. Whoever loads it must trust you: loading a pickle runs code. By default
+            the model is written as data, which holds our own regressors and those of scikit-learn that predict with NumPy.
 
         Raises
         ------
         InvalidInput
-            If the folder exists or the one around it does not.
+            If the folder exists or the one around it does not, or if the model cannot be written as data.
 
         """
-        record = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "labeldp_version": version("labeldp"),
-            **self.facts,
-        }
         target = Path(path).absolute()
         check_new(target)
         if not target.parent.is_dir():
             raise InvalidInput(f"the folder {target.parent} does not exist: make it first")
+        _check_facts(self.facts, "the facts")
+        name, content = (PICKLE, _pickled(self.model)) if pickle else (DATA, _as_data(self.model))
+        record = {
+            **self.facts,
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "labeldp_version": version("labeldp"),
+            "model_file": name,
+            "model_sha256": hashlib.sha256(content).hexdigest(),
+        }
         with staging(target) as place:
             folder = place / "model"
             folder.mkdir()
             (folder / "model.json").write_text(
                 json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
             )
-            (folder / "model.pickle").write_bytes(pickle.dumps(self.model))
+            (folder / name).write_bytes(content)
             publish(folder, target)
 
     @classmethod
-    def load(cls, path: str | Path) -> SavedModel:
-        """Load a model from a folder that you trust: the model is a pickle, and loading a pickle runs code.
+    def load(cls, path: str | Path, *, trust_pickle: bool = False) -> SavedModel:
+        """Load a model. Nothing in the folder can run code, unless you allow a pickle.
 
         Parameters
         ----------
         path : str or Path
             A folder that `save` wrote.
+        trust_pickle : bool
+            Load the model even if it is a pickle. Loading a pickle runs whatever code it holds, with your rights: allow it only
+            for a folder that you wrote yourself or that you got from somebody whom you would let run programs here.
 
         Returns
         -------
@@ -127,28 +149,115 @@ class SavedModel:
         Raises
         ------
         InvalidInput
-            If the folder is not a model, is damaged, or was written by another version.
+            If the folder is not a model, is damaged, or was written by another version, or if the model is a pickle.
 
         """
-        described, stored = Path(path) / "model.json", Path(path) / "model.pickle"
-        if not described.is_file() or not stored.is_file():
-            raise InvalidInput(f"{path} is not a model: labeldp train writes a folder with model.json and model.pickle")
-        try:
-            facts = json.loads(described.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise InvalidInput(f"{described} is damaged: {error}") from error
-        if facts.get("format") != FORMAT or facts.get("format_version") != FORMAT_VERSION:
+        folder = Path(path)
+        facts = _described(folder)
+        old = facts.get("format_version") == ONLY_PICKLES
+        if facts.get("format") != FORMAT or not (old or facts.get("format_version") == FORMAT_VERSION):
             raise InvalidInput(f"{path} was written by another version of labeldp: train the model again")
-        try:
-            model = pickle.loads(stored.read_bytes())  # noqa: S301 - the docstring says so
-        except Exception as error:
+        name = PICKLE if old else facts.get("model_file")
+        if name not in {DATA, PICKLE}:
+            raise InvalidInput(f"{folder / 'model.json'} is damaged: model_file is neither {DATA} nor {PICKLE}")
+        if name == PICKLE and not trust_pickle:
             raise InvalidInput(
-                f"{stored} cannot be loaded: {error}. Train the model again with this version"
-            ) from error
-        return cls(model, facts)
+                f"{folder / PICKLE} is a pickle, and loading a pickle runs whatever code it holds. Train the model again with "
+                f"this version, which saves data instead. If you trust whoever wrote the folder: --trust-pickle, or "
+                f"SavedModel.load(path, trust_pickle=True)"
+            )
+        stored = folder / name
+        content = _content(stored)
+        if not old and hashlib.sha256(content).hexdigest() != facts.get("model_sha256"):
+            raise InvalidInput(f"{stored} is damaged: its SHA-256 is not the one in model.json. Copy the folder again")
+        return cls(_unpickled(content, stored) if name == PICKLE else _from_data(content, stored), facts)
 
 
 def check_new(path: Path) -> None:
     """Refuse a place where something is already."""
     if path.exists():
         raise InvalidInput(f"{path} exists: choose another --out, nothing is overwritten")
+
+
+def _as_data(model: Any) -> bytes:
+    try:
+        return to_bytes(model)
+    except NotStorable as error:
+        raise InvalidInput(
+            f"the model cannot be saved as data: {error}. If everybody who will load it trusts you to run code on their machine, "
+            "save it as a pickle: save(path, pickle=True)"
+        ) from error
+
+
+def _from_data(content: bytes, stored: Path) -> Any:
+    try:
+        return from_bytes(content)
+    except InvalidInput as error:
+        raise InvalidInput(f"{stored} cannot be loaded: {error}. Train the model again with this version") from error
+
+
+def _pickled(model: Any) -> bytes:
+    try:
+        return pickle.dumps(model)
+    except Exception as error:
+        raise InvalidInput(f"the model cannot be pickled: {error}") from error
+
+
+def _unpickled(content: bytes, stored: Path) -> Any:
+    try:
+        return pickle.loads(content)  # noqa: S301 - only if the caller trusts the folder
+    except Exception as error:
+        raise InvalidInput(f"{stored} cannot be loaded: {error}. Train the model again with this version") from error
+
+
+def _described(folder: Path) -> dict[str, Any]:
+    """What model.json says, checked."""
+    described = folder / "model.json"
+    if not described.is_file():
+        raise InvalidInput(f"{folder} is not a model: labeldp train writes a folder with model.json and {DATA}")
+    if described.stat().st_size > LARGEST_DESCRIPTION:
+        raise InvalidInput(f"{described} is damaged: it has more than {LARGEST_DESCRIPTION:,} bytes")
+    try:
+        facts = json.loads(described.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # not JSON, or a number or nesting without end
+        raise InvalidInput(f"{described} is damaged: {error}") from error
+    if not isinstance(facts, dict):
+        raise InvalidInput(f"{described} is damaged: it must hold a JSON object, not a {type(facts).__name__}")
+    _check_facts(facts, str(described))
+    return facts
+
+
+def _check_facts(facts: dict[str, Any], where: str) -> None:
+    """Refuse facts that predictions or reports cannot use."""
+    bounds, columns = facts.get("bounds"), facts.get("columns", [])
+    epsilon = facts.get("epsilon", 1)
+    pair = isinstance(bounds, (list, tuple)) and len(bounds) == 2 and all(map(_is_finite, bounds))
+    for name, good in (
+        ("bounds", bounds is None or (pair and bounds[0] <= bounds[1])),
+        ("columns", isinstance(columns, (list, tuple)) and all(isinstance(column, str) for column in columns)),
+        ("epsilon", _is_finite(epsilon) and epsilon > 0),
+        ("model", isinstance(facts.get("model", ""), str) and facts.get("model", "").isprintable()),  # it is printed
+        ("loss", isinstance(facts.get("loss", ""), str)),
+    ):
+        if not good:
+            raise InvalidInput(f"{where}: {name} cannot be {facts.get(name)!r:.60}")
+    if facts.get("unit") is not None:
+        try:
+            check_unit(facts["unit"])
+        except (InvalidInput, TypeError) as error:
+            raise InvalidInput(f"{where}: unit cannot be {facts['unit']!r:.60}") from error
+
+
+def _is_finite(value: object) -> bool:
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer beyond the floats
+        return False
+
+
+def _content(stored: Path) -> bytes:
+    if not stored.is_file():
+        raise InvalidInput(f"{stored.parent} is not a whole model: {stored.name} is missing")
+    if stored.stat().st_size > LARGEST_FILE:
+        raise InvalidInput(f"{stored} has more than {LARGEST_FILE:,} bytes: it is too large to be a model of ours")
+    return stored.read_bytes()

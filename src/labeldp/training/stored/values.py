@@ -1,0 +1,137 @@
+"""The values that a model file may hold beside estimators. Each is built by its own constructor, with its checks."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
+from labeldp.losses import LOSSES, Loss
+from labeldp.mechanisms import FiniteMechanism, Mechanism
+from labeldp.mechanisms.label_scale import NormalScores
+from labeldp.priors import NoisyCounts, Prior
+from labeldp.training.columns import ColumnEncoder
+from labeldp.training.stored.kinds import Kind, NotStorable, State, add, all_are, exactly, is_a
+from labeldp.training.vocabulary import Vocabulary
+
+
+def _vocabulary(state: State) -> Vocabulary:
+    name, items, counts = exactly(state, "name", "items", "counts")
+    is_a(name, str, what="name")
+    texts = pa.array(is_a(items, list, what="items"), pa.large_string())
+    whole = is_a(counts, np.ndarray, what="counts")
+    if whole.dtype != np.int64 or whole.shape != (len(texts) + 1,):
+        raise InvalidInput(f"the categories of {name!r} do not fit their counts")
+    return Vocabulary(name, texts, whole)
+
+
+def _vocabulary_state(vocabulary: Vocabulary) -> State:
+    return {
+        "name": vocabulary.name,
+        "items": vocabulary.items.to_pylist(),
+        "counts": np.asarray(vocabulary.counts, np.int64),
+    }
+
+
+def _encoder(state: State) -> ColumnEncoder:
+    columns, numeric, categorical, empty = exactly(state, "columns", "numeric", "categorical", "empty")
+    made = ColumnEncoder(
+        all_are(columns, str, "columns"),
+        all_are(numeric, str, "numeric"),
+        all_are(categorical, Vocabulary, "categorical"),
+        frozenset(all_are(empty, str, "empty")),
+    )
+    if not {*made.numeric, *made.empty, *(item.name for item in made.categorical)} <= set(made.columns):
+        raise InvalidInput("it encodes columns that it does not have")
+    return made
+
+
+def _encoder_state(encoder: ColumnEncoder) -> State:
+    return {
+        "columns": list(encoder.columns),
+        "numeric": list(encoder.numeric),
+        "categorical": list(encoder.categorical),
+        "empty": sorted(encoder.empty),
+    }
+
+
+def _scores(state: State) -> NormalScores:
+    labels, scores = exactly(state, "labels", "scores")
+    for array in (labels, scores):
+        floats = is_a(array, np.ndarray, what="an array of scores")
+        if floats.dtype != np.float64 or floats.ndim != 1 or not np.isfinite(floats).all():
+            raise InvalidInput("scores are a list of finite numbers")
+    if labels.shape != scores.shape or not labels.size or (np.diff(labels) < 0).any() or (np.diff(scores) < 0).any():
+        raise InvalidInput("scores and labels must rise together")
+    return NormalScores(labels, scores)
+
+
+def _mechanism(state: State) -> FiniteMechanism:
+    (text,) = exactly(state, "json")
+    made = Mechanism.from_json(is_a(text, str, what="json"))  # proves ε, and compares the digest
+    return is_a(made, FiniteMechanism, what="the mechanism")  # type: ignore[no-any-return]
+
+
+def _loss_state(loss: Loss) -> State:
+    for entry in LOSSES:
+        if entry.make is type(loss):
+            return {"name": entry.name, **{field.name: getattr(loss, field.name) for field in fields(loss)}}  # type: ignore[arg-type]
+    raise NotStorable(f"the loss {loss.name} is a function of your own")
+
+
+def _loss(state: State) -> Loss:
+    entry = LOSSES[is_a(state.pop("name", None), str, what="name")]
+    numbers = {name: is_a(value, int, float, what=name) for name, value in state.items()}
+    return is_a(entry.make(**numbers), Loss, what="the loss")  # type: ignore[no-any-return]
+
+
+def _fraction(state: State) -> Fraction:
+    parts = exactly(state, "numerator", "denominator")
+    return Fraction(*(is_a(part, int, what="a fraction's part") for part in parts))
+
+
+def _prior_state(prior: Prior) -> State:
+    counts = None if prior.counts is None else prior.counts.to_json()
+    return {"values": prior.values, "masses": prior.masses, "epsilon": prior.epsilon_exact, "counts": counts}
+
+
+def _prior(state: State) -> Prior:
+    values, masses, epsilon, counts = exactly(state, "values", "masses", "epsilon", "counts")
+    return Prior(
+        is_a(values, np.ndarray, what="values"),
+        is_a(masses, np.ndarray, what="masses"),
+        is_a(epsilon, Fraction, what="epsilon"),
+        None if counts is None else NoisyCounts.from_json(counts),
+    )
+
+
+def _domain(state: State) -> Domain:
+    (values,) = exactly(state, "fields")
+    return Domain(*is_a(values, list, what="fields"))
+
+
+def _plain(value: Any) -> State:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+for entry in (
+    Kind("Vocabulary", Vocabulary, _vocabulary_state, _vocabulary),
+    Kind("ColumnEncoder", ColumnEncoder, _encoder_state, _encoder),
+    Kind("NormalScores", NormalScores, _plain, _scores),
+    Kind("Mechanism", FiniteMechanism, lambda made: {"json": made.to_json()}, _mechanism, subclasses=True),
+    Kind("Loss", Loss, _loss_state, _loss, subclasses=True),
+    Kind("Domain", Domain, lambda domain: {"fields": domain.to_json()}, _domain),
+    Kind("Prior", Prior, _prior_state, _prior),
+    Kind(
+        "Fraction",
+        Fraction,
+        lambda amount: {"numerator": amount.numerator, "denominator": amount.denominator},
+        _fraction,
+    ),
+):
+    add(entry)

@@ -1,0 +1,81 @@
+"""`predict` and `evaluate` run no code of a model's folder, unless --trust-pickle is given, and say what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from labeldp import SavedModel
+
+
+class Trap:
+    """Leaves a trace when it is unpickled."""
+
+    def __init__(self, sentinel):
+        self.sentinel = sentinel
+
+    def __reduce__(self):
+        return Path.touch, (Path(self.sentinel),)
+
+
+class OwnRegressor(LinearRegression):
+    """A user's own estimator."""
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = pa.table({"x": [0.0, 1.0, 2.0], "y": [0.0, 10.0, 20.0]})
+    pq.write_table(table, "features.parquet")
+    model = OwnRegressor().fit(table.select(["x"]), table["y"])
+    SavedModel(model, {"columns": ["x"]}).save("model", pickle=True)
+    return tmp_path
+
+
+COMMANDS = {
+    "predict": ("predict", "model", "features.parquet", "--out", "p.csv"),
+    "evaluate": ("evaluate", "model", "features.parquet", "--label", "y"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_pickle_is_loaded_with_the_flag_only(run, world, command):
+    code, out, err = run(*command)
+    assert code == 2
+    assert "runs whatever code it holds" in " ".join(err.split())
+    assert not (world / "p.csv").exists()
+    code, out, err = run(*command, "--trust-pickle")
+    assert code == 0, err
+    assert (world / "p.csv").exists() or "mean squared error" in out
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_an_old_model_runs_nothing_without_the_flag(run, world, command):
+    (world / "model" / "model.json").write_text(json.dumps({"format": "labeldp-model", "format_version": 1}))
+    (world / "model" / "model.pickle").write_bytes(pickle.dumps(Trap("sentinel")))
+    code, _, err = run(*command)
+    assert code == 2
+    assert "--trust-pickle" in err
+    assert not (world / "sentinel").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_says_what_the_flag_risks(run, command):
+    _, out, _ = run(command, "--help")
+    assert "runs whatever code the file holds" in " ".join(out.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("text", ["[]", "[" * 100_000, '{"epsilon": ' + "9" * 5000 + "}", '{"bounds": [1e999, 0]}'])
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_damaged_description_ends_with_exit_code_2(run, world, command, text):
+    (world / "model" / "model.json").write_text(text)
+    code, _, err = run(*command)
+    assert code == 2
+    assert "model.json" in err
+    assert "Traceback" not in err

@@ -1,0 +1,342 @@
+"""Files made to do harm are refused when they are loaded, and nothing that they name is called."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import skops.io
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load, save
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from labeldp import BoostingRegressor, ConditionalRegressor, Domain, InvalidInput, LabelRandomizer, Prior
+from labeldp.paper.network import NetworkRegressor
+from labeldp.training.stored.model_file import from_bytes, to_bytes
+from labeldp.training.stored.other_estimators import from_skops
+from labeldp.training.stored.tree_checks import NODES
+
+ROWS = 300
+RANDOM = np.random.default_rng(0)
+TABLE = pa.table({"shop": RANDOM.choice(["a", "b"], ROWS), "price": RANDOM.normal(size=ROWS)})
+Y = np.abs(RANDOM.normal(size=ROWS)) * 50 + 1
+BOOSTING = to_bytes(BoostingRegressor().fit(TABLE, Y))
+NETWORK = to_bytes(NetworkRegressor(epochs=1, random_state=0).fit(TABLE, Y))
+PRIVATE = LabelRandomizer(2, (1, 400), loss="absolute", prior=Prior.uniform(Domain(1, 400, 50))).randomize(Y)
+CONDITIONAL = to_bytes(ConditionalRegressor(None, PRIVATE.mechanism, "absolute").fit(TABLE, PRIVATE))
+LINE = LinearRegression().fit([[0.0], [1.0]], [0.0, 10.0])
+
+
+class Sentinel:
+    """Leaves a trace when skops or anybody else makes one."""
+
+    made = 0
+
+    def __new__(cls, *_, **__):
+        Sentinel.made += 1
+        return super().__new__(cls)
+
+    def __setstate__(self, state):
+        Sentinel.made += 1
+
+    def __call__(self, *_):
+        Sentinel.made += 1
+
+
+def touched(*_):
+    Sentinel.made += 1
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Sentinel, "made", 0)
+    yield
+    assert Sentinel.made == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def taken_apart(data):
+    arrays = load(data)
+    return json.loads(arrays.pop("structure").tobytes()), arrays
+
+
+def put_together(structure, arrays=None):
+    text = json.dumps(structure).encode()
+    return save({**(arrays or {}), "structure": np.frombuffer(text, np.uint8)})
+
+
+def holding(part, arrays=None):
+    """A whole file of this version that holds one value."""
+    structure, _ = taken_apart(BOOSTING)
+    return put_together(structure | {"model": part}, arrays)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"function": "os.system"},
+        {"function": "numpy.load"},
+        {"function": ["numpy.clip"]},
+        {"object": ["os.system", {}]},
+        {"object": ["builtins.eval", {"source": "open('sentinel', 'w')"}]},
+        {"object": ["functools.partial", {"func": {"function": "os.system"}}]},
+        {"object": ["Sentinel", {}]},
+        {"object": [f"{__name__}.Sentinel", {}]},
+        {"object": [["Trees"], {}]},
+        {"object": ["Trees", []]},
+        {"object": "Trees"},
+        {"lambda": "open('sentinel', 'w')"},
+        {"__class__": "x"},
+        {"read": None},
+        {"object": ["Fraction", {"numerator": 1, "denominator": 0}]},
+        {"object": ["Mechanism", {"json": "[" * 100_000}]},
+        {"object": ["Loss", {"name": "squared", "wrong": 1}]},
+        {"object": ["Domain", {"fields": [0]}]},
+        {"object": ["Generator", {"state": -1, "inc": 1, "has_uint32": 0, "uinteger": 0}]},
+        {"array": "none"},
+        {"dtype": "O8,O8"},
+        {"dtype": {}},
+        {"skops": "0"},
+        {"tuple": {"a": 1}},
+        {"objects": [[1]]},
+        {},
+        {"a": 1, "b": 2},
+    ],
+    ids=lambda part: str(part)[:40],
+)
+def test_what_is_not_on_the_list_is_refused(part):
+    with pytest.raises(InvalidInput):
+        from_bytes(holding(part))
+    with pytest.raises(InvalidInput):
+        from_bytes(holding({"tuple": [[{"dict": {"deep": part}}]]}))
+
+
+def changed(data, change):
+    """The file with one change to the state of its outermost object."""
+    structure, arrays = taken_apart(data)
+    change(structure["model"]["object"][1])
+    return put_together(structure, arrays)
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "value"),
+    [
+        (BOOSTING, "trees_", "text"),
+        (BOOSTING, "trees_", {"object": ["Fraction", {"numerator": 1, "denominator": 2}]}),
+        (BOOSTING, "encoder_", None),
+        (BOOSTING, "predict", {"function": "numpy.clip"}),
+        (BOOSTING, "fit", 1),
+        (BOOSTING, "__class__", 1),
+        (BOOSTING, "__dict__", {"dict": {}}),
+        (BOOSTING, "not a name", 1),
+        (BOOSTING, "n_features_in_", 3),
+        (NETWORK, "weights_", {"dict": {}}),
+        (NETWORK, "encoder_", "text"),
+        (NETWORK, "scaler_", {"function": "numpy.clip"}),
+        (CONDITIONAL, "location_", {"function": "numpy.clip"}),
+        (CONDITIONAL, "loss", {"function": "numpy.clip"}),
+        (CONDITIONAL, "mechanism", None),
+        (CONDITIONAL, "level_", "1"),
+        (CONDITIONAL, "scores_", [1]),
+    ],
+)
+def test_a_listed_type_with_an_attribute_that_it_cannot_have_is_refused(data, name, value):
+    from_bytes(data)
+    with pytest.raises(InvalidInput):
+        from_bytes(changed(data, lambda state: state.update({name: value})))
+
+
+def test_a_parameter_that_is_missing_is_refused():
+    with pytest.raises(InvalidInput, match="share"):
+        from_bytes(changed(BOOSTING, lambda state: state.pop("share")))
+
+
+def test_a_cache_of_pickles_is_refused():
+    data = to_bytes(make_pipeline(StandardScaler(), LINE).fit([[0.0], [1.0]], [0.0, 1.0]))
+    with pytest.raises(InvalidInput, match="cache"):
+        from_bytes(changed(data, lambda state: state.update(memory="elsewhere")))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("left", 2**31),
+        ("left", 0),
+        ("right", 2**32 - 1),
+        ("right", 1),
+        ("feature_idx", 2),
+        ("feature_idx", -1),
+        ("feature_idx", 2**62),
+        ("is_categorical", 1),
+    ],
+)
+def test_a_tree_that_leads_out_of_its_arrays_is_refused(field, value):
+    structure, arrays = taken_apart(BOOSTING)
+    name, nodes = next(
+        (name, array.view(NODES).copy())
+        for name, array in arrays.items()
+        if array.dtype == np.uint8 and array.size > NODES.itemsize and array.size % NODES.itemsize == 0
+    )
+    assert not nodes["is_leaf"][0]
+    nodes[field][0] = value
+    arrays[name] = nodes.view(np.uint8)
+    with pytest.raises(InvalidInput, match="a tree is damaged"):
+        from_bytes(put_together(structure, arrays))
+
+
+@pytest.mark.parametrize("data", [BOOSTING, NETWORK, CONDITIONAL], ids=["boosting", "network", "conditional"])
+def test_a_file_that_was_cut_is_refused(data):
+    for length in [0, 1, 7, 8, 9, 100, *range(200, len(data) - 1, len(data) // 40), len(data) - 1]:
+        with pytest.raises(InvalidInput):
+            from_bytes(data[:length])
+    with pytest.raises(InvalidInput):
+        from_bytes(data + b"\0")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from([BOOSTING, NETWORK, CONDITIONAL]), st.floats(0, 1, exclude_max=True), st.integers(0, 255))
+def test_a_file_with_a_wrong_byte_is_refused_or_predicts_in_its_own_memory(data, where, byte):
+    place = int(where * len(data))
+    try:
+        model = from_bytes(data[:place] + bytes([byte]) + data[place + 1 :])
+    except InvalidInput:
+        return
+    try:
+        assert len(model.predict(TABLE)) == ROWS
+    except (ValueError, TypeError, AttributeError, KeyError):  # of Python: a column with another name, for instance
+        return
+
+
+def archive(change=lambda schema: None, compression=zipfile.ZIP_STORED, **files):
+    """A file of skops for a line, with its index changed and files added."""
+    with zipfile.ZipFile(io.BytesIO(skops.io.dumps(LINE))) as source:
+        content = {name: source.read(name) for name in source.namelist()}
+    schema = json.loads(content.pop("schema.json"))
+    change(schema)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as made:
+        made.writestr("schema.json", json.dumps(schema))
+        for name, data in {**content, **files}.items():
+            made.writestr(name, data)
+    return buffer.getvalue()
+
+
+def node(module, name, loader, **more):
+    return {"__module__": module, "__class__": name, "__loader__": loader, **more}
+
+
+def plain(value):
+    return node("builtins", "str", "JsonNode", content=json.dumps(value), is_json=True)
+
+
+ARGUMENTS = node("builtins", "tuple", "TupleNode", content=[plain("touch sentinel")])
+SYSTEM = node("os", "system", "FunctionNode")
+NO_KEYS = {"key_types": node("builtins", "list", "ListNode", content=[])}
+EMPTY = node("builtins", "dict", "DictNode", content={}, **NO_KEYS)
+ATTACKS = {
+    "os.system": SYSTEM,
+    "os.system as a type": node("os", "system", "TypeNode"),
+    "a function of a module": node(__name__, "touched", "FunctionNode"),
+    "functools.partial": node(
+        "functools",
+        "partial",
+        "PartialNode",
+        content={"func": SYSTEM, "args": ARGUMENTS, "kwds": EMPTY, "namespace": EMPTY},
+    ),
+    "a call of a constructor": node("subprocess", "Popen", "ConstructorFromReduceNode", content=ARGUMENTS),
+    "a class of the user": node(__name__, "Sentinel", "ObjectNode", content=EMPTY),
+    "a class of the user, called": node(__name__, "Sentinel", "ConstructorFromReduceNode", content=ARGUMENTS),
+    "a class as a dict": node(__name__, "Sentinel", "DictNode", content={}, **NO_KEYS),
+    "a class as a list": node(__name__, "Sentinel", "ListNode", content=[]),
+    "a class as an array": node(__name__, "Sentinel", "NdArrayNode", type="numpy", file="a.npy"),
+    "a method": node(
+        "sklearn.linear_model._base", "LinearRegression", "MethodNode", content={"func": "fit", "obj": EMPTY}
+    ),
+    "operator.methodcaller": node("operator", "methodcaller", "OperatorFuncNode", attrs=ARGUMENTS),
+    "an unknown node": node("os", "system", "LambdaNode"),
+    "a loss that calls": node("os", "system", "LossNode", content=EMPTY, __reduce__={"args": ARGUMENTS}),
+    "a random generator": node("numpy.random", "Generator", "RandomGeneratorNode", content={}),
+    "a tree": node("sklearn.tree._tree", "Tree", "TreeNode", content=EMPTY, __reduce__={"args": ARGUMENTS}),
+    "support vectors": node("sklearn.svm._classes", "SVR", "ObjectNode", content=EMPTY),
+    "our own type": node("labeldp.training.boosting", "Trees", "ObjectNode", content=EMPTY),
+}
+
+
+def small_array():
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(2))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_skops_builds_nothing_that_is_not_trusted(attack):
+    assert type(from_skops(archive())) is LinearRegression
+    files = {"a.npy": small_array()}
+
+    def whole(schema):
+        kept = {"protocol": schema["protocol"]}
+        schema.clear()
+        schema.update(attack | kept)
+
+    def inside(schema):
+        schema["content"]["content"]["coef_"] = attack
+
+    for change in (whole, inside):
+        data = archive(change, **files)
+        with pytest.raises(InvalidInput, match=r"not on the list|not trusted"):
+            from_skops(data)
+        with pytest.raises(InvalidInput, match=r"not on the list|not trusted"):
+            from_bytes(holding({"skops": "a"}, {"a": np.frombuffer(data, np.uint8)}))
+
+
+def test_skops_reads_one_version_of_its_format():
+    for protocol in (0, 1, 3, True, "2", None):
+        with pytest.raises(InvalidInput, match="version 2"):
+            from_skops(archive(lambda schema, protocol=protocol: schema.update(protocol=protocol)))
+
+
+def test_an_archive_that_grows_is_refused():
+    bomb = archive(compression=zipfile.ZIP_DEFLATED, **{"bomb.npy": bytes(10_000_000)})
+    assert len(bomb) < 100_000
+    with pytest.raises(InvalidInput, match="compressed"):
+        from_skops(bomb)
+
+
+def test_files_of_an_archive_that_overlap_are_refused():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        made.writestr("big", bytes(10_000))
+        made.filelist.extend([made.filelist[0]] * 20)  # the index names one file many times
+    with pytest.raises(InvalidInput, match="overlap"):
+        from_skops(buffer.getvalue())
+
+
+def test_an_array_that_claims_to_be_huge_is_refused():
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+    with pytest.raises(InvalidInput, match="array is damaged"):
+        from_skops(archive(**{"a.npy": header.getvalue()}))
+
+
+def test_a_cache_of_pickles_within_skops_is_refused():
+    data = archive(lambda schema: schema["content"]["content"].update(memory=plain("elsewhere")))
+    with pytest.raises(InvalidInput, match="cache"):
+        from_skops(data)
+
+
+def test_an_archive_that_was_cut_is_refused():
+    data = archive()
+    for length in range(0, len(data), len(data) // 40):
+        with pytest.raises(InvalidInput):
+            from_skops(data[:length])
+    for junk in (b"", b"PK", bytes(1000), b"\x80\x04N."):
+        with pytest.raises(InvalidInput):
+            from_skops(junk)

@@ -1,0 +1,162 @@
+"""Every learner, for every loss, comes back from a file with the same predictions to the last bit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.linear_model import LassoCV, LinearRegression, Ridge, SGDRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVR
+from sklearn.utils.validation import check_is_fitted
+
+from labeldp import BoostingRegressor, ConditionalRegressor, LabelDPRegressor, LabelRandomizer, Ledger
+from labeldp.losses import loss_examples
+from labeldp.paper.network import NetworkRegressor
+from labeldp.training.learners import LEARNERS, LearnerRequest
+from labeldp.training.recipe import Recipe
+from labeldp.training.stored import model_file
+from labeldp.training.stored.kinds import NotStorable
+from labeldp.training.stored.model_file import from_bytes, to_bytes
+
+pytestmark = pytest.mark.filterwarnings("ignore::labeldp.BudgetWarning", "ignore::labeldp.RepeatedRelease")
+
+ROWS = 400
+RANDOM = np.random.default_rng(0)
+TABLE = pa.table(
+    {
+        "shop": RANDOM.choice(["a", "b", "ü", None], ROWS),
+        "price": np.where(RANDOM.random(ROWS) < 0.1, np.nan, RANDOM.normal(size=ROWS)),
+        "age": RANDOM.integers(0, 9, ROWS),
+        "nothing": pa.nulls(ROWS, pa.float64()),
+    }
+)
+X = RANDOM.normal(size=(ROWS, 3))
+Y = np.abs(100 + 30 * X[:, 0]) + 1
+LEARNER_NAMES = ("boosting", "network")
+
+
+def same(model, features):
+    """The model from its file, which predicts as the model does."""
+    data = to_bytes(model)
+    loaded = from_bytes(data)
+    np.testing.assert_array_equal(loaded.predict(features), model.predict(features))
+    check_is_fitted(loaded)
+    assert repr(loaded) == repr(model)
+    assert type(clone(loaded)) is type(model)
+    return loaded, data
+
+
+def test_the_learners_of_this_file_are_those_of_the_catalogue():
+    assert set(LEARNERS.names) == set(LEARNER_NAMES)
+
+
+@pytest.mark.parametrize("loss", loss_examples())
+@pytest.mark.parametrize("name", LEARNER_NAMES)
+def test_a_learner_for_a_loss(name, loss):
+    private = LabelRandomizer(2, (1, 400), loss=loss).randomize(Y)
+    recipe = Recipe.of(private.mechanism, loss)
+    native = "squared" if recipe.conditional else recipe.loss.name
+    learner = LEARNERS[name].make(LearnerRequest(ROWS, recipe.share, native, seed=3, epochs=1))
+    model = recipe.model(learner).fit(TABLE, recipe.targets(private.codes))
+    loaded, data = same(model, TABLE)
+    assert to_bytes(loaded) == data
+    assert to_bytes(clone(loaded).fit(TABLE, recipe.targets(private.codes))) == data  # and is trained as before
+
+
+@pytest.mark.parametrize("model", [BoostingRegressor(loss="poisson"), NetworkRegressor(loss="poisson", epochs=1)])
+def test_a_learner_that_trains_with_poisson_loss(model):
+    same(model.set_params(random_state=0).fit(TABLE, Y), TABLE)
+
+
+@pytest.mark.parametrize("loss", ["squared", "pinball(0.9)"])
+def test_the_private_regressor(loss):
+    for features in (TABLE, X):
+        loaded, _ = same(LabelDPRegressor(epsilon=2, domain=(1, 400), loss=loss).fit(features, Y), features)
+        assert loaded.epsilon_spent_ == 2
+    same(LabelDPRegressor(Ridge(), epsilon="1/2", domain=(1, 400)).fit(X, Y), X)
+    codes = RANDOM.integers(0, loaded.mechanism_.outputs.size, ROWS)
+    same(ConditionalRegressor(Ridge(), loaded.mechanism_, "absolute").fit(X, codes), X)
+
+
+def test_a_private_regressor_with_a_ledger_is_refused(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 3)
+    model = LabelDPRegressor(Ridge(), domain=(1, 400), ledger=ledger, dataset="sales").fit(X, Y)
+    with pytest.raises(NotStorable, match="estimator_"):
+        to_bytes(model)
+    same(model.estimator_, X)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearRegression(),
+        LassoCV(),
+        SGDRegressor(random_state=0),
+        HistGradientBoostingRegressor(loss="gamma"),
+        HistGradientBoostingRegressor(loss="absolute_error", early_stopping=True),
+        make_pipeline(StandardScaler(), Ridge()),
+        TransformedTargetRegressor(Ridge(), func=np.log1p, inverse_func=np.expm1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_an_estimator_of_scikit_learn(model):
+    same(model.fit(X, Y), X)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestRegressor(2),  # compiled trees, whose indices nothing checks
+        SVR(),
+        make_pipeline(FunctionTransformer(lambda X: X), Ridge()),
+        make_pipeline(StandardScaler(), Ridge(), memory="cache"),
+        TransformedTargetRegressor(Ridge(), func=lambda y: y, inverse_func=lambda y: y),
+        HistGradientBoostingRegressor(categorical_features=[2]),
+    ],
+    ids=["forest", "support vectors", "function", "cache", "function in skops", "categorical splits"],
+)
+def test_what_could_not_be_loaded_safely_is_refused_when_it_is_saved(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError):
+        to_bytes(model.fit(np.c_[X[:, :2], np.arange(ROWS) % 3], Y))
+
+
+def test_a_loss_of_the_users_own_is_refused():
+    private = LabelRandomizer(2, (1, 400)).randomize(Y)
+    model = ConditionalRegressor(Ridge(), private.mechanism, lambda output, label: abs(output - label)).fit(X, private)
+    with pytest.raises(NotStorable, match=r"model\.loss"):
+        to_bytes(model)
+
+
+def test_another_version_of_scikit_learn_is_told(monkeypatch):
+    data = to_bytes(BoostingRegressor().fit(TABLE, Y))
+    monkeypatch.setattr(model_file.sklearn, "__version__", "0.1")
+    with pytest.warns(InconsistentVersionWarning):
+        from_bytes(data)
+
+
+def test_a_model_beyond_the_limit_is_not_saved(monkeypatch):
+    monkeypatch.setattr(model_file, "LARGEST_FILE", 1000)
+    with pytest.raises(ValueError, match="more than the 1,000"):
+        to_bytes(BoostingRegressor().fit(TABLE, Y))
+
+
+def test_our_own_models_are_loaded_without_torch_and_skops(tmp_path):
+    (tmp_path / "boosting").write_bytes(to_bytes(BoostingRegressor().fit(TABLE, Y)))
+    (tmp_path / "network").write_bytes(to_bytes(NetworkRegressor(epochs=1).fit(TABLE, Y)))
+    code = (
+        "import sys; from pathlib import Path; from labeldp.training.stored.model_file import from_bytes; "
+        "[from_bytes(Path(name).read_bytes()) for name in ('boosting', 'network')]; "
+        "assert not {'torch', 'skops'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)

@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 
-from labeldp.engines.arrow import files, text
+from labeldp.engines.arrow import files, source, text
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 
@@ -53,11 +53,15 @@ def test_ids_that_an_integer_would_not_give_back_stay_text(ids_of, first):
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_a_later_block_of_another_kind_is_refused_by_row_and_read_as_text_when_told(ids_of):
+@pytest.mark.parametrize("deciding", [1000, 300])
+def test_a_later_id_of_another_kind_is_refused_by_row_and_read_as_text_when_told(ids_of, deciding, monkeypatch):
+    monkeypatch.setattr(source, "DECIDING_ROWS", deciding)
     content = b"id,y\n" + b"".join(b"%d,1\n" % i for i in range(1000)) + b"007,1\n"
     with pytest.raises(InvalidInput, match=r"'007' in row 1000 .*--id-type str"):
         ids_of(content)
     assert ids_of(content, id_type="str")[-2:] == ["999", "007"]
+    monkeypatch.setattr(source, "DECIDING_ROWS", 1001)
+    assert ids_of(content)[-2:] == ["999", "007"]
 
 
 @pytest.mark.usefixtures("small_blocks")

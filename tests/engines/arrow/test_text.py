@@ -41,6 +41,17 @@ def test_quoted_newlines_and_delimiters_may_cross_blocks(ids_of):
     assert ids_of(b"id,note,y\n" + rows) == list(range(3000))
 
 
+def test_an_empty_line_in_a_file_of_labels_alone_is_a_missing_label(tmp_path):
+    """To leave it out would number all later records wrongly, and the number of records would show how many are missing."""
+    (tmp_path / "a.csv").write_bytes(b"y\n1\n\n3\n")
+    with pytest.raises(InvalidInput, match=r"missing.* row 1 "):
+        list(LabelSource(tmp_path / "a.csv", "y").batches())
+
+
+def test_an_empty_line_between_columns_is_no_record(ids_of):
+    assert ids_of(b"id,y\n1,2\n\n2,3\n\n") == [1, 2]
+
+
 def test_tabs_and_gzip(ids_of):
     assert ids_of(gzip.compress(b"id\ty\n1\t2\n") + gzip.compress(b"2\t3\n"), "a.tsv.gz") == [1, 2]
 

@@ -20,10 +20,10 @@ from labeldp.errors import InvalidInput, expect_path
 from labeldp.message.labels_file import id_kind
 
 BATCH_ROWS = files.BATCH_ROWS
-PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
-IPC_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 DECIDING_ROWS = 1 << 19
 """So many ids of a text file decide whether its ids are integers."""
+PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
+IPC_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 _DAMAGED = (pa.ArrowException, OSError, EOFError, zlib.error)
 
 

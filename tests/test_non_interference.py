@@ -183,18 +183,31 @@ def label_texts():
     return st.builds(lambda form, value: form.format(value), spelled, st.floats(0, 100))
 
 
-@settings(max_examples=30, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # to shrink a failure takes minutes
-@given(
+PAIRS = given(
     twins=st.tuples(*[st.lists(label_texts(), min_size=5, max_size=5)] * 2),
     case=st.sampled_from(["plain", "keep order", "row numbers", "text ids", "key, again", "ledger and key"]),
 )
-def test_any_two_sets_of_labels(world, twins, case):
-    ids = None if case == "row numbers" else IDS
-    first, second = (
-        world.run({"labels.csv": csv_file(ids, labels * (RECORDS // 5))}, COMMANDS[case]) for labels in twins
-    )
+UNSHRUNK = [Phase.explicit, Phase.reuse, Phase.generate]
+"""To shrink a failure would take many minutes."""
+
+
+def compare(world, twins, case):
+    first, second = (from_csv(world, case, labels * (RECORDS // 5)) for labels in twins)
     assert ends_well(first)
     assert leaks(first, second) == {}
+
+
+@settings(max_examples=12, phases=UNSHRUNK)
+@PAIRS
+def test_any_two_sets_of_labels(world, twins, case):
+    compare(world, twins, case)
+
+
+@pytest.mark.slow
+@settings(max_examples=500, phases=UNSHRUNK)
+@PAIRS
+def test_any_two_of_many_sets_of_labels(world, twins, case):
+    compare(world, twins, case)
 
 
 def test_the_type_of_ids_is_read_off_the_ids_alone(world):

@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 
-from labeldp.engines.arrow import files, text
+from labeldp.engines.arrow import files, source, text
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 
@@ -41,6 +41,17 @@ def test_quoted_newlines_and_delimiters_may_cross_blocks(ids_of):
     assert ids_of(b"id,note,y\n" + rows) == list(range(3000))
 
 
+def test_an_empty_line_in_a_file_of_labels_alone_is_a_missing_label(tmp_path):
+    """To leave it out would number all later records wrongly, and the number of records would show how many are missing."""
+    (tmp_path / "a.csv").write_bytes(b"y\n1\n\n3\n")
+    with pytest.raises(InvalidInput, match=r"missing.* row 1 "):
+        list(LabelSource(tmp_path / "a.csv", "y").batches())
+
+
+def test_an_empty_line_between_columns_is_no_record(ids_of):
+    assert ids_of(b"id,y\n1,2\n\n2,3\n\n") == [1, 2]
+
+
 def test_tabs_and_gzip(ids_of):
     assert ids_of(gzip.compress(b"id\ty\n1\t2\n") + gzip.compress(b"2\t3\n"), "a.tsv.gz") == [1, 2]
 
@@ -53,11 +64,15 @@ def test_ids_that_an_integer_would_not_give_back_stay_text(ids_of, first):
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_a_later_block_of_another_kind_is_refused_by_row_and_read_as_text_when_told(ids_of):
+@pytest.mark.parametrize("deciding", [1000, 300])
+def test_a_later_id_of_another_kind_is_refused_by_row_and_read_as_text_when_told(ids_of, deciding, monkeypatch):
+    monkeypatch.setattr(source, "DECIDING_ROWS", deciding)
     content = b"id,y\n" + b"".join(b"%d,1\n" % i for i in range(1000)) + b"007,1\n"
     with pytest.raises(InvalidInput, match=r"the id in row 1000 .*--id-type str"):
         ids_of(content)
     assert ids_of(content, id_type="str")[-2:] == ["999", "007"]
+    monkeypatch.setattr(source, "DECIDING_ROWS", 1001)
+    assert ids_of(content)[-2:] == ["999", "007"]
 
 
 @pytest.mark.usefixtures("small_blocks")

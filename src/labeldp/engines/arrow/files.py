@@ -118,11 +118,16 @@ def _rows_in_bytes(metadata: Any, wanted: list[str]) -> int:
 
 def _text_batches(file: Path, delimiter: str, wanted: list[str], number: str | None) -> Iterator[pa.RecordBatch]:
     types = {name: pa.float64() if name == number else pa.large_string() for name in wanted}
+    several = (
+        len(text.header(file, delimiter)) > 1
+    )  # in a file of one column an empty line is a record without its label
     with pa.input_stream(str(file), compression="gzip" if text.is_packed(file) else None) as stream:
         yield from arrow_csv.open_csv(
             stream,
             read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=several
+            ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=wanted, column_types=types, strings_can_be_null=False
             ),

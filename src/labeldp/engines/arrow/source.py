@@ -20,6 +20,8 @@ from labeldp.errors import InvalidInput, expect_path
 from labeldp.message.labels_file import id_kind
 
 BATCH_ROWS = files.BATCH_ROWS
+DECIDING_ROWS = 1 << 19
+"""So many ids of a text file decide whether its ids are integers."""
 PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
 IPC_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 ROW_NUMBERS = "row numbers"
@@ -46,7 +48,7 @@ class LabelSource:
         and a message shows the order of the input: if that follows the labels, it reveals them.
     id_type : {"int", "str"}, optional
         Convert the ids to this type. Otherwise the file decides; text ids in a CSV file become integers if all of them
-        are written as plain integers.
+        are written as plain integers (the first 524,288 decide, and a later one that differs is refused).
     delimiter : str, optional
         What separates the columns of text files. By default the header line shows it: a comma, a semicolon, a tab or "|".
     unit : str, optional
@@ -160,6 +162,8 @@ class LabelSource:
         for file in self.files():
             is_text = file_format(file) in TEXT_SUFFIXES
             with _readable(file):
+                if is_text and id_type is None and self.id_column is not None:
+                    id_type = _kind_of_text_ids(file, self.id_column, self.delimiter, first)
                 for batch in _read_columns(file, wanted, self.delimiter, number=self.label_column):
                     if not batch.num_rows:
                         continue
@@ -172,8 +176,6 @@ class LabelSource:
                         column = batch.column(self.id_column)
                         types = types._replace(ids=str(column.type))
                         ids = checked_ids(column, self.id_column, first, file, id_type, text_file=is_text)
-                        if is_text:
-                            id_type = id_kind(ids.type)  # the first block decides; a later one that differs is refused
                     yield LabelBatch(ids, labels, first, types)
                     first += batch.num_rows
 
@@ -189,6 +191,23 @@ def count_rows(source: LabelSource) -> int:
             wanted = [source.label_column if source.id_column is None else source.id_column]
             total += sum(batch.num_rows for batch in _read_columns(file, wanted, source.delimiter))
     return total
+
+
+def _kind_of_text_ids(file: Path, name: str, delimiter: str | None, first: int) -> str | None:
+    """What the ids of a text file are, "int" or "str"; None if it has no rows. A later id that differs is refused.
+
+    The first `DECIDING_ROWS` ids decide. The first block of the file must not: its rows are as many as fit into so many
+    bytes, so the digits of labels would decide whether a file is refused.
+    """
+    seen = 0
+    for batch in _read_columns(file, [name], delimiter):
+        ids = checked_ids(batch.column(name)[: DECIDING_ROWS - seen], name, first + seen, file, None, text_file=True)
+        if id_kind(ids.type) == "str":
+            return "str"
+        seen += len(ids)
+        if seen == DECIDING_ROWS:
+            break
+    return "int" if seen else None
 
 
 def _read_columns(

@@ -247,7 +247,7 @@ class Play:
         disks = self.rng.choice([both[:1], both[1:], both])
         if kind == "full disk" and both[0].mounted:
             for disk in disks:
-                disk.fill(self.rng.randint(0, 30))
+                disk.fill(self.rng.randint(0, 10))
             return disks
         if kind == "read-only":
             for disk in disks:

@@ -129,6 +129,7 @@ def _child(command: Sequence[str], fault: Fault, roles: dict[str, str], note: mm
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for target, (_, writing) in zip((1, 2), pipes, strict=True):
             os.dup2(writing, target)
+        sys.stdout, sys.stderr = (open(target, "w", encoding="utf-8", closefd=False) for target in (1, 2))  # noqa: PTH123, SIM115
         _arm(fault, roles, note)
         code = call(command)
     except BaseException:  # noqa: BLE001 - a process that ends otherwise is what we look for

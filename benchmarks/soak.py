@@ -36,10 +36,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
 from labeldp import Ledger
+from soaking import one_thread  # noqa: F401 - first: it must come before NumPy
 from soaking.disks import own_mounts
 from soaking.outsider import Violation
 from soaking.planted import BUGS
@@ -74,9 +72,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes that play scenes at the same time")
     parser.add_argument("--sabotage", choices=BUGS, help="plant a bug, which should be found")
-    parser.add_argument("--self-test", nargs="*", choices=[*BUGS, []], metavar="BUG", help="plant each bug in turn")
+    parser.add_argument("--self-test", nargs="*", metavar="BUG", help="plant these bugs in turn, or all")
     options = parser.parse_args()
-    options.self_test = list(BUGS) if options.self_test == [] else options.self_test
+    if options.self_test is not None:
+        options.self_test = options.self_test or list(BUGS)
+        if unknown := set(options.self_test) - set(BUGS):
+            parser.error(f"there is no bug {', '.join(unknown)}: choose from {', '.join(BUGS)}")
     if options.faults is None and options.minutes is None and options.scene is None:
         options.faults = 200
     return options

@@ -97,7 +97,9 @@ class Outsider:
         for dataset in ledger.datasets():
             total = sum((entry.epsilon for entry in ledger.history(dataset.name)), Fraction(0))
             if total != dataset.spent or total > dataset.budget:
-                raise Violation(f"{dataset.name} spent {total} of {dataset.budget}, and the ledger says {dataset.spent}")
+                raise Violation(
+                    f"{dataset.name} spent {total} of {dataset.budget}, and the ledger says {dataset.spent}"
+                )
         for release in {release for release, _ in self.codes}:
             if release not in charged:
                 raise Violation(f"release {release} was drawn and is not in the ledger")

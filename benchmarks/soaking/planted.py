@@ -1,5 +1,6 @@
 """Bugs to plant in a process on purpose, to see that the soak finds them. Each breaks one promise of a release."""
 
+# ruff: noqa: ARG001, ARG005 - what is replaced has these arguments
 from __future__ import annotations
 
 import os
@@ -27,7 +28,7 @@ def charge_late() -> None:
 
     def commit(self: ReleaseRecord, release: OpenRelease, digest: str) -> None:
         if self.ledger is not None and release.id in fixed:
-            self.ledger.reserve(self._name, self.epsilon)  # noqa: SLF001
+            self.ledger.reserve(self._name, self.epsilon)
 
     ReleaseRecord.reserve = lambda self, scanned, request: OpenRelease(secrets.token_hex(16))
     ReleaseRecord.fix = fix

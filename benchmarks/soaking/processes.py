@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
+import datetime as dt
 import gc
 import mmap
 import os
@@ -97,7 +97,7 @@ class _Process:
         os.kill(self._id, signal.SIGKILL)  # our child and not waited for yet: the number is still its own
 
     def wait(self) -> Ended:
-        texts = {pipe: b"" for pipe in self._pipes}
+        texts = dict.fromkeys(self._pipes, b"")
         deadline = time.monotonic() + PATIENCE
         hung = False
         open_pipes = list(self._pipes)
@@ -114,7 +114,9 @@ class _Process:
         for pipe in self._pipes:
             os.close(pipe)
         code = os.waitstatus_to_exitcode(os.waitpid(self._id, 0)[1])
-        struck, count, last = self._note[:].split(b"\0", 1)[0].decode().split("|") if self._note[0] else ("", "0", "start")
+        struck, count, last = (
+            self._note[:].split(b"\0", 1)[0].decode().split("|") if self._note[0] else ("", "0", "start")
+        )
         out, err = (text.decode(errors="replace") for text in texts.values())
         self._note.close()
         killed = code == -signal.SIGKILL
@@ -129,7 +131,7 @@ def _child(command: Sequence[str], fault: Fault, roles: dict[str, str], note: mm
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for target, (_, writing) in zip((1, 2), pipes, strict=True):
             os.dup2(writing, target)
-        sys.stdout, sys.stderr = (open(target, "w", encoding="utf-8", closefd=False) for target in (1, 2))  # noqa: PTH123, SIM115
+        sys.stdout, sys.stderr = (open(target, "w", encoding="utf-8", closefd=False) for target in (1, 2))  # noqa: SIM115
         _arm(fault, roles, note)
         code = call(command)
     except BaseException:  # noqa: BLE001 - a process that ends otherwise is what we look for
@@ -214,12 +216,12 @@ def _role(arguments: tuple, roles: dict[str, str]) -> str | None:
 
 def _jump(days: int) -> None:
     """Moves the clock of all of labeldp in this process; a little more at each look, now forward and now back."""
-    true, steps = datetime.datetime, random.Random(days)
+    true, steps = dt.datetime, random.Random(days)
 
     class Jumping(true):
         @classmethod
-        def now(cls, zone=None):  # noqa: ANN206
-            return true.now(zone) + datetime.timedelta(days=days + steps.randint(-1000, 1000))
+        def now(cls, zone=None):
+            return true.now(zone) + dt.timedelta(days=days + steps.randint(-1000, 1000))
 
     for name, module in list(sys.modules.items()):
         if name.startswith("labeldp") and getattr(module, "datetime", None) is true:

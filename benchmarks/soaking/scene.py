@@ -58,7 +58,17 @@ class Release:
     @property
     def command(self) -> list[str]:
         words = ["privatize", f"{self.input}", "--label", "y", "--epsilon", self.epsilon, "--lower", "0"]
-        words += ["--upper", self.upper, "--cells", "11", "--mechanism", self.mechanism, "--out", f"{self.out}", "--json"]
+        words += [
+            "--upper",
+            self.upper,
+            "--cells",
+            "11",
+            "--mechanism",
+            self.mechanism,
+            "--out",
+            f"{self.out}",
+            "--json",
+        ]
         words += ["--id", "id"] if self.ids else []
         words += ["--keep-order"] if self.keep_order else []
         words += [] if self.key is None else ["--key-file", f"{self.key}"]
@@ -76,7 +86,7 @@ class Release:
         if what == "labels":
             return replace(self, records=self.records.with_other_labels(rng), input=other)
         if what == "one label":
-            first, *rest = self.records.labels
+            _, *rest = self.records.labels
             return replace(self, records=replace(self.records, labels=(_label(rng), *rest)), input=other)
         if what == "ids":
             return replace(self, records=replace(self.records, ids=tuple(reversed(self.records.ids))), input=other)
@@ -139,7 +149,9 @@ def draw_batch(rng: random.Random, release: Release, number: int) -> Batch:
     assert release.key is not None
     held = rng.sample(release.records.ids, rng.randint(0, min(20, len(release.records.ids))))
     first = 1_000_000 * number
-    new = [f"r{i:06d}" if isinstance(release.records.ids[0], str) else i for i in range(first, first + rng.randint(0, 40))]
+    new = [
+        f"r{i:06d}" if isinstance(release.records.ids[0], str) else i for i in range(first, first + rng.randint(0, 40))
+    ]
     ids = held + new or release.records.ids[:1]
     rng.shuffle(ids := list(ids))
     records = Records(tuple(ids), tuple(_label(rng) for _ in ids))

@@ -1,5 +1,6 @@
 """A ledger and a plain-Python model of it go through the same random steps, and must agree after each."""
 
+# ruff: noqa: PT017 - either ending is right, and each is judged by the model
 from __future__ import annotations
 
 import shutil
@@ -14,7 +15,14 @@ import hypothesis.strategies as st
 import pytest
 from crashes import Crash, crash_at_statement
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from labeldp import Domain, InsufficientBudget, LabelDPError, Ledger, key_fingerprint
 from labeldp.mechanisms import Request, design
@@ -22,7 +30,9 @@ from labeldp.mechanisms import Request, design
 NAMES = ["sales", "Sales", "visits"]
 BUDGETS = ["1", "2.5", "1/3", "7"]
 EPSILONS = ["0.1", "0.5", "1", "1/3", "2"]
-MECHANISMS = [design("randomized-response", Request(Domain(0, 3, cells=4), e)) for e in (Fraction(1, 10), Fraction(1, 2), 2)]
+MECHANISMS = [
+    design("randomized-response", Request(Domain(0, 3, cells=4), e)) for e in (Fraction(1, 10), Fraction(1, 2), 2)
+]
 PROVES = hasattr(Ledger, "verify")
 """Whether the ledger proves a mechanism before it stores it; it came with the chain of hashes."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,12 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp import Ledger
+from labeldp import Ledger, apply
 
 MECHANISMS = ("rr-on-bins", "randomized-response", "rr-with-prior", "discrete-laplace", "discrete-staircase")
 """Exact mechanisms whose designs take milliseconds on a small grid."""
 
 BUDGET = 40
+
+APPLY_TAKES_A_LEDGER = "ledger" in inspect.signature(apply).parameters
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,8 @@ class Batch:
 
     @property
     def command(self) -> list[str]:
-        return ["apply", f"{self.message}", f"{self.input}", "--label", "y", "--key-file", f"{self.key}", "--json"]
+        words = ["apply", f"{self.message}", f"{self.input}", "--label", "y", "--key-file", f"{self.key}", "--json"]
+        return words + (["--ledger", f"{self.ledger}"] if self.ledger is not None and APPLY_TAKES_A_LEDGER else [])
 
 
 def draw_release(rng: random.Random, inputs: Path, messages: Path, vault: Path) -> Release:

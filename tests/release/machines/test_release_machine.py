@@ -6,6 +6,7 @@ for each record of a release; the ledger has charged what the model says; every 
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import shutil
@@ -48,6 +49,7 @@ from soaking.outsider import Outsider, leftovers
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 BUDGET = 14
+APPLY_TAKES_A_LEDGER = "ledger" in inspect.signature(apply).parameters
 KINDS = {"int64": pa.int64(), "uint64": pa.uint64(), "text": pa.string(), "large text": pa.large_string()}
 FIRST_IDS = [0, 2**63 - 15]
 """Ids from here on, modulo 2⁶⁴. The second ones are negative as int64 and positive as uint64."""
@@ -154,6 +156,7 @@ class ReleaseMachine(RuleBasedStateMachine):
     def create(self):
         self.ledger = Ledger.create(self.folder / "ledger.db")
         self.ledger.add_dataset("data", BUDGET)
+        self.charged = {"ledger": self.ledger} if APPLY_TAKES_A_LEDGER else {}
 
     # Releases
 
@@ -279,7 +282,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         try:
             with warnings.catch_warnings(), self.crashing(crash):
                 warnings.simplefilter("ignore")
-                outcome = apply(self.folder / out, source, key_file=self.folder / (name or "key-a"))
+                outcome = apply(self.folder / out, source, key_file=self.folder / (name or "key-a"), **self.charged)
         except Crash:
             self.begun[out] = batch
         except LabelDPError as error:
@@ -365,7 +368,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         source = Input(500, 3, 1).write(self.inputs / "damage.parquet")
         steps = [
             lambda: Message.open(self.folder / out).to_arrow(),
-            lambda: apply(self.folder / out, source, key_file=self.folder / (name or "key-a")),
+            lambda: apply(self.folder / out, source, key_file=self.folder / (name or "key-a"), **self.charged),
         ]
         for step in steps:
             try:

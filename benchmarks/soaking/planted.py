@@ -1,0 +1,120 @@
+"""Bugs to plant in a process on purpose, to see that the soak finds them. Each breaks one promise of a release."""
+
+# ruff: noqa: ARG001, ARG005 - what is replaced has these arguments
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from labeldp.engines.arrow import engine
+from labeldp.release import apply as apply_module
+from labeldp.release import key_file, ledger, locks, privatize, staging
+from labeldp.release.key_file import KeyFile
+from labeldp.release.release_record import OpenRelease, ReleaseRecord
+
+
+def charge_late() -> None:
+    """The ledger is charged when the message is in place, not before anything is drawn."""
+    fixed: dict[str, str] = {}
+
+    def fix(self: ReleaseRecord, release: OpenRelease, mechanism) -> OpenRelease:
+        fixed[release.id] = mechanism.digest
+        return OpenRelease(release.id, mechanism.to_json())
+
+    def commit(self: ReleaseRecord, release: OpenRelease, digest: str) -> None:
+        if self.ledger is not None and release.id in fixed:
+            self.ledger.reserve(self._name, self.epsilon)
+
+    ReleaseRecord.reserve = lambda self, scanned, request: OpenRelease(secrets.token_hex(16))
+    ReleaseRecord.fix = fix
+    ReleaseRecord.commit = commit
+
+
+def draw_anew() -> None:
+    """Every run draws with randomness of its own, so a resumed release gives its records other codes."""
+    keyed = privatize.KeyedRandomness
+    privatize.KeyedRandomness = lambda key, release: keyed(os.urandom(len(key)), release)
+
+
+def publish_in_pieces() -> None:
+    """The message is copied to its place file by file instead of being renamed."""
+
+    def publish(staged: Path, target: Path) -> None:
+        if not staged.is_dir():
+            staged.rename(target)
+            return
+        target.mkdir()
+        for file in sorted(staged.iterdir()):
+            shutil.copy(file, target)
+
+    for module in (staging, privatize, apply_module):
+        module.publish = publish
+
+
+def forget_begun_batches() -> None:
+    """The key file does not record that a batch was begun, so another batch can take its place."""
+    put = KeyFile.put
+    KeyFile.put = lambda self, release: put(self, replace(release, pending=None))
+
+
+def check_then_charge() -> None:
+    """The budget is looked up when the run begins, and the charge rests on what was found then."""
+    look, found = ledger.read_dataset, {}
+
+    def remembered(connection, name: str):
+        return found.setdefault(name, look(connection, name))
+
+    ledger.read_dataset = remembered
+
+
+def lock_nothing() -> None:
+    """Runs do not wait for each other."""
+
+    @contextmanager
+    def exclusive(path: Path, what: str):
+        yield
+
+    for module in (locks, staging, key_file):
+        module.exclusive = exclusive
+
+
+def quote_labels() -> None:
+    """A run shows a label while it checks the input."""
+    count = engine.count_outside
+
+    def shown(batch, domain, out_of_range) -> int:
+        print(f"note: the first label is {batch.labels[0]}", file=sys.stderr)
+        return count(batch, domain, out_of_range)
+
+    engine.count_outside = shown
+
+
+def leave_work_behind() -> None:
+    """A run that ends well leaves its working folder."""
+    removed = staging.shutil
+
+    class Keeping:
+        def __getattr__(self, name: str):
+            return (lambda *_, **__: None) if name == "rmtree" else getattr(removed, name)
+
+    staging.shutil = Keeping()
+
+
+BUGS = {
+    bug.__name__.replace("_", "-"): bug
+    for bug in (
+        charge_late,
+        draw_anew,
+        publish_in_pieces,
+        forget_begun_batches,
+        check_then_charge,
+        lock_nothing,
+        quote_labels,
+        leave_work_behind,
+    )
+}

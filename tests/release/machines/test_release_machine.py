@@ -6,7 +6,6 @@ for each record of a release; the ledger has charged what the model says; every 
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import json
 import shutil
@@ -43,13 +42,12 @@ from labeldp import (
     apply,
     privatize,
 )
-from soaking.outsider import Outsider, leftovers
+from soaking.outsider import INTERRUPTED, Outsider, leftovers, open_message
 
 # A process that is killed closes no files.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 BUDGET = 14
-APPLY_TAKES_A_LEDGER = "ledger" in inspect.signature(apply).parameters
 KINDS = {"int64": pa.int64(), "uint64": pa.uint64(), "text": pa.string(), "large text": pa.large_string()}
 FIRST_IDS = [0, 2**63 - 15]
 """Ids from here on, modulo 2⁶⁴. The second ones are negative as int64 and positive as uint64."""
@@ -156,7 +154,6 @@ class ReleaseMachine(RuleBasedStateMachine):
     def create(self):
         self.ledger = Ledger.create(self.folder / "ledger.db")
         self.ledger.add_dataset("data", BUDGET)
-        self.charged = {"ledger": self.ledger} if APPLY_TAKES_A_LEDGER else {}
 
     # Releases
 
@@ -252,8 +249,7 @@ class ReleaseMachine(RuleBasedStateMachine):
     def add(self, pick, overlap, count, labels, crash):
         """A batch of which some ids are in the first one, with other labels."""
         out = self.messages()[pick % len(self.messages())]
-        message = Message.open(self.folder / out)
-        ids = message.to_arrow().column(0)
+        ids = open_message(self.folder / out).to_arrow().column(0)
         kind = next(
             name for name, kind in KINDS.items() if kind == ids.type or (name == "text" and "string" in str(ids.type))
         )
@@ -282,9 +278,10 @@ class ReleaseMachine(RuleBasedStateMachine):
         try:
             with warnings.catch_warnings(), self.crashing(crash):
                 warnings.simplefilter("ignore")
-                outcome = apply(self.folder / out, source, key_file=self.folder / (name or "key-a"), **self.charged)
+                outcome = self.apply(out, source, name)
         except Crash:
-            self.begun[out] = batch
+            if pending is None:  # otherwise that one is still the batch that was begun
+                self.begun[out] = batch
         except LabelDPError as error:
             refusal = str(error)
         note_end("batch", outcome, refusal)
@@ -299,6 +296,9 @@ class ReleaseMachine(RuleBasedStateMachine):
         if refusal is not None:
             assert after == before
             self.judge_batch(refusal, name, pending, batch, begun, outdated=outdated)
+
+    def apply(self, out, source, name):
+        return apply(self.folder / out, source, key_file=self.folder / (name or "key-a"), ledger=self.ledger)
 
     def judge_batch(self, refusal, name, pending, batch, begun, *, outdated):
         reasons = {
@@ -368,7 +368,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         source = Input(500, 3, 1).write(self.inputs / "damage.parquet")
         steps = [
             lambda: Message.open(self.folder / out).to_arrow(),
-            lambda: apply(self.folder / out, source, key_file=self.folder / (name or "key-a"), **self.charged),
+            lambda: self.apply(out, source, name),
         ]
         for step in steps:
             try:
@@ -389,11 +389,11 @@ class ReleaseMachine(RuleBasedStateMachine):
         return sorted(path.name for path in self.folder.glob("message-?"))
 
     def release_at(self, out):
-        return Message.open(self.folder / out).header.release if (self.folder / out).exists() else None
+        return open_message(self.folder / out).header.release if (self.folder / out).exists() else None
 
     def codes(self, out):
         """The code of each id in a message."""
-        table = Message.open(self.folder / out).to_arrow()
+        table = open_message(self.folder / out).to_arrow()
         return dict(zip(table.column(0).to_pylist(), table["code"].to_pylist(), strict=True))
 
     def key(self, name):
@@ -410,7 +410,8 @@ class ReleaseMachine(RuleBasedStateMachine):
         return None, None
 
     def check_clean(self, out, key):
-        """A run that ended well leaves nothing hidden of its own, whatever crashed before it."""
+        """A run that ended well leaves a message that readers accept and nothing hidden, whatever crashed before it."""
+        Message.open(self.folder / out)
         own = [f".{name}." for name in (out, key) if name is not None]
         left = [name for name in leftovers(self.folder) if name.startswith(tuple(own)) or name.endswith("-journal")]
         assert left == []

@@ -14,7 +14,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 from crashes import Crash, crash_at_statement
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -203,8 +203,10 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 def test_a_ledger_does_what_its_model_does_in_hundreds_of_random_steps():
+    """Always the same steps. A failure is not shortened, which takes minutes; the slow test does that."""
     run_state_machine_as_test(
-        LedgerMachine, settings=settings(max_examples=20, stateful_step_count=20, derandomize=True)
+        LedgerMachine,
+        settings=settings(max_examples=20, stateful_step_count=20, derandomize=True, phases=[Phase.generate]),
     )
 
 

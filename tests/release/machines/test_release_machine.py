@@ -18,10 +18,11 @@ from pathlib import Path
 import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from crashes import Crash, crash_at
-from hypothesis import currently_in_test_context, event, settings
+from hypothesis import Phase, currently_in_test_context, event, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -58,7 +59,7 @@ CRASHES = st.none() | st.tuples(st.integers(1, 60), st.booleans())
 
 @dataclass(frozen=True)
 class Input:
-    """Records: ids from `first` on, in one of four types, with labels that a seed makes."""
+    """Records: ids from `first` on, in one of four types and two formats of files, with labels that a seed makes."""
 
     first: int
     count: int
@@ -66,6 +67,7 @@ class Input:
     kind: str = "int64"
     changed: int = 0
     """So many labels, from the first one on, are others than the seed's."""
+    file: str = "parquet"
 
     def write(self, path):
         ids = [(self.first + i) % 2**64 for i in range(self.count)]
@@ -75,7 +77,9 @@ class Input:
             ids = [f"r{i}" for i in ids]
         labels = np.random.default_rng(self.labels).uniform(0, 100, self.count)
         labels[: self.changed] = 100 - labels[: self.changed]
-        pq.write_table(pa.table({"id": pa.array(ids, KINDS[self.kind]), "y": labels}), path, store_schema=True)
+        table = pa.table({"id": pa.array(ids, KINDS[self.kind]), "y": labels})
+        path = path.with_suffix(f".{self.file}")
+        (pq.write_table if self.file == "parquet" else pa_csv.write_csv)(table, path)
         return LabelSource(path, "y", "id")
 
 
@@ -103,6 +107,7 @@ class Asked:
             "one label": replace(self, input=replace(self.input, changed=1 - self.input.changed)),
             "ids": replace(self, input=replace(self.input, first=(self.input.first + 3) % 2**64)),
             "sign": replace(self, input=replace(self.input, kind=other_kind(self.input.kind))),
+            "file": replace(self, input=replace(self.input, file="csv" if self.input.file == "parquet" else "parquet")),
             "epsilon": replace(self, epsilon=3 - self.epsilon),
             "domain": replace(self, upper=220 - self.upper),
             "mechanism": replace(self, mechanism="randomized-response"),
@@ -112,9 +117,15 @@ class Asked:
         }[what]
 
 
-CHANGES = ["nothing", "labels", "one label", "ids", "sign", "epsilon", "domain", "mechanism", "key", "order", "place"]
+INPUT_CHANGES = ["nothing", "labels", "one label", "ids", "sign", "file"]
+CHANGES = [*INPUT_CHANGES, "epsilon", "domain", "mechanism", "key", "order", "place"]
 INPUTS = st.builds(
-    Input, st.sampled_from(FIRST_IDS), st.sampled_from([25, 40]), st.integers(0, 1), st.sampled_from(list(KINDS))
+    Input,
+    st.sampled_from(FIRST_IDS),
+    st.sampled_from([25, 40]),
+    st.integers(0, 1),
+    st.sampled_from(list(KINDS)),
+    file=st.sampled_from(["parquet", "parquet", "csv"]),
 )
 ASKED = st.builds(
     Asked,
@@ -181,7 +192,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         key = self.key(asked.key)
         resumable = key is not None and any(was == (asked.same, key) for was in self.open.values())
         in_place = self.release_at(asked.out)
-        source = asked.input.write(self.inputs / f"{next(self.number)}.parquet")
+        source = asked.input.write(self.inputs / f"{next(self.number)}")
         domain = Domain(0, asked.upper, cells=5)
         outcome = refusal = None
         try:
@@ -232,7 +243,8 @@ class ReleaseMachine(RuleBasedStateMachine):
         elif "exists and is not overwritten" in text:
             assert in_place is not None
             own = self.open.get(in_place)
-            assert own is None or own != (asked.same, self.key(asked.key)), "its own message is in its way"
+            its_own = own is not None and own == (asked.same, self.key(asked.key))
+            assert not its_own or self.interrupted(asked.out), "its own message is in its way"
         else:
             raise AssertionError(f"an unknown refusal: {text}")
 
@@ -259,7 +271,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         self.run_batch(out, batch, crash)
 
     @precondition(lambda self: self.batch is not None)
-    @rule(what=st.sampled_from(["nothing", "labels", "one label", "ids", "sign"]), crash=CRASHES)
+    @rule(what=st.sampled_from(INPUT_CHANGES), crash=CRASHES)
     def add_again(self, what, crash):
         """The last batch once more, as it was or changed."""
         out, batch = self.batch
@@ -272,7 +284,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         release = self.release_at(out)
         name, pending = self.kept(release)
         begun = self.begun.get(out)
-        source = batch.write(self.inputs / f"{next(self.number)}.parquet")
+        source = batch.write(self.inputs / f"{next(self.number)}")
         before = self.codes(out)
         outcome = refusal = None
         try:
@@ -289,7 +301,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         assert before.items() <= after.items(), "a record that was there is gone or has another code"
         if outcome is not None:
             assert name is not None
-            assert pending is None or batch == begun or replace(batch, kind=begun.kind) == begun
+            assert pending is None or replace(batch, kind=begun.kind, file=begun.file) == begun
             assert len(after) - len(before) == outcome.records or outcome.resumed
             assert outcome.records + outcome.already_held == batch.count
             self.check_clean(out, name)
@@ -353,7 +365,7 @@ class ReleaseMachine(RuleBasedStateMachine):
     )
     def damage(self, pick, where, how, bit):
         """A damaged file is refused in plain words, or makes no difference; a run on it shows no record a second code."""
-        files = [path for path in sorted(self.folder.rglob("*")) if path.is_file() and path.name != "ledger.db"]
+        files = [path for path in sorted(self.folder.rglob("*")) if path.is_file()]
         files = [path for path in files if not path.relative_to(self.folder).parts[0].startswith(".")]
         file = files[pick % len(files)]
         out = self.messages()[pick % len(self.messages())]
@@ -365,10 +377,11 @@ class ReleaseMachine(RuleBasedStateMachine):
         spot = int(where * (len(whole) - 1))
         flipped = whole[:spot] + bytes([whole[spot] ^ (1 << bit)]) + whole[spot + 1 :]
         file.write_bytes(whole[:spot] if how == "cut" else flipped)
-        source = Input(500, 3, 1).write(self.inputs / "damage.parquet")
+        source = Input(500, 3, 1).write(self.inputs / "damage")
         steps = [
             lambda: Message.open(self.folder / out).to_arrow(),
-            lambda: self.apply(out, source, name),
+            lambda: self.ledger.verify(),
+            lambda: (self.apply(out, source, name), self.outsider.read(self.folder / out)),
         ]
         for step in steps:
             try:
@@ -376,6 +389,7 @@ class ReleaseMachine(RuleBasedStateMachine):
             except LabelDPError as error:
                 assert len(str(error)) > 20  # noqa: PT017 - either is right: refused with a reason, or read
         file.write_bytes(whole)
+        (self.folder / "ledger.db-journal").unlink(missing_ok=True)  # of the damaged one
         for path, copy in copies.items():
             move(copy, path)
 
@@ -390,6 +404,14 @@ class ReleaseMachine(RuleBasedStateMachine):
 
     def release_at(self, out):
         return open_message(self.folder / out).header.release if (self.folder / out).exists() else None
+
+    def interrupted(self, out):
+        """Whether a batch is in the message and not listed: readers refuse it until `apply` has run again."""
+        try:
+            Message.open(self.folder / out)
+        except LabelDPError as error:
+            return INTERRUPTED in str(error)
+        return False
 
     def codes(self, out):
         """The code of each id in a message."""
@@ -449,8 +471,10 @@ def move(path, to):
 
 
 def test_releases_keep_their_promises_in_hundreds_of_random_steps():
+    """Always the same steps. A failure is not shortened, which takes minutes; the slow test does that."""
     run_state_machine_as_test(
-        ReleaseMachine, settings=settings(max_examples=25, stateful_step_count=20, derandomize=True)
+        ReleaseMachine,
+        settings=settings(max_examples=16, stateful_step_count=20, derandomize=True, phases=[Phase.generate]),
     )
 
 

@@ -33,6 +33,7 @@ import time
 import traceback
 import warnings
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ from soaking.planted import BUGS
 from soaking.play import KINDS, Play, Stage, Tally
 from soaking.processes import call, make_forks_cheap
 from soaking.scene import MECHANISMS, draw_batch, draw_release
+from soaking.workers import results_of, start_worker
 
 MOST_VIOLATIONS = 10
 """So many are enough to look at."""
@@ -114,20 +116,12 @@ def _warm_up(folder: str) -> None:
 def _soak(options: argparse.Namespace, folder: str, bug: str | None) -> tuple[Tally, list[dict[str, Any]]]:
     """Scenes in `--jobs` processes until there are enough faults, or a planted bug is found."""
     fork = multiprocessing.get_context("fork")
-    results, enough = fork.SimpleQueue(), fork.Event()
-    workers = [
-        fork.Process(target=_work, args=(options, folder, bug, index, results, enough)) for index in range(options.jobs)
-    ]
+    enough = fork.Event()
     started = time.monotonic()
-    for worker in workers:
-        worker.start()
-    tally, broken, scenes, working = Tally(), [], 0, options.jobs
+    workers = [start_worker(_work, options, folder, bug, index, enough) for index in range(options.jobs)]
+    tally, broken, scenes = Tally(), [], 0
     try:
-        while working:
-            result = results.get()
-            if result is None:
-                working -= 1
-                continue
+        for result in results_of(workers):
             scenes += 1
             tally.add(result["tally"])
             if result["violation"]:
@@ -148,28 +142,27 @@ def _soak(options: argparse.Namespace, folder: str, bug: str | None) -> tuple[Ta
     except KeyboardInterrupt:
         enough.set()
     for worker in workers:
-        worker.join()
+        worker.process.join()
     if sys.stderr.isatty():
         print(file=sys.stderr)
     tally.seconds = time.monotonic() - started
     return tally, broken
 
 
-def _work(options: argparse.Namespace, folder: str, bug: str | None, index: int, results: Any, enough: Any) -> None:
+def _work(
+    results: Connection, options: argparse.Namespace, folder: str, bug: str | None, index: int, enough: Any
+) -> None:
     """Plays every `--jobs`-th scene, on disks of its own."""
-    try:
-        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as name:
-            mounts = own_mounts()
-            stage = Stage.make(Path(name), mount=mounts)
-            number = index if options.scene is None else options.scene
-            while not enough.is_set():
-                results.put(_play(stage, options.seed, number, bug))
-                if options.scene is not None:
-                    break
-                number += options.jobs
-            stage.clear()
-    finally:
-        results.put(None)
+    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as name:
+        mounts = own_mounts()
+        stage = Stage.make(Path(name), mount=mounts)
+        number = index if options.scene is None else options.scene
+        while not enough.is_set():
+            results.send(_play(stage, options.seed, number, bug))
+            if options.scene is not None:
+                break
+            number += options.jobs
+        stage.clear()
 
 
 def _play(stage: Stage, seed: int, number: int, bug: str | None) -> dict[str, Any]:
@@ -207,7 +200,8 @@ def _report(tally: Tally, broken: list[dict[str, Any]], options: argparse.Namesp
     for result in broken:
         sabotage = "" if options.sabotage is None else f" --sabotage {options.sabotage}"
         print(f"\n  {result['violation']}")
-        print(f"  again: python benchmarks/soak.py --seed {options.seed} --scene {result['scene']}{sabotage}")
+        if result["scene"] is not None:
+            print(f"  again: python benchmarks/soak.py --seed {options.seed} --scene {result['scene']}{sabotage}")
 
 
 def _table(title: str, rows: list[tuple[str, int]]) -> None:

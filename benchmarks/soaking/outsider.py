@@ -39,7 +39,7 @@ class Outsider:
         self.sign_key = sign_key
         self.codes: dict[tuple[str, str], int] = {}
         self.costs: dict[str, Fraction] = {}
-        self.published: set[str] = set()
+        self.later: dict[str, int] = {}
 
     def look(self, folder: Path) -> None:
         """Takes in all messages in a folder. Refuses one that is not whole, and a record with two codes."""
@@ -57,7 +57,7 @@ class Outsider:
         except LabelDPError as error:
             raise Violation(f"{path.name} is not a whole message: {error}") from error
         release = message.header.release
-        self.published.add(release)
+        self.later[release] = max(len(message.files) - 1, self.later.get(release, 0))
         self.costs[release] = message.epsilon_exact
         names = [name for ids, _ in rows for name in id_names(ids)]
         if len(set(names)) != len(names):
@@ -111,6 +111,8 @@ class Outsider:
                 raise Violation(f"release {release} was drawn and is not in the ledger")
             if self.costs.get(release, Fraction(0)) > charged[release]:
                 raise Violation(f"release {release} costs {self.costs[release]} and was charged {charged[release]}")
+            if self.later.get(release, 0) > len(ledger.batches(release)):
+                raise Violation(f"release {release} has a later batch that is not in the ledger")
 
 
 def open_message(path: Path, sign_key: Path | None = None) -> Message:
@@ -135,6 +137,16 @@ def id_names(ids: pa.Array) -> list[str]:
 def leftovers(*folders: Path) -> list[str]:
     """Hidden files and journals, of which a run that ended well leaves none."""
     return sorted({path.name for folder in folders for pattern in HIDDEN for path in folder.glob(pattern)})
+
+
+def is_hot(journal: Path) -> bool:
+    """Whether SQLite rolls the ledger back with this journal: its first byte is not 0.
+
+    SQLite writes zeros there first, then the pages as they were, flushes both and only then writes the true header; the ledger
+    itself is changed after that. A journal that begins with 0 therefore stands for a ledger that was not touched. Readers
+    ignore it, and the next writer begins it anew and removes it (pager.c: writeJournalHdr, syncJournal, hasHotJournal).
+    """
+    return journal.read_bytes()[:1] not in (b"", b"\0")
 
 
 def _release_of(description: object) -> str:

@@ -18,7 +18,7 @@ from soaking.processes import BROKEN, HUNG, Ended, Fault, run
 from soaking.scene import Batch, Records, Release, draw_batch, draw_release, public_half
 
 KINDS = ("kill at event", "kill at time", "interrupt", "full disk", "read-only", "clock jump", "race", "input swapped")
-MOST_EVENTS = {"privatize": 56, "apply": 60}
+MOST_EVENTS = {"privatize": 60, "apply": 68}
 MOST_SECONDS = 0.12
 PRINTED = 7
 """So many characters of a label are searched for in what a run prints, since a label may be rounded there."""

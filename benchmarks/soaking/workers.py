@@ -41,5 +41,7 @@ def results_of(workers: Sequence[Worker]) -> Iterator[dict[str, Any]]:
                 process = running.pop(results)
                 process.join()
                 if process.exitcode != 0:
-                    violation = f"a process that plays scenes died with exit code {process.exitcode}: its scene is not judged"
+                    violation = (
+                        f"a process that plays scenes died with exit code {process.exitcode}: its scene is not judged"
+                    )
                     yield {"scene": None, "tally": Tally(), "violation": violation}

@@ -162,8 +162,10 @@ class KeyFile:
             flush(copy)
             copy.replace(self.path)
             flush(self.path.parent)
-        except OSError as error:
-            copy.unlink(missing_ok=True)
+        except BaseException as error:
+            copy.unlink(missing_ok=True)  # it holds the key, and what an interrupted run still records goes there too
+            if not isinstance(error, OSError):
+                raise
             raise LabelDPError(
                 f"cannot write the key file {self.path}: {error.strerror}. Fix the cause and run the same command again"
             ) from error

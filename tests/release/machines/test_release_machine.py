@@ -11,6 +11,7 @@ import json
 import shutil
 import tempfile
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -53,7 +54,10 @@ KINDS = {"int64": pa.int64(), "uint64": pa.uint64(), "text": pa.string(), "large
 FIRST_IDS = [0, 2**63 - 15]
 """Ids from here on, modulo 2⁶⁴. The second ones are negative as int64 and positive as uint64."""
 
-CRASHES = st.none() | st.tuples(st.integers(1, 60), st.booleans())
+MOST_EVENTS = 70
+"""A run has fewer."""
+
+CRASHES = st.none() | st.tuples(st.integers(1, MOST_EVENTS), st.booleans())
 """No crash, or the event at which it comes and whether it is hard."""
 
 
@@ -179,7 +183,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         self.last = self.last.change(what)
         self.run(self.last, crash)
 
-    @rule(asked=ASKED, when=st.integers(1, 60), hard=st.booleans(), what=st.sampled_from(CHANGES))
+    @rule(asked=ASKED, when=st.integers(1, MOST_EVENTS), hard=st.booleans(), what=st.sampled_from(CHANGES))
     def release_crashed_then_changed(self, asked, when, hard, what):
         """The step on which most rests: a crash, a run with one thing changed, and the first one to its end."""
         self.last = asked
@@ -491,6 +495,32 @@ def test_a_release_that_crashed_at_any_event_pays_for_one_draw_whatever_comes_ne
                 machine.promises_hold()
         finally:
             machine.teardown()
+
+
+@pytest.mark.parametrize("job", ["release", "batch"])
+def test_a_run_that_is_interrupted_at_any_event_ends_as_interrupted_and_leaves_no_copy_of_the_key(job):
+    """A copy that stayed once made the run fail a second time, with "File exists" in place of the interruption."""
+    finished, when = False, 0
+    while not finished:
+        when += 1
+        machine = ReleaseMachine()
+        machine.create()
+        source = Input(0, 25, 0).write(machine.inputs / "first")
+        randomizer = LabelRandomizer(1, Domain(0, 100, cells=5), mechanism="randomized-response")
+        kept = {"ledger": machine.ledger, "key_file": machine.folder / "key-a"}
+        crash = machine.crashing((when, False))
+        try:
+            with crash if job == "release" else nullcontext():
+                privatize(source, randomizer, machine.folder / "message-a", dataset="data", **kept)
+            if job == "batch":
+                with crash:
+                    apply(machine.folder / "message-a", Input(25, 3, 1).write(machine.inputs / "second"), **kept)
+            finished = True
+        except Crash:
+            finished = False
+        assert not [name for name in leftovers(machine.folder) if name.endswith("-new")]
+        machine.teardown()
+    assert 40 < when < MOST_EVENTS
 
 
 @pytest.mark.slow

@@ -384,7 +384,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         source = Input(500, 3, 1).write(self.inputs / "damage")
         steps = [
             lambda: Message.open(self.folder / out).to_arrow(),
-            lambda: self.ledger.verify(),
+            self.ledger.verify,
             lambda: (self.apply(out, source, name), self.outsider.read(self.folder / out)),
         ]
         for step in steps:

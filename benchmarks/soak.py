@@ -13,7 +13,8 @@ input that changes while it is read. After each fault:
 - no record was ever seen with two codes under one release, in any message, copy or leftover of a killed run;
 - every release that was drawn is in the ledger, with at least the ε that its message states, and so is every later batch;
 - the charges keep within the budget, equal requests are charged once, the ledger's file is undamaged and its chain holds;
-- a message is whole or not there, but for a batch that a killed run added and did not list, which readers refuse; nothing printed or sent holds a label's digits; no run hangs or ends with a traceback;
+- a message is whole or not there, but for a batch that a killed run added and did not list, which readers refuse;
+- nothing printed or sent holds a label's digits; no run hangs or ends with a traceback;
 - once the fault is gone the same command ends well, readers accept its message and its signature, and nothing else is left.
 
 Exit code 1 if a promise is broken. Full and read-only disks need the right to mount (root): otherwise a limit on the size of

@@ -375,6 +375,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         out = self.messages()[pick % len(self.messages())]
         name, _ = self.kept(self.release_at(out))
         whole = file.read_bytes()
+        later = dict(self.outsider.later)
         copies = {self.folder / part: self.inputs / f"whole-{part}" for part in {out, name or "key-a", "ledger.db"}}
         for path, copy in copies.items():
             move(path, copy)
@@ -396,6 +397,7 @@ class ReleaseMachine(RuleBasedStateMachine):
         (self.folder / "ledger.db-journal").unlink(missing_ok=True)  # of the damaged one
         for path, copy in copies.items():
             move(copy, path)
+        self.outsider.later = later  # the ledger was put back too
 
     # What the model asks of the files
 

@@ -8,6 +8,7 @@ import typer
 from labeldp.cli.console import out, print_json
 from labeldp.cli.options import Json
 from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.json_text import read_text
 
 
 def audit(
@@ -70,10 +71,13 @@ def _mechanism(path: Path, mechanism: Any) -> Any:
     file = path / "mechanism.json" if path.is_dir() else path
     if not file.is_file():
         raise InvalidInput(f"there is no mechanism at {path}: give a message folder or a mechanism.json")
+    text = read_text(file)
     try:
-        return mechanism.from_json(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file} is not JSON text") from error
+        return mechanism.from_json(text)
+    except PrivacyRefused:
+        raise
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error}") from error
 
 
 def _show(mechanism: Any, proof: Any, measured: Any) -> None:

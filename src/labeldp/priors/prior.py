@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import float_up, format_amount, parse_amount
-from labeldp.domain import Domain
+from labeldp.budget import abbreviated, float_up, format_amount, parse_amount
+from labeldp.domain import Domain, check_size
 from labeldp.errors import InvalidInput, expect
 from labeldp.priors.published_counts import NoisyCounts
 from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+MOST_COST = 1_000_000
+"""The most ε that a prior may have cost, as much as a ledger holds. Of more, e^ε could not be computed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,11 +83,17 @@ class Prior(Tabular):
         self, values: Any, masses: Any, epsilon_exact: Fraction = Fraction(0), counts: NoisyCounts | None = None
     ) -> None:
         if epsilon_exact < 0:
-            raise InvalidInput(f"the epsilon that a prior cost must not be negative, got {epsilon_exact}")
+            raise InvalidInput(f"the epsilon that a prior cost must not be negative, got {abbreviated(epsilon_exact)}")
+        if epsilon_exact > MOST_COST:
+            raise InvalidInput(
+                f"the epsilon that a prior cost must be at most {MOST_COST:,}, got {abbreviated(epsilon_exact)}: it protects "
+                "nobody. If the prior is public, leave the epsilon out"
+            )
         points = label_array(values, "prior values").copy()
         weights = label_array(masses, "prior masses").copy()
         if points.size == 0:
             raise InvalidInput("a prior needs at least one value")
+        check_size(points, "prior values")
         if points.shape != weights.shape:
             raise InvalidInput(f"a prior needs one mass per value, got {points.size} values and {weights.size} masses")
         if (weights < 0).any():

@@ -1,6 +1,5 @@
 """`apply`: adds a later batch of records to a message, under its mechanism and its release."""
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from labeldp.engines.arrow.engine import Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.arrow.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
+from labeldp.json_text import parse_json
 from labeldp.message.labels_file import file_digest
 from labeldp.message.reader import Message
 from labeldp.release.input_checks import (
@@ -156,7 +156,7 @@ def apply(
         except BaseException as error:
             if not target.exists():  # nothing was released for certain, so any other batch may come next
                 keys.put(replace(kept, pending=None))
-            if not isinstance(error, OSError):
+            if not isinstance(error, (OSError, MemoryError)):
                 raise
             raise LabelDPError(
                 f"cannot add to {path}: {os_reason(error)}. The message is as it was. Fix the cause and run the same command "
@@ -177,12 +177,20 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
             f"{key_file} is not the key of {message.path}: it does not know release {message.header.release}. Give the key "
             "file that privatize was given"
         )
-    if json.loads(kept.request)["id"] is None:
+    if message.header.row_numbers or _requested_id(kept, key_file) is None:
         raise InvalidInput(
             f"the ids in {message.path} are row numbers, and a later batch would use the same numbers again: nothing can be "
             "added. Make a new release with --id"
         )
     return kept
+
+
+def _requested_id(kept: KeptRelease, key_file: Path) -> str | None:
+    """The id column that `privatize` was given for the release."""
+    request = parse_json(kept.request, f"a request in the key file {key_file}")
+    if not isinstance(request, dict) or not isinstance(request.get("id"), str | None):
+        raise InvalidInput(f"the key file {key_file} is damaged (a request in it). Restore it from a backup")
+    return request.get("id")
 
 
 def _check_source(message: Message, source: LabelSource) -> Domain:

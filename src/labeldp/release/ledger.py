@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
 import secrets
 import sqlite3
@@ -31,6 +30,7 @@ from labeldp.budget import (
     fraction_of,
 )
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect_path
+from labeldp.json_text import parse_json
 from labeldp.release.ledger_entries import (
     Dataset,
     Release,
@@ -362,10 +362,7 @@ class Ledger(Tabular):
         LabelDPError
             If another mechanism is stored already, for example by a faster process. Then nothing may be randomized.
         """
-        try:
-            json.loads(mechanism_json)
-        except (TypeError, ValueError):
-            raise InvalidInput("mechanism_json must be the mechanism's JSON text, as to_json() gives it") from None
+        parse_json(mechanism_json, "mechanism_json, which must be the mechanism's text as to_json() gives it,")
         with self._writing() as connection:
             release = read_release(connection, release_id)
             if release.fixed:

@@ -207,6 +207,11 @@ def _readable(file: Path) -> Iterator[None]:
     """Turns pyarrow's errors about a damaged file into one that names the file."""
     try:
         yield
+    except MemoryError as error:  # Arrow's is also an ArrowException
+        raise InvalidInput(
+            f"cannot read {file}: a part of it does not fit into memory. Is the file complete and undamaged? If so, use a "
+            "machine with more memory, or write it in smaller row groups"
+        ) from error
     except _DAMAGED as error:
         raise InvalidInput(f"cannot read {file}: {first_line(error)}. Is the file complete and undamaged?") from error
 

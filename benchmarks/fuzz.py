@@ -48,6 +48,8 @@ SILENT_SECONDS = 40
 """A worker that begins nothing new for so long hangs in compiled code, where no alarm reaches it."""
 STARTING_SECONDS = 300
 KEPT_PER_PLACE = 3
+STATE = struct.Struct("<qd32s")
+"""What a worker is at: the number of its execution, when that began, and its reader."""
 
 
 class TookTooLong(BaseException):
@@ -157,9 +159,14 @@ class Fuzzer:
         said = [printed, *(str(warning.message) for warning in warned), *_chain(raised)]
         for text in said:
             if self._text.search(text):
-                return Outcome("violation", f"a label is in: {text[:2000]}", f"{reader.name}: label said by {_place(reader, raised)}")
+                return Outcome(
+                    "violation",
+                    f"a label is in: {text[:2000]}",
+                    f"{reader.name}: label said by {_place(reader, raised)}",
+                )
         for name, content in self._files.content_of(self._folder).items():
-            if scene.get(name) != content and self._bytes.search(content):
+            given = scene.get(name, b"")
+            if given != content and self._bytes.search(content) and not self._bytes.search(given):
                 return Outcome("violation", f"a label is in the file {name}", f"{reader.name}: label in a file")
         for words in reader.leftovers(self._folder):
             return Outcome("violation", words, f"{reader.name}: {words[:120]}")
@@ -225,29 +232,25 @@ def work(options: argparse.Namespace) -> None:
     fuzzer = Fuzzer(options.readers, scratch)
     fuzzer.check_good_files()
     limit_memory(MEMORY)
-    with (scratch / "current").open("r+b") as file, mmap.mmap(file.fileno(), 16) as current:
-        counts, last = Counter[str](), time.monotonic()
+    with (scratch / "current").open("r+b") as file, mmap.mmap(file.fileno(), STATE.size) as current:
         for number in range(options.first, options.executions, options.jobs):
-            current[:] = struct.pack("<qd", number, time.monotonic())
+            current[:] = STATE.pack(number, time.monotonic(), b"corruption")
             reader, scene = fuzzer.corrupted(options.seed, number)
+            current[:] = STATE.pack(number, time.monotonic(), reader.name.encode())
             outcome = fuzzer.run(reader, scene)
-            counts[f"{reader.name}\t{outcome.kind}"] += 1
-            now = time.monotonic()
+            line = {"reader": reader.name, "kind": outcome.kind}
             if outcome.kind == "violation":
-                kept = _keep(options.findings, number, reader.name, scene, outcome)
-                report.write(json.dumps({"place": outcome.place, "kept": kept}) + "\n")
-            if now - last > 1 or now > options.until:
-                report.write(json.dumps({"counts": counts}) + "\n")
-                counts, last = Counter(), now
-            if now > options.until:
+                line |= {"place": outcome.place, "kept": _keep(options.findings, number, reader.name, scene, outcome)}
+            report.write(json.dumps(line) + "\n")
+            if time.monotonic() > options.until:
                 break
-        current[:] = struct.pack("<qd", -1, time.monotonic())
-    report.write(json.dumps({"counts": counts}) + "\n")
+        current[:] = STATE.pack(-1, time.monotonic(), b"")
 
 
 def limit_memory(more: int) -> None:
     """Let this process have so much memory more than it has."""
-    used = next(int(line.split()[1]) for line in Path("/proc/self/status").open() if line.startswith("VmSize")) << 10
+    lines = Path("/proc/self/status").read_text().splitlines()
+    used = next(int(line.split()[1]) for line in lines if line.startswith("VmSize")) << 10
     resource.setrlimit(resource.RLIMIT_AS, (used + more, used + more))
 
 
@@ -272,19 +275,46 @@ class Worker:
     def __init__(self, options: argparse.Namespace, first: int, scratch: Path) -> None:
         self.scratch = scratch
         scratch.mkdir(exist_ok=True)
-        (scratch / "current").write_bytes(struct.pack("<qd", first, time.monotonic() + STARTING_SECONDS))
-        passed = ("--seed", options.seed, "--jobs", options.jobs, "--executions", options.executions, "--findings", options.findings)
-        command = [sys.executable, __file__, "--worker", "--first", first, "--scratch", scratch, "--until", options.until, *passed]
+        (scratch / "current").write_bytes(STATE.pack(first, time.monotonic() + STARTING_SECONDS, b""))
+        passed = (
+            "--seed",
+            options.seed,
+            "--jobs",
+            options.jobs,
+            "--executions",
+            options.executions,
+            "--findings",
+            options.findings,
+        )
+        command = [
+            sys.executable,
+            __file__,
+            "--worker",
+            "--first",
+            first,
+            "--scratch",
+            scratch,
+            "--until",
+            options.until,
+            *passed,
+        ]
         command += ["--readers", ",".join(options.readers)]
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "200", "PYTHONHASHSEED": "0"}
-        self.errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=self.errors, env=environment)
+        environment = os.environ | {
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "COLUMNS": "200",
+            "PYTHONHASHSEED": "0",
+        }
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        self.process = subprocess.Popen(
+            [str(part) for part in command], stdout=subprocess.PIPE, stderr=self.errors, env=environment
+        )
 
     @property
-    def current(self) -> tuple[int, float]:
-        """The number of the execution that it is at, and when that began."""
-        number, began = struct.unpack("<qd", (self.scratch / "current").read_bytes())
-        return number, began
+    def current(self) -> tuple[int, float, str]:
+        """The number of the execution that it is at, when that began, and its reader."""
+        number, began, reader = STATE.unpack((self.scratch / "current").read_bytes())
+        return number, began, reader.rstrip(b"\0").decode()
 
     def death(self) -> str:
         """Why it died: its exit code and the end of what it said."""
@@ -317,7 +347,7 @@ def fuzz(options: argparse.Namespace) -> Totals:
                     if following is not None:
                         _register(selector, Worker(options, following, worker.scratch))
             for key in list(selector.get_map().values()):
-                number, since = key.data.current
+                number, since, _ = key.data.current
                 if number >= 0 and time.monotonic() - since > SILENT_SECONDS:
                     key.data.process.kill()
             if options.progress and time.monotonic() - shown > options.progress:
@@ -337,9 +367,7 @@ def _register(selector: selectors.BaseSelector, worker: Worker) -> None:
 
 
 def _count(totals: Totals, line: dict[str, Any]) -> None:
-    for name, times in line.get("counts", {}).items():
-        reader, kind = name.split("\t")
-        totals.counts[reader, kind] += times
+    totals.counts[line["reader"], line["kind"]] += 1
     if "place" in line:
         totals.places[line["place"]] += 1
         if line["kept"]:
@@ -348,18 +376,17 @@ def _count(totals: Totals, line: dict[str, Any]) -> None:
 
 def _died(totals: Totals, worker: Worker, options: argparse.Namespace) -> int | None:
     """Count the death of a worker as a finding; returns the number of the next execution."""
-    number, _ = worker.current
-    if not (worker.scratch / "execution").is_dir() or number < 0:
+    number, _, reader = worker.current
+    if not reader:
         raise SystemExit(f"a worker could not begin: {worker.death()}")
     scene = {
         str(path.relative_to(worker.scratch / "execution")): path.read_bytes()
         for path in (worker.scratch / "execution").rglob("*")
         if path.is_file()
     }
-    place = f"died with {worker.process.returncode}"
-    kept = _keep(options.findings, number, "?", scene, Outcome("violation", worker.death(), place))
-    totals.counts["died", "violation"] += 1
-    _count(totals, {"place": place, "kept": kept})
+    place = f"{reader}: died with {worker.process.returncode}"
+    kept = _keep(options.findings, number, reader, scene, Outcome("violation", worker.death(), place))
+    _count(totals, {"reader": reader, "kind": "violation", "place": place, "kept": kept})
     return number + options.jobs if number + options.jobs < options.executions else None
 
 
@@ -367,12 +394,15 @@ def replay(folder: Path) -> Outcome:
     """Run a kept finding again, with its traceback."""
     why = json.loads((folder / "why.json").read_text())
     with tempfile.TemporaryDirectory() as scratch:
-        fuzzer = Fuzzer([] if why["reader"] == "?" else [why["reader"]], Path(scratch))
-        scene = {str(path.relative_to(folder / "files")): path.read_bytes() for path in (folder / "files").rglob("*") if path.is_file()}
+        fuzzer = Fuzzer([why["reader"]], Path(scratch))
+        scene = {
+            str(path.relative_to(folder / "files")): path.read_bytes()
+            for path in (folder / "files").rglob("*")
+            if path.is_file()
+        }
         limit_memory(MEMORY)
-        for reader in fuzzer.readers:
-            outcome = fuzzer.run(reader, scene, show=True)
-            print(f"{reader.name}: {outcome.kind} {outcome.why}")
+        outcome = fuzzer.run(fuzzer.readers[0], scene, show=True)
+    print(f"{outcome.kind} {outcome.why}")
     return outcome
 
 

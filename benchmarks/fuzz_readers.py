@@ -25,7 +25,18 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from pyarrow import ipc
 
-from labeldp import Domain, LabelRandomizer, LabelSource, Ledger, Mechanism, Message, Prior, SavedModel, apply, privatize
+from labeldp import (
+    Domain,
+    LabelRandomizer,
+    LabelSource,
+    Ledger,
+    Mechanism,
+    Message,
+    Prior,
+    SavedModel,
+    apply,
+    privatize,
+)
 from labeldp.errors import LabelDPError
 from labeldp.mechanisms import MECHANISMS, FiniteMechanism, Request
 from labeldp.release.key_file import KeyFile
@@ -132,7 +143,14 @@ def _odd_tables() -> Iterator[pa.Table]:
     """Labels and ids of types that are allowed, or nearly."""
     good = label_table()
     ids, labels = good["id"], good["y"]
-    for kind in (pa.uint64(), pa.int8(), pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
+    for kind in (
+        pa.uint64(),
+        pa.int8(),
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.dictionary(pa.int8(), pa.string()),
+    ):
         with contextlib.suppress(pa.ArrowException):
             text = pc_text(ids) if not pa.types.is_integer(kind) else ids
             yield pa.table({"id": text.cast(kind, safe=False), "y": labels})
@@ -300,7 +318,7 @@ class Ledgers(Reader):
         ledger.require("sales", 1)
         ledger.reserve("sales", 1)
 
-    def leftovers(self, folder: Path) -> Iterator[str]:
+    def leftovers(self, folder: Path) -> Iterator[str]:  # noqa: ARG002 - nothing is written
         return iter(())
 
 
@@ -331,12 +349,12 @@ class Messages(Reader):
     def run(self, folder: Path) -> None:
         message = Message.open(folder / "out")
         repr(message)
-        message._repr_html_()  # noqa: SLF001
+        message._repr_html_()
         table = message.to_arrow()
         assert table.num_rows == len(message), "the rows that are read are not those that were counted"
         message.labels.values()
 
-    def leftovers(self, folder: Path) -> Iterator[str]:
+    def leftovers(self, folder: Path) -> Iterator[str]:  # noqa: ARG002 - nothing is written
         return iter(())
 
 
@@ -407,7 +425,7 @@ class Priors(Reader):
     def run(self, folder: Path) -> None:
         prior = Prior.from_csv(folder / "prior.csv")
         repr(prior)
-        prior._repr_html_()  # noqa: SLF001
+        prior._repr_html_()
         prior.to_csv(folder / "again.csv")
         assert Prior.from_csv(folder / "again.csv") == prior
 
@@ -420,7 +438,14 @@ def saved_model() -> Scene:
     with tempfile.TemporaryDirectory() as name:
         model = LEARNERS["boosting"].make(LearnerRequest(ROWS, seed=0))
         model.fit(feature_table().select(["x", "colour"]), np.asarray(LABELS) - 8e8)
-        facts = {"columns": ["x", "colour"], "model": "linear", "loss": "squared", "epsilon": 1.0, "bounds": [0.0, 1e8], "unit": None}
+        facts = {
+            "columns": ["x", "colour"],
+            "model": "linear",
+            "loss": "squared",
+            "epsilon": 1.0,
+            "bounds": [0.0, 1e8],
+            "unit": None,
+        }
         SavedModel(model, facts).save(Path(name, "model"))
         return content_of(Path(name))
 
@@ -519,7 +544,7 @@ class Joins(Reader):
         (features,) = folder.glob("features.*")
         joined_features(Message.open(folder / "out"), features, "id")
 
-    def leftovers(self, folder: Path) -> Iterator[str]:
+    def leftovers(self, folder: Path) -> Iterator[str]:  # noqa: ARG002 - nothing is written
         return iter(())
 
 
@@ -560,7 +585,10 @@ class Census(Reader):
         random = Random(1)
         people = [
             {"WKSWORK1": random.randrange(53), "AGE": random.randrange(100)}
-            | {name: random.randrange(first, first + min(number, 9)) for name, (first, number) in CENSUS_VOCABULARIES.items()}
+            | {
+                name: random.randrange(first, first + min(number, 9))
+                for name, (first, number) in CENSUS_VOCABULARIES.items()
+            }
             for _ in range(12)
         ]
         lines = []
@@ -593,7 +621,7 @@ class Census(Reader):
             "</titlStmt></citation><stdyInfo><sumDscr><collDate>1940</collDate></sumDscr></stdyInfo><dataAccs><useStmt>"
             "<conditions>x</conditions><citReq>x</citReq></useStmt></dataAccs><notes>x</notes></stdyDscr>"
             '<fileDscr ID="f"><fileTxt><fileName>extract.dat</fileName><fileCont>x</fileCont><fileStrc type="rectangular"/>'
-            "<fileType charset=\"ISO-8859-1\">x</fileType><format>fixed length fields</format><filePlac>x</filePlac></fileTxt></fileDscr>"
+            '<fileType charset="ISO-8859-1">x</fileType><format>fixed length fields</format><filePlac>x</filePlac></fileTxt></fileDscr>'
             f"<dataDscr>{''.join(variables)}</dataDscr></codeBook>"
         )
         rows = ["".join(f"{person[name]:04d}" for name in places) for person in people]
@@ -637,7 +665,7 @@ class LedgerCommand(Ledgers):
         command("ledger", "show", folder / "ledger.db")
 
 
-class Refused(LabelDPError):
+class Refused(LabelDPError):  # noqa: N818
     """The command line ended with an error message and one of its exit codes."""
 
 
@@ -659,7 +687,18 @@ def command(*arguments: object) -> None:
 
 
 READERS: tuple[type[Reader], ...] = (
-    *(Labels, Privatize, PrivatizeCommand, ApplyLabels, ApplyKey, KeyFiles, Ledgers, LedgerCommand, Messages, Mechanisms),
+    *(
+        Labels,
+        Privatize,
+        PrivatizeCommand,
+        ApplyLabels,
+        ApplyKey,
+        KeyFiles,
+        Ledgers,
+        LedgerCommand,
+        Messages,
+        Mechanisms,
+    ),
     *(AuditCommand, Priors, Features, Models, EvaluateCommand, Joins, Criteo, Census, TrainingLogs),
 )
 

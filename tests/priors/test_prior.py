@@ -83,8 +83,8 @@ def test_csv_round_trip_is_lossless(tmp_path):
     ("text", "words"),
     [
         ("", "columns value and mass, found nothing"),
-        ("a,b\n1,2\n", "columns value and mass, found a, b"),
-        ("value,mass\n1,1\n2,x\n", "prior.csv, line 3: could not convert string to float: 'x'"),
+        ("a,b\n1,2\n", "columns value and mass, found 'a', 'b'"),
+        ("value,mass\n1,1\n2,x\n", "prior.csv, line 3: the mass is not a number"),
         ("value,mass\n1,1\n2\n", r"masses must be finite numbers: row 1 is missing"),
         ("value,mass\n1,1\n1,1\n", "prior.csv: prior values must differ: 1 is given twice"),
     ],

@@ -1,5 +1,6 @@
 """`labeldp train`, `predict` and `evaluate`: the features party's commands."""
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -173,7 +174,9 @@ def evaluate(
     if as_json:
         print_json(figures)
         return
-    out.print(f"{truth.size:,} rows, {saved.facts['model']} trained at ε = {saved.facts['epsilon']:g}")
+    out.print(
+        f"{truth.size:,} rows, {saved.facts.get('model', 'a model')} trained at ε = {saved.facts.get('epsilon', math.nan):g}"
+    )
     for name, value in figures.items():
         out.print(f"{name:<26} {'undefined' if value is None else plain(value, 6)}")
 

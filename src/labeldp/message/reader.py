@@ -105,7 +105,10 @@ class Message(Tabular):
         files = tuple(FORMATS[suffix](file, header, mechanism) for file in labels_paths(folder, suffix))
         for file in files:
             file.check()
-        return cls(folder, mechanism, header, files, sum(file.count() for file in files))
+        records = sum(file.count() for file in files)
+        if records < 1:
+            raise InvalidInput(f"{folder} holds no records; the message was edited or damaged")
+        return cls(folder, mechanism, header, files, records)
 
     @property
     def epsilon_exact(self) -> Fraction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -178,16 +179,17 @@ class Prior(Tabular):
                 rows = csv.DictReader(file)
                 found = rows.fieldnames or []
                 if not {"value", "mass"} <= set(found):
-                    raise InvalidInput(
-                        f"a prior needs the columns value and mass, found {', '.join(found) or 'nothing'}"
-                    )
+                    shown = ", ".join(map(abbreviated, found[:20])) if not _is_data(found) else "numbers"
+                    raise InvalidInput(f"a prior needs the columns value and mass, found {shown or 'nothing'}")
                 for row in rows:
                     where = f"{path}, line {rows.line_num}"
-                    values.append(float(row["value"] or "nan"))
-                    masses.append(float(row["mass"] or "nan"))
-                    costs.append(parse_amount(row.get("epsilon") or "0"))
+                    values.append(_number(row["value"], "value"))
+                    masses.append(_number(row["mass"], "mass"))
+                    costs.append(_cost(row.get("epsilon")))
             where = f"{path}"
             return cls(values, masses, max(costs))
+        except UnicodeDecodeError:
+            raise InvalidInput(f"{path} is not UTF-8 text") from None
         except (csv.Error, ValueError) as error:
             raise InvalidInput(f"{where}: {error}") from error
 
@@ -254,6 +256,26 @@ class Prior(Tabular):
             "sd": f"{math.sqrt(self.variance):.4g}",
             "cost": "public" if self.epsilon_exact == 0 else f"ε {self.epsilon:.4g}",
         }
+
+
+def _is_data(names: Sequence[str]) -> bool:
+    """Whether a header line is probably a line of data, which is not shown."""
+    return any(character.isdigit() for name in names for character in name)
+
+
+def _number(text: str | None, column: str) -> float:
+    """A field of a prior's file. It is not shown, since somebody may give the labels themselves for a prior."""
+    try:
+        return float(text or "nan")
+    except ValueError:
+        raise InvalidInput(f"the {column} is not a number") from None
+
+
+def _cost(text: str | None) -> Fraction:
+    try:
+        return parse_amount(text or "0")
+    except InvalidInput:
+        raise InvalidInput("the epsilon is not written as a plain decimal or a fraction that is not negative") from None
 
 
 def expect_prior(prior: object) -> None:

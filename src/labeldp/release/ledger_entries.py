@@ -5,10 +5,13 @@ import sqlite3
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
-from labeldp.budget import parse_amount
+from labeldp.budget import abbreviated, parse_amount
 from labeldp.errors import InvalidInput
+
+MOST = 10**6
+"""No amount in a ledger is larger: it is the largest budget."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Release:
 
 def dataset_names(connection: sqlite3.Connection) -> list[str]:
     """The names of all datasets, in the order in which they were entered."""
-    return [row["name"] for row in connection.execute("SELECT name FROM dataset ORDER BY rowid")]
+    return [_text(row["name"]) for row in connection.execute("SELECT name FROM dataset ORDER BY rowid")]
 
 
 def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
@@ -98,11 +101,11 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
     charges = connection.execute("SELECT epsilon, state FROM release WHERE dataset = ?", (name,)).fetchall()
     return Dataset(
         name=name,
-        budget=_stored(row["budget"]),
-        spent=sum((_stored(charge["epsilon"]) for charge in charges), Fraction(0)),
+        budget=_stored(_field(row, "budget")),
+        spent=sum((_stored(_field(charge, "epsilon")) for charge in charges), Fraction(0)),
         releases=len(charges),
         uncommitted=sum(charge["state"] == "reserved" for charge in charges),
-        created_at=datetime.fromisoformat(row["created_at"]),
+        created_at=_time(_field(row, "created_at")),
     )
 
 
@@ -132,20 +135,44 @@ def read_releases(connection: sqlite3.Connection, where: str, *values: str | Non
     query = f"SELECT {', '.join(columns)} FROM release {where} ORDER BY number"  # noqa: S608 - our own text
     found = []
     for row in connection.execute(query, values):
-        known = dict(row)
-        known["epsilon"] = _stored(row["epsilon"])
-        known["reserved_at"] = datetime.fromisoformat(row["reserved_at"])
-        known["committed_at"] = row["committed_at"] and datetime.fromisoformat(row["committed_at"])
-        found.append(Release(**known))
+        known: dict[str, Any] = {name: None if value is None else _text(value) for name, value in dict(row).items()}
+        times = {name: _time(known[name]) for name in ("reserved_at", "committed_at") if known[name] is not None}
+        if None in (known["id"], known["dataset"], known["state"], known["reserved_at"]):
+            raise _damaged("a release has an empty field")
+        found.append(Release(**known | times | {"epsilon": _stored(row["epsilon"])}))
     return found
 
 
-def _stored(text: str) -> Fraction:
+def _stored(text: object) -> Fraction:
     """An amount from the file. Anything else there could free budget, so it is refused."""
     try:
         value = parse_amount(text)
     except InvalidInput:
         value = Fraction(0)
-    if value == 0:
-        raise InvalidInput(f"the ledger is damaged: it holds {text!r} in place of an amount. Restore it from a backup")
+    if not 0 < value <= MOST:
+        raise _damaged(f"it holds {abbreviated(text)} in place of an amount")
     return value
+
+
+def _field(row: sqlite3.Row, name: str) -> object:
+    try:
+        return row[name]
+    except IndexError:
+        raise _damaged(f"it has no column {name}") from None
+
+
+def _time(text: object) -> datetime:
+    try:
+        return datetime.fromisoformat(_text(text))
+    except ValueError:
+        raise _damaged("it holds something else in place of a time") from None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _damaged("something in it is not text")
+    return value
+
+
+def _damaged(what: str) -> InvalidInput:
+    return InvalidInput(f"the ledger is damaged: {what}. Restore it from a backup")

@@ -298,7 +298,9 @@ def _readable(path: Path, delimiter: str | None = None) -> Iterator[None]:
             f"cannot read {path}: a part of it does not fit into memory. Is the file complete and undamaged? If so, use a "
             "machine with more memory, or write it in smaller row groups"
         ) from error
+    except UnicodeDecodeError:
+        raise InvalidInput(f"cannot read {path}: something in it is not UTF-8 text. Is the file undamaged?") from None
     except (pa.ArrowException, OSError) as error:
         if delimiter is not None and isinstance(error, pa.ArrowInvalid):
-            raise InvalidInput(f"cannot read {path}: {text.problem(error, path, delimiter)}") from None
+            raise InvalidInput(f"cannot read {path}: {text.problem(str(error), path, delimiter)}") from None
         raise InvalidInput(f"cannot read {path}: {str(error).splitlines()[0]}") from error

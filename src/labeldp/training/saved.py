@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
+from labeldp.json_text import read_json
 from labeldp.release.staging import publish, staging
 
 FORMAT = "labeldp-model"
@@ -134,11 +135,16 @@ class SavedModel:
         if not described.is_file() or not stored.is_file():
             raise InvalidInput(f"{path} is not a model: labeldp train writes a folder with model.json and model.pickle")
         try:
-            facts = json.loads(described.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise InvalidInput(f"{described} is damaged: {error}") from error
-        if facts.get("format") != FORMAT or facts.get("format_version") != FORMAT_VERSION:
+            facts = read_json(described)
+        except InvalidInput as error:
+            raise InvalidInput(f"{described} is damaged: {error}") from None
+        if (
+            not isinstance(facts, dict)
+            or facts.get("format") != FORMAT
+            or facts.get("format_version") != FORMAT_VERSION
+        ):
             raise InvalidInput(f"{path} was written by another version of labeldp: train the model again")
+        _check_facts(facts, described)
         try:
             model = pickle.loads(stored.read_bytes())  # noqa: S301 - the docstring says so
         except Exception as error:
@@ -146,6 +152,32 @@ class SavedModel:
                 f"{stored} cannot be loaded: {error}. Train the model again with this version"
             ) from error
         return cls(model, facts)
+
+
+def _check_facts(facts: dict[str, Any], where: Path) -> None:
+    """Refuse facts that later steps cannot use, by the name of the first of them."""
+
+    def number(value: Any) -> bool:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+    def texts(value: Any) -> bool:
+        return (
+            isinstance(value, list) and all(isinstance(name, str) for name in value) and len(set(value)) == len(value)
+        )
+
+    bounds = facts.get("bounds")
+    paired = isinstance(bounds, list) and len(bounds) == 2 and all(map(number, bounds)) and bounds[0] <= bounds[1]
+    sound = {
+        "bounds": bounds is None or paired,
+        "columns": texts(facts.get("columns", [])),
+        "epsilon": number(facts.get("epsilon", 0)),
+        "model": isinstance(facts.get("model", ""), str),
+        "loss": isinstance(facts.get("loss", ""), str),
+        "unit": isinstance(facts.get("unit"), str | None),
+    }
+    for name, good in sound.items():
+        if not good:
+            raise InvalidInput(f"{where} is damaged: {name} is not what training wrote. Train the model again")
 
 
 def check_new(path: Path) -> None:

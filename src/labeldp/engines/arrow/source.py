@@ -212,6 +212,8 @@ def _readable(file: Path) -> Iterator[None]:
             f"cannot read {file}: a part of it does not fit into memory. Is the file complete and undamaged? If so, use a "
             "machine with more memory, or write it in smaller row groups"
         ) from error
+    except UnicodeDecodeError:  # of a name or a note in the file; it would carry the whole text along
+        raise InvalidInput(f"cannot read {file}: something in it is not UTF-8 text. Is the file undamaged?") from None
     except _DAMAGED as error:
         raise InvalidInput(f"cannot read {file}: {first_line(error)}. Is the file complete and undamaged?") from error
 

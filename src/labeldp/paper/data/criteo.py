@@ -141,18 +141,17 @@ def _purchases(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _check(path: Path, batch: pa.RecordBatch, first_line: int) -> None:
     sale, amount = batch["Sale"], batch["SalesAmountInEuro"]
     tests = (
-        (pc.is_in(sale, pa.array([0, 1])), sale, "field 1 (Sale) should be 0 or 1"),
+        (pc.is_in(sale, pa.array([0, 1])), "field 1 (Sale) should be 0 or 1"),
         (
             pc.and_(pc.is_finite(amount), pc.or_(pc.greater_equal(amount, 0.0), pc.equal(amount, -1.0))),
-            amount,
             "field 2 (SalesAmountInEuro) should be an amount of at least 0, or -1 where there was no sale",
         ),
     )
-    for good, column, expected in tests:
+    for good, expected in tests:
         wrong = np.flatnonzero(~good.to_numpy(zero_copy_only=False))
         if len(wrong):
             row = int(wrong[0])
-            raise InvalidInput(f"{path.name}, line {first_line + row}: {expected}, not {column[row].as_py()}")
+            raise InvalidInput(f"{path.name}, line {first_line + row}: {expected}")
 
 
 def _explained(path: Path, message: str) -> str:
@@ -163,9 +162,9 @@ def _explained(path: Path, message: str) -> str:
         found = int(fields[1])
         more = " Is it comma-separated, or another file?" if found == 1 else " The file may be damaged or cut off."
         return f"{where}: expected 23 tab-separated fields (the Criteo log, no header), found {found}.{more}"
-    if value := re.search(r"column #(\d+):.* to (\w+): invalid value '(.*)'", message, re.DOTALL):
+    if value := re.search(r"column #(\d+):.* to (\w+): invalid value (.*)", message, re.DOTALL):
         field = CRITEO_SCHEMA.field(int(value[1]))
         kind = "a whole number" if field.type == pa.int64() else "a number"
-        header = " The file should have no header line." if value[3] == field.name else ""
-        return f"{where}: field {int(value[1]) + 1} ({field.name}) should be {kind}, not {value[3]!r}.{header}"
+        header = " The file should have no header line." if value[3] == repr(field.name) else ""
+        return f"{where}: field {int(value[1]) + 1} ({field.name}) should be {kind}, not {value[3]}.{header}"
     return f"{where}: not a Criteo log of 23 tab-separated fields ({message})"

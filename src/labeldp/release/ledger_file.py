@@ -96,6 +96,8 @@ def _connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         raise _explained(error, path, timeout) from error
+    except UnicodeDecodeError as error:  # in the words of SQLite's own error about a damaged schema
+        raise _damaged(path, error) from error
 
 
 def _begin_writing(connection: sqlite3.Connection, timeout: float) -> None:
@@ -151,10 +153,7 @@ def _explained(error: sqlite3.Error, path: Path, timeout: float) -> Exception:
             "Wait for that process or end it, then run again"
         )
     if primary in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
-        return InvalidInput(
-            f"{path} is not a labeldp ledger, or it is damaged ({error}). Check the path. If it is your ledger, release "
-            "nothing more until it is restored from a backup and charged again for what was released since"
-        )
+        return _damaged(path, error)
     if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
         return InvalidInput(
             f"cannot open the ledger {path} ({error}). You must be able to write to the file and to its folder"
@@ -165,3 +164,10 @@ def _explained(error: sqlite3.Error, path: Path, timeout: float) -> Exception:
             "Check the disk and its free space, then run again"
         )
     return LabelDPError(f"the ledger {path} refused an operation: {error}")
+
+
+def _damaged(path: Path, error: Exception) -> InvalidInput:
+    return InvalidInput(
+        f"{path} is not a labeldp ledger, or it is damaged ({error}). Check the path. If it is your ledger, release "
+        "nothing more until it is restored from a backup and charged again for what was released since"
+    )

@@ -199,3 +199,10 @@ def test_a_census_file_that_is_no_text(tmp_path):
         b"WKSWORK1,AGE,\xff\xfe,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n1,2,3,4,5,6,7,8,9\n"
     )
     refused(lambda: load_census(tmp_path / "extract.csv"), "UTF-8")
+
+
+def test_a_census_file_with_an_empty_first_line(tmp_path):
+    (tmp_path / "extract.csv").write_bytes(
+        b"\nWKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n1,2,1,4,5,1,2,8,9\n"
+    )
+    refused(lambda: load_census(tmp_path / "extract.csv"), "not a CSV extract")

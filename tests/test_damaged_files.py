@@ -134,6 +134,16 @@ def test_a_ledger_with_something_else_in_it(tmp_path, change):
     refused(lambda: (Ledger(tmp_path / "ledger.db").datasets(), Ledger(tmp_path / "ledger.db").history()), "damaged")
 
 
+def test_a_ledger_whose_columns_are_written_otherwise(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 3)
+    reserved = ledger.reserve("sales", 1)
+    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+        connection.execute("ALTER TABLE release RENAME COLUMN committed_at TO COMMITTED_AT")
+    connection.close()
+    assert [release.id for release in ledger.history()] == [reserved.id]  # to SQLite it is the same name
+
+
 def test_a_ledger_whose_schema_is_no_text(tmp_path):
     file = tmp_path / "ledger.db"
     Ledger.create(file)

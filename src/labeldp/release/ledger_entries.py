@@ -135,11 +135,13 @@ def read_releases(connection: sqlite3.Connection, where: str, *values: str | Non
     query = f"SELECT {', '.join(columns)} FROM release {where} ORDER BY number"  # noqa: S608 - our own text
     found = []
     for row in connection.execute(query, values):
-        known: dict[str, Any] = {name: None if value is None else _text(value) for name, value in dict(row).items()}
+        known: dict[str, Any] = {
+            name: None if value is None else _text(value) for name, value in zip(columns, row, strict=True)
+        }
         times = {name: _time(known[name]) for name in ("reserved_at", "committed_at") if known[name] is not None}
         if None in (known["id"], known["dataset"], known["state"], known["reserved_at"]):
             raise _damaged("a release has an empty field")
-        found.append(Release(**known | times | {"epsilon": _stored(row["epsilon"])}))
+        found.append(Release(**known | times | {"epsilon": _stored(known["epsilon"])}))
     return found
 
 

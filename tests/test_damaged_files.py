@@ -216,3 +216,8 @@ def test_a_census_file_with_an_empty_first_line(tmp_path):
         b"\nWKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n1,2,1,4,5,1,2,8,9\n"
     )
     refused(lambda: load_census(tmp_path / "extract.csv"), "not a CSV extract")
+
+
+def test_a_census_file_with_a_header_and_nobody(tmp_path):
+    (tmp_path / "extract.csv").write_bytes(b"WKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n")
+    refused(lambda: load_census(tmp_path / "extract.csv"), "nobody")

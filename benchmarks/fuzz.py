@@ -166,7 +166,10 @@ class Fuzzer:
                 )
         for name, content in self._files.content_of(self._folder).items():
             given = scene.get(name, b"")
-            if given != content and self._bytes.search(content) and not self._bytes.search(given):
+            if given == content or not self._bytes.search(content):
+                continue
+            # A corruption may move a label into the id column, and ids are published as they are.
+            if not self._bytes.search(given) and not self._bytes.search(self._files.published_ids(self._folder)):
                 return Outcome("violation", f"a label is in the file {name}", f"{reader.name}: label in a file")
         for words in reader.leftovers(self._folder):
             return Outcome("violation", words, f"{reader.name}: {words[:120]}")

@@ -101,6 +101,17 @@ def _half_written(message: Path) -> Iterator[str]:
         yield f"{message.name} is there and not whole: {error}"
 
 
+def published_ids(folder: Path) -> bytes:
+    """The ids in the message that a run wrote, as bytes, if there is one."""
+    if not (folder / "out" / "mechanism.json").is_file():
+        return b""
+    ids = Message.open(folder / "out").to_arrow().column(0)
+    return b" ".join(
+        part.to_numpy().tobytes() if pa.types.is_integer(ids.type) else "\n".join(part.to_pylist()).encode()
+        for part in ids.chunks
+    )
+
+
 def content_of(folder: Path) -> Scene:
     """All files below a folder, by their relative names."""
     return {

@@ -136,6 +136,16 @@ def test_a_ledger_with_something_else_in_it(tmp_path, change):
     refused(lambda: (Ledger(tmp_path / "ledger.db").datasets(), Ledger(tmp_path / "ledger.db").history()), "damaged")
 
 
+def test_a_ledger_whose_columns_are_written_otherwise(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 3)
+    reserved = ledger.reserve("sales", 1)
+    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+        connection.execute("ALTER TABLE release RENAME COLUMN committed_at TO COMMITTED_AT")
+    connection.close()
+    assert [release.id for release in ledger.history()] == [reserved.id]  # to SQLite it is the same name
+
+
 def test_a_ledger_whose_schema_is_no_text(tmp_path):
     file = tmp_path / "ledger.db"
     Ledger.create(file)
@@ -201,3 +211,15 @@ def test_a_census_file_that_is_no_text(tmp_path):
         b"WKSWORK1,AGE,\xff\xfe,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n1,2,3,4,5,6,7,8,9\n"
     )
     refused(lambda: load_census(tmp_path / "extract.csv"), "UTF-8")
+
+
+def test_a_census_file_with_an_empty_first_line(tmp_path):
+    (tmp_path / "extract.csv").write_bytes(
+        b"\nWKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n1,2,1,4,5,1,2,8,9\n"
+    )
+    refused(lambda: load_census(tmp_path / "extract.csv"), "not a CSV extract")
+
+
+def test_a_census_file_with_a_header_and_nobody(tmp_path):
+    (tmp_path / "extract.csv").write_bytes(b"WKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n")
+    refused(lambda: load_census(tmp_path / "extract.csv"), "nobody")

@@ -177,20 +177,16 @@ def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
 def read_releases(connection: sqlite3.Connection, where: str, *values: str | None) -> list[Release]:
     """The releases that an SQL condition selects, oldest first."""
     columns = [column.name for column in fields(Release) if not column.name.startswith("batch")]
-    columns.append(_batch_columns(connection))
-    query = f"SELECT {', '.join(columns)} FROM release {where} ORDER BY number"  # noqa: S608 - our own text
+    names = [*columns, "batches", "batch_records"]  # by place, since SQLite spells names as a damaged file does
+    query = f"SELECT {', '.join(columns)}, {_batch_columns(connection)} FROM release {where} ORDER BY number"  # noqa: S608
     found = []
     for row in connection.execute(query, values):
-        known: dict[str, Any] = dict(row)
-        texts = {
-            name: _text(value)
-            for name, value in known.items()
-            if value is not None and name not in ("batches", "batch_records")
-        }
+        known: dict[str, Any] = dict(zip(names, row, strict=True))
+        texts = {name: _text(known[name]) for name in columns if known[name] is not None}
         if not {"id", "dataset", "state", "reserved_at"} <= texts.keys():
             raise _damaged("a release has an empty field")
         known |= {name: _time(texts[name]) for name in ("reserved_at", "committed_at") if name in texts}
-        known["epsilon"] = stored_amount(row["epsilon"])
+        known["epsilon"] = stored_amount(known["epsilon"])
         found.append(Release(**known))
     return found
 

@@ -71,6 +71,7 @@ def test_a_compressed_log_reads_the_same(tmp_path):
         ([line("1.0", nb_clicks_1week="1.5")], r"line 1: field 5 \(nb_clicks_1week\) should be a whole number"),
         ([line("1.0"), line("-3.0")], r"line 2: field 2 .*at least 0, or -1"),
         ([line("nan")], r"line 1: field 2 \(SalesAmountInEuro\) should be an amount"),
+        ([line("1.0"), line("'81726'")], r"line 2: field 2 .*should be a number\.$"),
         ([line("1.0"), line("81726x")], r"line 2: field 2 .*should be a number\.$"),
         ([line("1.0"), line("1.0", Sale="2")], r"line 2: field 1 \(Sale\) should be 0 or 1$"),
         (["\t".join(CRITEO_SCHEMA.names), line("1.0")], r"line 1: field 1 .*no header"),

@@ -114,7 +114,7 @@ def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = Non
         for name, (first, number) in CENSUS_VOCABULARIES.items():
             item = columns[name][kept] - first + 1
             codes[name].append(np.where((item < 1) | (item > number), 0, item).astype(np.int16))
-    worked = np.concatenate(labels).astype(np.float64)
+    worked = np.concatenate([np.empty(0, np.uint8), *labels]).astype(np.float64)
     if not len(worked):
         raise InvalidInput(
             f"{path.name} has nobody with {CENSUS_LABEL} from 1 to {_WEEKS}: there is nothing to train on"

@@ -21,7 +21,7 @@ def reading(path: Path, expected: str, explain: Callable[[str], str]) -> Iterato
         raise InvalidInput(f"{path} is not a file; expected {expected}")
     try:
         yield
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:  # the last one for a header after an empty line
         if "Empty CSV" in str(error):
             raise InvalidInput(f"{path.name} is empty; expected {expected}") from None
         raise InvalidInput(explain(str(error))) from None

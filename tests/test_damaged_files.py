@@ -223,3 +223,8 @@ def test_a_census_file_with_an_empty_first_line(tmp_path):
 def test_a_census_file_with_a_header_and_nobody(tmp_path):
     (tmp_path / "extract.csv").write_bytes(b"WKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n")
     refused(lambda: load_census(tmp_path / "extract.csv"), "nobody")
+
+
+def test_a_census_file_without_a_header_shows_no_value(tmp_path):
+    (tmp_path / "extract.csv").write_text(f"1,{LABEL}\n2,{LABEL}\n")
+    refused(lambda: load_census(tmp_path / "extract.csv"), "looks like data")

@@ -31,6 +31,9 @@ test: .venv/test  ## set up and run the tests
 test-slow: .venv/test  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
+fuzz: .venv/test  ## corrupt the files of every reader, for an hour (ARGS="--seconds 60")
+	$(BIN)/python benchmarks/fuzz.py --jobs 2 $(ARGS)
+
 test-floors: .venv-floors/test  ## the tests on the oldest versions that pyproject.toml allows
 	.venv-floors/bin/python -m pytest -n 2 $(ARGS)
 
@@ -40,4 +43,4 @@ check: .venv/test  ## ruff, mypy and the import contract
 clean:           ## remove the environments and caches
 	rm -rf .venv .venv-floors .pytest_cache .mypy_cache .ruff_cache dist
 
-.PHONY: help demo test test-slow test-floors check clean
+.PHONY: help demo test test-slow fuzz test-floors check clean

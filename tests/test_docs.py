@@ -189,3 +189,12 @@ def test_a_page_says_first_whom_it_is_for_and_what_they_will_know(page):
 def test_the_index_lists_every_page():
     listed = set(re.findall(r"\]\(([\w-]+\.md)", text_of(ROOT / "docs" / "README.md")))
     assert listed == {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+
+
+def test_the_tests_that_security_names_exist():
+    """SECURITY.md names the test of each promise. A test that was renamed would leave a promise without one."""
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+    assert len(named) > 20
+    for file, test in named:
+        assert (ROOT / file).is_file(), file
+        assert not test or re.search(rf"^def {test}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE), test

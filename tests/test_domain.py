@@ -75,7 +75,12 @@ def test_bad_labels_are_refused_by_row(labels, words):
         ((0, 1, 2.5), "cells"),
         ((0, 1, 2**33), "cells"),
         ((1e16, 1e16 + 8, 1000), "closer together than floats"),
-        ((-1e308, 1e308), "too wide"),
+        ((-1e308, 1e308), "another unit"),
+        ((0, 1e101), "another unit"),
+        ((1e-101, 1), "another unit"),
+        ((1, 1 + 2e-16, 10**400), "cells"),
+        ((0, 10**400), "must be a number"),
+        ((1e-90, 1e-90 * (1 + 1e-15)), "another unit"),
     ],
 )
 def test_bad_bounds_are_refused(bounds, words):
@@ -99,7 +104,12 @@ def test_integer_domains_have_one_cell_each():
         Domain.integers(0, 2.5)
 
 
-@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(2, 5000), st.lists(st.floats(0, 1), min_size=1))
+@given(
+    st.integers(-(10**9), 10**9).map(lambda n: n / 1000),
+    st.floats(1e-3, 1e6),
+    st.integers(2, 5000),
+    st.lists(st.floats(0, 1), min_size=1),
+)
 def test_cell_is_the_nearest_grid_point(lower, width, cells, places):
     domain = Domain(lower, lower + width, cells)
     labels = np.clip(lower + np.asarray(places) * width, domain.lower, domain.upper)

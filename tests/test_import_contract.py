@@ -67,6 +67,7 @@ def test_only_the_facade_and_shared_values_are_loose():
         "domain",
         "durations",
         "errors",
+        "json_text",
         "plain_numbers",
         "randomizer",
         "shown",

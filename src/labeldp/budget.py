@@ -16,8 +16,8 @@ from labeldp.errors import InvalidInput, described
 MAX_EPSILON = 40
 """Beyond this, e^ε leaves too few of the 64 random bits for the other outputs, and there is no protection left."""
 
-MIN_EPSILON = Fraction(1, 10**50)
-"""Anything smaller is taken for a typing error."""
+MIN_EPSILON = Fraction(1, 10**9)
+"""Below this a release says nothing: 1/ε² records show no more of a label than one record at ε = 1, and nobody has 10^18."""
 
 LONGEST_TEXT = 1000
 """The longest text that is read as a number. Whatever `exact_epsilon` accepts is written in fewer characters."""
@@ -26,7 +26,7 @@ MAX_DIGITS = 300
 """The most digits that the denominator of a given ε may have."""
 
 _SPARE_DIGITS = 60
-"""ε minus the cost of a private prior (2 over a float of at most 2·10^50) has up to 51 digits more than ε."""
+"""ε minus the cost of a private prior (2 over a float) has up to 51 digits more than ε."""
 
 _PLAIN_NUMBER = re.compile(
     r"\s*\+?(?:[0-9]+/0*[1-9][0-9]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*", re.ASCII
@@ -50,7 +50,9 @@ def exact_epsilon(epsilon: Epsilon) -> Fraction:
             f"epsilon must be greater than 0, got {abbreviated(epsilon)}: at 0 a release could not depend on the labels at all"
         )
     if value < MIN_EPSILON:
-        raise InvalidInput(f"epsilon must be at least {float(MIN_EPSILON):g}, got {float(value):g}")
+        raise InvalidInput(
+            f"epsilon must be at least {float(MIN_EPSILON):g}, got {abbreviated(epsilon)}: a smaller one releases nothing but noise"
+        )
     if value > MAX_EPSILON:
         raise InvalidInput(
             f"epsilon must be at most {MAX_EPSILON}, got {abbreviated(epsilon)}: a larger one protects nobody"

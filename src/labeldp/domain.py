@@ -20,6 +20,8 @@ MOST_DEFAULT_CELLS = 1001
 MOST_CLIPPED = 0.05
 """More clipped labels than this share are worth a warning: the bounds, or their unit, may be wrong."""
 OutOfRange = Literal["clip", "clip-all", "error"]
+LARGEST = 1e100
+"""Bounds and their distance are at most this and at least its inverse, or zero: floats hold their squares and quotients."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,9 @@ class Domain:
             raise InvalidInput(
                 f"the domain's lower bound must be below its upper bound, got lower = {self.lower:g}, upper = {self.upper:g}"
             )
-        if not math.isfinite(self.upper - self.lower):
-            raise InvalidInput(f"the domain {self.lower:g} to {self.upper:g} is too wide for floating point")
+        check_size([self.lower, self.upper], "the domain's bounds")
         if self.cells is not None:
-            if isinstance(self.cells, bool) or int(self.cells) != self.cells or not 2 <= self.cells <= MAX_CELLS:
+            if not _is_whole(self.cells) or not 2 <= self.cells <= MAX_CELLS:
                 raise InvalidInput(f"cells must be a whole number from 2 to 2^32, got {self.cells!r}")
             object.__setattr__(self, "cells", int(self.cells))
             if not self.lower + self.step > self.lower or not self.upper - self.step < self.upper:
@@ -358,11 +359,44 @@ class Domain:
         return f"Domain({self.lower:g}, {self.upper:g}{grid}{unit})"
 
 
+def check_size(values: Any, name: str) -> None:
+    """Refuse numbers whose squares or quotients, or those of their range, floats cannot hold.
+
+    Parameters
+    ----------
+    values : array-like of float
+        Finite numbers.
+    name : str
+        What they are, for the message.
+
+    Raises
+    ------
+    InvalidInput
+        If a number or the range is larger than 10^100, or smaller than 10^-100 and not zero.
+    """
+    numbers = np.asarray(values, np.float64)
+    low, high = float(numbers.min()), float(numbers.max())
+    sizes = np.abs(np.append(numbers, high - low))
+    if sizes.max() > LARGEST or sizes.min(where=sizes > 0, initial=1.0) < 1 / LARGEST:
+        raise InvalidInput(
+            f"{name} must be 0 or from {1 / LARGEST:g} to {LARGEST:g} in size, and so must their distance, got {low:g} to "
+            f"{high:g}: give the labels in another unit"
+        )
+
+
 def _number(value: object, name: str) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"the domain's {name} bound must be a number, got {described(value)}") from None
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether it is a whole number of any numeric type."""
+    try:
+        return not isinstance(value, (bool, str)) and int(value) == value
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def check_out_of_range(out_of_range: object) -> None:

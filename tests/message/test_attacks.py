@@ -243,7 +243,7 @@ def test_a_wrong_number_of_rows_is_refused_even_where_the_total_fits(message):
 )
 def test_a_manifest_that_is_none_is_refused(message, content):
     (message / "manifest.json").write_bytes(content)
-    with pytest.raises(InvalidInput, match=r"manifest\.json is damaged"):
+    with pytest.raises(InvalidInput, match=r"manifest\.json is (damaged|not valid JSON)"):
         Message.open(message)
 
 

@@ -96,10 +96,20 @@ def _squared_log(values: Floats, masses: Floats, c: float) -> Problem:
     """Squared distance on the scale of log(1 + y), measured from one of the labels.
 
     The logarithms of large labels that are close differ in their last digits only. Differences from a label keep all digits.
+    Far below it the logarithms themselves keep more: 1 + the difference may round to 0 there.
     """
     origin = float(values[_quantile(masses, 0.5)])
-    squared = _squared(np.log1p((values - origin) / (1 + origin)), masses, c)
-    return replace(squared, to_outputs=lambda steps: origin + (1 + origin) * np.expm1(squared.to_outputs(steps)))
+    change = (values - origin) / (1 + origin)
+    far = change < -0.5
+    distances = np.where(far, np.log1p(values) - math.log1p(origin), np.log1p(np.where(far, 0.0, change)))
+    squared = _squared(distances, masses, c)
+
+    def to_outputs(steps: Floats) -> Floats:
+        logs = squared.to_outputs(steps)
+        near = origin + (1 + origin) * np.expm1(logs)
+        return np.where(logs < -math.log(2), np.expm1(logs + math.log1p(origin)), near)
+
+    return replace(squared, to_outputs=to_outputs)
 
 
 def _pinball(values: Floats, masses: Floats, c: float, structure: PinballDistance) -> Problem:

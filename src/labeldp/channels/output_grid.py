@@ -70,7 +70,7 @@ def unbiased_channel_on_outputs(values: Floats, masses: Floats, epsilon: float, 
     )
     total = sp.hstack([np.ones((labels, size)), sp.csr_matrix((np.full(entry.size, gain), (row, entry)))])
     mean = sp.hstack([np.tile(unit, (labels, 1)), sp.csr_matrix((gain * unit[column], (row, entry)))])
-    largest_cost = float(np.abs(cost).max())
+    largest_cost = float(np.abs(cost).max()) or 1.0  # a loss of 0 everywhere
     answer = linprog(
         np.r_[cost.sum(axis=0), gain * cost.ravel()] / largest_cost,
         A_ub=private,

@@ -72,12 +72,24 @@ def main() -> None:
     except LabelDPError as error:
         complain(str(error))
         sys.exit(error.exit_code)
+    except (MemoryError, RecursionError) as error:  # those of NumPy and Arrow are subclasses
+        complain(_out_of_memory(error))
+        sys.exit(1)
     except OSError as error:
         complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         sys.exit(1)
     except KeyboardInterrupt:
         complain("stopped")
         sys.exit(130)
+
+
+def _out_of_memory(error: MemoryError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "something in the input is nested too deeply to be read: check the files that were given"
+    return (
+        "there is not enough memory for this. Use a machine, or a limit (ulimit -v), with more memory, or ask for less: fewer cells "
+        "(--cells), or fewer records at a time"
+    )
 
 
 __all__ = ["app", "main"]

@@ -12,6 +12,7 @@ import typer
 from labeldp.cli.console import out, phases, print_json
 from labeldp.cli.options import Json, VerifyKey
 from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.json_text import read_text
 
 if TYPE_CHECKING:
     from labeldp.message.reader import Message
@@ -99,10 +100,13 @@ def _checked(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | N
 def _mechanism(path: Path, mechanism: Any) -> Any:
     if not path.is_file():
         raise InvalidInput(f"there is no mechanism at {path}: give a message folder or a mechanism.json")
+    text = read_text(path)
     try:
-        return mechanism.from_json(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not JSON text") from error
+        return mechanism.from_json(text)
+    except PrivacyRefused:
+        raise
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from error
 
 
 def _record(message: Message) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """Huber loss."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from labeldp.arrays import Floats
+from labeldp.domain import LARGEST
 from labeldp.errors import InvalidInput
 from labeldp.losses.base import DistanceLoss, as_float
 from labeldp.losses.catalogue import loss
@@ -33,8 +33,10 @@ class Huber(DistanceLoss):
     delta: float
 
     def __post_init__(self) -> None:
-        if not (self.delta > 0 and math.isfinite(self.delta)):
-            raise InvalidInput(f"huber needs a finite delta greater than 0, got {self.delta}")
+        if not 1 / LARGEST <= self.delta <= LARGEST:
+            raise InvalidInput(
+                f"huber needs a finite delta greater than 0, from {1 / LARGEST:g} to {LARGEST:g}, got {self.delta}"
+            )
 
     @property
     def name(self) -> str:

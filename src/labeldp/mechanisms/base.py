@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -13,6 +12,7 @@ from labeldp.arrays import Floats
 from labeldp.budget import float_up
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.json_text import parse_json
 from labeldp.losses import LossLike
 from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.plots import joint
@@ -229,10 +229,7 @@ class Mechanism(Shown, ABC):
         PrivacyRefused
             If its ε cannot be proven.
         """
-        try:
-            record = json.loads(text)
-        except (ValueError, RecursionError) as error:  # not JSON, or a number or nesting without end
-            raise InvalidInput(f"the mechanism is not valid JSON: {error}") from error
+        record = parse_json(text, "the mechanism")
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise InvalidInput(f"this JSON does not describe a labeldp mechanism (its format is not {FORMAT!r})")
         if record.get("format_version") != FORMAT_VERSION:

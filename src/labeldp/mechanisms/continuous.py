@@ -129,6 +129,7 @@ class ContinuousMechanism(Mechanism):
         if self.clip:
             ends = np.broadcast_to(self.outputs, (values.size, 2))
             tails = np.stack([self._tail(-low), self._tail(high)], axis=1)
+            outputs = np.clip(outputs, *self.outputs)  # a label plus noise may round to something beyond them
             outputs, mass = np.concatenate([outputs, ends], axis=1), np.concatenate([mass, tails], axis=1)
         return outputs, mass / mass.sum(axis=1, keepdims=True)
 

@@ -16,6 +16,8 @@ from labeldp.errors import InvalidInput
 from labeldp.sampling import count_below
 
 Symbols = NDArray[np.uint32]
+LARGEST_OUTPUT = 1e150
+"""No output and no threshold lies beyond this, so that its square is finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +34,10 @@ class Thresholds:
         for name in ("thresholds", "symbol_of"):
             if (array := getattr(self, name)) is not None and array.ndim == 1:
                 object.__setattr__(self, name, frozen(array))
-        if self.thresholds.ndim != 1 or not np.isfinite(self.thresholds).all() or (np.diff(self.thresholds) < 0).any():
-            raise InvalidInput("thresholds must be finite and must not decrease")
+        if self.thresholds.ndim != 1 or not (np.abs(self.thresholds) <= LARGEST_OUTPUT).all():
+            raise InvalidInput(f"thresholds must be a flat list of numbers, none of them beyond {LARGEST_OUTPUT:g}")
+        if (np.diff(self.thresholds) < 0).any():
+            raise InvalidInput("thresholds must not decrease")
         if self.symbol_of is not None and self.symbol_of.size != self.thresholds.size + 1:
             raise InvalidInput("an encoder needs one symbol for each interval between its thresholds")
 

@@ -22,7 +22,7 @@ from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.base import FORMAT, FORMAT_VERSION, Mechanism
 from labeldp.mechanisms.catalogue import MECHANISMS
-from labeldp.mechanisms.encoders import Encoder, encoder_from_json
+from labeldp.mechanisms.encoders import LARGEST_OUTPUT, Encoder, encoder_from_json
 from labeldp.mechanisms.proof import Proof, verify
 from labeldp.plots import CURVES, bins
 from labeldp.priors import NoisyCounts, Prior
@@ -80,8 +80,8 @@ class FiniteMechanism(Mechanism):
 
     def __post_init__(self) -> None:
         values = np.asarray(self.outputs, np.float64)
-        if values.ndim != 1 or not np.isfinite(values).all():
-            raise InvalidInput("outputs must be a flat list of finite numbers")
+        if values.ndim != 1 or not (np.abs(values) <= LARGEST_OUTPUT).all():
+            raise InvalidInput(f"outputs must be a flat list of numbers, none of them beyond {LARGEST_OUTPUT:g}")
         if not isinstance(self.loss, (str, NoneType)):
             raise InvalidInput("the loss must be a name")
         if self.encoder.symbols > self.table.inputs or values.size != self.table.outputs:

@@ -12,6 +12,7 @@ from typing import Any
 
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput
+from labeldp.json_text import parse_json, read_text
 from labeldp.mechanisms import FiniteMechanism, Mechanism
 
 MESSAGE_VERSION = 2
@@ -86,15 +87,13 @@ def describe(mechanism: FiniteMechanism, header: Header) -> str:
 
 def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
     """What `describe` wrote. The mechanism is proven again, and the parts of ε must add up."""
+    text = read_text(file)
     try:
-        text = file.read_text(encoding="utf-8")
         mechanism = Mechanism.from_json(text)
-        record = json.loads(text)
+        record = parse_json(text, "the description")
         header = Header.of(record.get("message"))
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"cannot read {file}: {error}. Ask for the message again") from error
     if not isinstance(mechanism, FiniteMechanism):
         raise InvalidInput(f"{file} names a mechanism that is for comparison only and cannot release labels")
     if any(record.get(name) != amount for name, amount in epsilon_parts(mechanism).items()):

@@ -72,7 +72,7 @@ class LabelsFile:
 
     def batches(self) -> Iterator[tuple[pa.Array, NDArray[np.uint32]]]:
         """(ids, codes) of the records, every code checked against the mechanism."""
-        outputs = self.mechanism.outputs
+        outputs, rows = self.mechanism.outputs, 0
         with self._readable():
             for batch in self.record_batches():
                 if any(column.null_count for column in batch.columns):
@@ -81,13 +81,18 @@ class LabelsFile:
                 values = np.asarray(batch.column("private_label"))
                 if not (codes < outputs.size).all() or (outputs[codes] != values).any():
                     raise InvalidInput(f"{self.path} has a code that does not fit mechanism.json; {_EDITED}")
+                rows += codes.size
                 yield batch.column(self.header.id_column), codes.astype(np.uint32)
+            if rows != self.count():
+                raise InvalidInput(f"{self.path} says that it has {self.count():,} rows and has {rows:,}; {_EDITED}")
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except (pa.ArrowInvalid, OSError) as error:
+        except (UnicodeDecodeError, MemoryError):
+            raise InvalidInput(f"{self.path} is damaged. Ask for the message again.") from None
+        except (pa.ArrowException, OSError) as error:
             raise InvalidInput(
                 f"{self.path} is damaged: {str(error).splitlines()[0]}. Ask for the message again."
             ) from error

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.errors import InvalidInput
+from labeldp.json_text import parse_json
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import MESSAGE_VERSION, epsilon_parts
 from labeldp.message.labels_file import FORMATS, file_digest
@@ -149,7 +150,7 @@ def read_manifest(folder: Path, verify: VerifyKey | None = None) -> tuple[Manife
         manifest, signature = _manifest(record["manifest"]), _signature(record["signature"])
     except InvalidInput:
         raise
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path} is damaged. {_AGAIN}") from error
     if verify is None:
         return manifest, signature
@@ -175,7 +176,7 @@ def _json(path: Path) -> Any:
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
     if len(content) > MOST_BYTES:
         raise InvalidInput(f"{path} is too long for a manifest. {_AGAIN}")
-    return json.loads(content)
+    return parse_json(content, path)
 
 
 def _manifest(record: dict[str, Any]) -> Manifest:

@@ -237,6 +237,8 @@ def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tu
             raise InvalidInput(
                 f"{file.path} has {file.count():,} rows, but {MANIFEST} lists {listed.rows:,}; the message was edited"
             )
+    if manifest.records < 1:
+        raise InvalidInput(f"{folder} holds no records; the message was edited or damaged")
     return mechanism, header, files
 
 

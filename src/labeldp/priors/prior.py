@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import float_up, format_amount, parse_amount
-from labeldp.domain import Domain
+from labeldp.budget import abbreviated, float_up, format_amount, parse_amount
+from labeldp.domain import Domain, check_size
 from labeldp.errors import InvalidInput, expect
 from labeldp.plain_numbers import plain_number
 from labeldp.priors.published_counts import NoisyCounts
@@ -21,6 +21,9 @@ from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+MOST_COST = 1_000_000
+"""The most ε that a prior may have cost, as much as a ledger holds. Of more, e^ε could not be computed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,11 +84,17 @@ class Prior(Tabular):
         self, values: Any, masses: Any, epsilon_exact: Fraction = Fraction(0), counts: NoisyCounts | None = None
     ) -> None:
         if epsilon_exact < 0:
-            raise InvalidInput(f"the epsilon that a prior cost must not be negative, got {epsilon_exact}")
+            raise InvalidInput(f"the epsilon that a prior cost must not be negative, got {abbreviated(epsilon_exact)}")
+        if epsilon_exact > MOST_COST:
+            raise InvalidInput(
+                f"the epsilon that a prior cost must be at most {MOST_COST:,}, got {abbreviated(epsilon_exact)}: it protects "
+                "nobody. If the prior is public, leave the epsilon out"
+            )
         points = label_array(values, "prior values").copy()
         weights = label_array(masses, "prior masses").copy()
         if points.size == 0:
             raise InvalidInput("a prior needs at least one value")
+        check_size(points, "prior values")
         if points.shape != weights.shape:
             raise InvalidInput(f"a prior needs one mass per value, got {points.size} values and {weights.size} masses")
         if (weights < 0).any():
@@ -177,11 +186,13 @@ class Prior(Tabular):
                     where = f"{path}, line {rows.line_num}"
                     values.append(plain_number(row["value"] or "", "a value", shown=False))
                     masses.append(plain_number(row["mass"] or "", "a mass", shown=False))
-                    costs.append(parse_amount(row.get("epsilon") or "0"))
+                    costs.append(_cost(row.get("epsilon")))
             where = f"{path}"
             return cls(values, masses, max(costs))
         except InvalidInput as error:
             raise InvalidInput(f"{where}: {error}") from None
+        except UnicodeDecodeError:
+            raise InvalidInput(f"{path} is not UTF-8 text") from None
         except (csv.Error, ValueError):  # their text shows what stands there, and the file may be that of the labels
             raise InvalidInput(f"{where}: value and mass must be numbers, with a point for decimals") from None
 
@@ -248,6 +259,13 @@ class Prior(Tabular):
             "sd": f"{math.sqrt(self.variance):.4g}",
             "cost": "public" if self.epsilon_exact == 0 else f"ε {self.epsilon:.4g}",
         }
+
+
+def _cost(text: str | None) -> Fraction:
+    try:
+        return parse_amount(text or "0")
+    except InvalidInput:
+        raise InvalidInput("the epsilon is not written as a plain decimal or a fraction that is not negative") from None
 
 
 def expect_prior(prior: object) -> None:

@@ -1,6 +1,5 @@
 """`apply`: adds a later batch of records to a message, under its mechanism and its release."""
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from labeldp.engines.arrow.engine import Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.arrow.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
+from labeldp.json_text import parse_json
 from labeldp.message.layout import MANIFEST
 from labeldp.message.manifest import ListedFile, Manifest
 from labeldp.message.reader import Message, message_folder, open_to_extend
@@ -190,7 +190,7 @@ def apply(
             published = target.exists()
             if not published:  # nothing was released for certain, so any other batch may come next
                 keys.put(replace(kept, pending=None, pending_part=None))
-            if not isinstance(error, OSError):
+            if not isinstance(error, (OSError, MemoryError)):
                 raise
             state = (
                 "The batch is there but perhaps not listed, and until then readers refuse the message"
@@ -232,7 +232,7 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
         raise InvalidInput(
             f"{message.path} does not describe the mechanism as {key_file} recorded it: it was changed. Use the message as it was"
         )
-    if json.loads(kept.request)["id"] is None:
+    if message.header.row_numbers or _requested_id(kept, key_file) is None:
         raise InvalidInput(
             f"the ids in {message.path} are row numbers, and a later batch would use the same numbers again: nothing can be "
             "added. Make a new release with --id"
@@ -253,6 +253,14 @@ def _with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> 
     expect_mechanism(charged, message.mechanism.digest)
     check_charge(message.mechanism, charged.epsilon)
     return replace(kept, ledger=True)
+
+
+def _requested_id(kept: KeptRelease, key_file: Path) -> str | None:
+    """The id column that `privatize` was given for the release."""
+    request = parse_json(kept.request, f"a request in the key file {key_file}")
+    if not isinstance(request, dict) or not isinstance(request.get("id"), str | None):
+        raise InvalidInput(f"the key file {key_file} is damaged (a request in it). Restore it from a backup")
+    return request.get("id")
 
 
 def _check_source(message: Message, source: LabelSource) -> Domain:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.json_text import read_json
 from labeldp.release.locks import exclusive
 from labeldp.release.staging import flush
 
@@ -98,11 +99,11 @@ class KeyFile:
                 f"Run: chmod 600 {shown}"
             )
         try:
-            record = json.loads(place.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InvalidInput(f"cannot read the key file {shown}: {error.strerror}") from error
-        except ValueError:
-            record = None
+            record = read_json(place, shown)
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"{error}, so it is not a labeldp key file. Check the path, or restore the file"
+            ) from None
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise InvalidInput(f"{shown} is not a labeldp key file. Check the path, or give a new path to make one")
         if record.get("format_version") not in (1, FORMAT_VERSION):

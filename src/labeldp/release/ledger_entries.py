@@ -5,11 +5,14 @@ import sqlite3
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
-from labeldp.budget import parse_amount
+from labeldp.budget import abbreviated, parse_amount
 from labeldp.errors import InvalidInput
 from labeldp.release.ledger_schema import format_of
+
+MOST = 10**6
+"""No amount in a ledger is larger: it is the largest budget."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class Batch:
 
 def dataset_names(connection: sqlite3.Connection) -> list[str]:
     """The names of all datasets, in the order in which they were entered."""
-    return [row["name"] for row in connection.execute("SELECT name FROM dataset ORDER BY rowid")]
+    return [_text(row["name"]) for row in connection.execute("SELECT name FROM dataset ORDER BY rowid")]
 
 
 def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
@@ -141,11 +144,11 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         batches, batch_records = connection.execute(query, (name,)).fetchone()
     return Dataset(
         name=name,
-        budget=stored_amount(row["budget"]),
+        budget=stored_amount(_field(row, "budget")),
         spent=sum((stored_amount(charge["epsilon"]) * charge["times"] for charge in charges), Fraction(0)),
         releases=sum(charge["times"] for charge in charges),
         uncommitted=sum(charge["times"] for charge in charges if charge["state"] == "reserved"),
-        created_at=_time(row["created_at"]),
+        created_at=_time(_field(row, "created_at")),
         batches=batches,
         batch_records=batch_records,
     )
@@ -174,14 +177,16 @@ def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
 def read_releases(connection: sqlite3.Connection, where: str, *values: str | None) -> list[Release]:
     """The releases that an SQL condition selects, oldest first."""
     columns = [column.name for column in fields(Release) if not column.name.startswith("batch")]
-    columns.append(_batch_columns(connection))
-    query = f"SELECT {', '.join(columns)} FROM release {where} ORDER BY number"  # noqa: S608 - our own text
+    names = [*columns, "batches", "batch_records"]  # by place, since SQLite spells names as a damaged file does
+    query = f"SELECT {', '.join(columns)}, {_batch_columns(connection)} FROM release {where} ORDER BY number"  # noqa: S608
     found = []
     for row in connection.execute(query, values):
-        known = dict(row)
-        known["epsilon"] = stored_amount(row["epsilon"])
-        known["reserved_at"] = _time(row["reserved_at"])
-        known["committed_at"] = row["committed_at"] and _time(row["committed_at"])
+        known: dict[str, Any] = dict(zip(names, row, strict=True))
+        texts = {name: _text(known[name]) for name in columns if known[name] is not None}
+        if not {"id", "dataset", "state", "reserved_at"} <= texts.keys():
+            raise _damaged("a release has an empty field")
+        known |= {name: _time(texts[name]) for name in ("reserved_at", "committed_at") if name in texts}
+        known["epsilon"] = stored_amount(known["epsilon"])
         found.append(Release(**known))
     return found
 
@@ -204,21 +209,36 @@ def _batch_columns(connection: sqlite3.Connection) -> str:
     )
 
 
-def _time(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            f"the ledger is damaged: it holds {text!r} in place of a time. Restore it from a backup"
-        ) from None
-
-
 def stored_amount(text: object) -> Fraction:
     """An amount from the file. Anything else there could free budget, so it is refused."""
     try:
         value = parse_amount(text)
     except InvalidInput:
         value = Fraction(0)
-    if value == 0:
-        raise InvalidInput(f"the ledger is damaged: it holds {text!r} in place of an amount. Restore it from a backup")
+    if not 0 < value <= MOST:
+        raise _damaged(f"it holds {abbreviated(text)} in place of an amount")
     return value
+
+
+def _field(row: sqlite3.Row, name: str) -> object:
+    try:
+        return row[name]
+    except IndexError:
+        raise _damaged(f"it has no column {name}") from None
+
+
+def _time(text: object) -> datetime:
+    try:
+        return datetime.fromisoformat(_text(text))
+    except ValueError:
+        raise _damaged("it holds something else in place of a time") from None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _damaged("something in it is not text")
+    return value
+
+
+def _damaged(what: str) -> InvalidInput:
+    return InvalidInput(f"the ledger is damaged: {what}. Restore it from a backup")

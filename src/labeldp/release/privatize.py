@@ -255,7 +255,7 @@ def privatize(
                     progress=phase("randomizing", 2 * scanned.records),
                 )
             publish(place / "message", out.absolute())
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             left = "" if os.path.lexists(out) else " No part of it was left."
             raise LabelDPError(
                 f"cannot write the message {out}: {os_reason(error)}.{left} {record.after_failure()}"

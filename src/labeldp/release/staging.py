@@ -63,6 +63,8 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-def os_reason(error: OSError) -> str:
+def os_reason(error: OSError | MemoryError) -> str:
     """What the operating system said, without the path of a hidden folder, which the user does not know."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
     return os.strerror(error.errno) if error.errno else str(error).splitlines()[0]

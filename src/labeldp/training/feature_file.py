@@ -5,7 +5,6 @@ Parquet (also a folder of parts), CSV and TSV (also gzipped) and Arrow IPC.
 
 from __future__ import annotations
 
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -25,6 +24,7 @@ from labeldp.engines.arrow.files import read_ipc
 from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES
 from labeldp.engines.columns import first_line
 from labeldp.errors import InvalidInput
+from labeldp.json_text import parse_json
 from labeldp.release.privatize import Phase
 from labeldp.training.tables import closest
 
@@ -266,8 +266,11 @@ def require_column(name: str, names: Sequence[str], where: object) -> None:
 def pandas_index(schema: pa.Schema) -> list[str]:
     """The columns of a schema that are the index of the pandas table it was made from."""
     try:
-        index = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
-    except (ValueError, AttributeError):
+        described = parse_json((schema.metadata or {}).get(b"pandas", b"{}"), "pandas' note in the file")
+    except InvalidInput:
+        return []
+    index = described.get("index_columns") if isinstance(described, dict) else None
+    if not isinstance(index, list):
         return []
     return [name for name in index if isinstance(name, str) and name in schema.names]
 
@@ -291,7 +294,14 @@ def _readable(path: Path, delimiter: str | None = None) -> Iterator[None]:
     """Name the file in Arrow's errors. Those about text files quote values, which may be labels: they are put in other words."""
     try:
         yield
+    except MemoryError as error:  # Arrow's is also an ArrowException
+        raise InvalidInput(
+            f"cannot read {path}: a part of it does not fit into memory. Is the file complete and undamaged? If so, use a "
+            "machine with more memory, or write it in smaller row groups"
+        ) from error
+    except UnicodeDecodeError:
+        raise InvalidInput(f"cannot read {path}: something in it is not UTF-8 text. Is the file undamaged?") from None
     except (pa.ArrowException, OSError) as error:
         if delimiter is not None and isinstance(error, pa.ArrowInvalid):
-            raise InvalidInput(f"cannot read {path}: {text.problem(error, path, delimiter)}") from None
+            raise InvalidInput(f"cannot read {path}: {text.problem(str(error), path, delimiter)}") from None
         raise InvalidInput(f"cannot read {path}: {first_line(error)}") from None

@@ -22,6 +22,7 @@ import pyarrow as pa
 from labeldp.arrays import Floats
 from labeldp.durations import check_unit
 from labeldp.errors import InvalidInput
+from labeldp.json_text import read_json
 from labeldp.release.staging import publish, staging
 from labeldp.training.stored.kinds import NotStorable
 from labeldp.training.stored.model_file import LARGEST_FILE, from_bytes, to_bytes
@@ -218,9 +219,9 @@ def _described(folder: Path) -> dict[str, Any]:
     if described.stat().st_size > LARGEST_DESCRIPTION:
         raise InvalidInput(f"{described} is damaged: it has more than {LARGEST_DESCRIPTION:,} bytes")
     try:
-        facts = json.loads(described.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # not JSON, or a number or nesting without end
-        raise InvalidInput(f"{described} is damaged: {error}") from error
+        facts = read_json(described, "it")
+    except InvalidInput as error:
+        raise InvalidInput(f"{described} is damaged: {error}") from None
     if not isinstance(facts, dict):
         raise InvalidInput(f"{described} is damaged: it must hold a JSON object, not a {type(facts).__name__}")
     _check_facts(facts, str(described))
@@ -231,10 +232,11 @@ def _check_facts(facts: dict[str, Any], where: str) -> None:
     """Refuse facts that predictions or reports cannot use."""
     bounds, columns = facts.get("bounds"), facts.get("columns", [])
     epsilon = facts.get("epsilon", 1)
+    texts = isinstance(columns, (list, tuple)) and all(isinstance(column, str) for column in columns)
     pair = isinstance(bounds, (list, tuple)) and len(bounds) == 2 and all(map(_is_finite, bounds))
     for name, good in (
         ("bounds", bounds is None or (pair and bounds[0] <= bounds[1])),
-        ("columns", isinstance(columns, (list, tuple)) and all(isinstance(column, str) for column in columns)),
+        ("columns", texts and len(set(columns)) == len(columns)),
         ("epsilon", _is_finite(epsilon) and epsilon > 0),
         ("model", isinstance(facts.get("model", ""), str) and facts.get("model", "").isprintable()),  # it is printed
         ("loss", isinstance(facts.get("loss", ""), str)),

@@ -83,16 +83,16 @@ def _distinct(column: Any, name: str) -> tuple[NDArray[np.int32], Any]:
     if pa.types.is_nested(kind):
         raise InvalidInput(f"column {name!r} holds {kind} values; a category must be one plain value. Leave it out.")
     if pa.types.is_dictionary(column.type):
-        text = _as_text(column.dictionary)
+        text = _as_text(column.dictionary, name)
         if not column.null_count:
             return column.indices.to_numpy(zero_copy_only=False), text
         index = pc.fill_null(column.indices.cast(pa.int32()), len(text)).to_numpy(zero_copy_only=False)
         return index, pa.concat_arrays([text, pa.nulls(1, text.type)])
     encoded = column.dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy(zero_copy_only=False), _as_text(encoded.dictionary)
+    return encoded.indices.to_numpy(zero_copy_only=False), _as_text(encoded.dictionary, name)
 
 
-def _as_text(values: Any) -> Any:
+def _as_text(values: Any, name: str) -> Any:
     """Values as text, whole numbers without a decimal point and NaN as null."""
     if pa.types.is_decimal(values.type) or pa.types.is_floating(values.type):
         numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -100,4 +100,9 @@ def _as_text(values: Any) -> Any:
         whole = (np.abs(numbers) < LARGEST_WHOLE_FLOAT) & (numbers == np.rint(numbers))
         integers = pa.array(np.where(whole, numbers, 0).astype(np.int64), mask=missing).cast(pa.large_string())
         return pc.if_else(pa.array(whole), integers, pa.array(numbers, mask=missing).cast(pa.large_string()))
-    return values.cast(pa.large_string())
+    try:
+        return values.cast(pa.large_string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InvalidInput(
+            f"column {name!r} holds {values.type} values that are not text: save the file as UTF-8, or leave the column out"
+        ) from None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,8 @@ def test_a_compressed_log_reads_the_same(tmp_path):
         ([line("1.0", nb_clicks_1week="1.5")], r"line 1: field 5 \(nb_clicks_1week\) should be a whole number"),
         ([line("1.0"), line("-3.0")], r"line 2: field 2 .*at least 0, or -1"),
         ([line("nan")], r"line 1: field 2 \(SalesAmountInEuro\) should be an amount"),
+        ([line("1.0"), line("'81726'")], r"line 2: field 2 .*should be a number\.$"),
+        ([line("1.0"), line("81726x")], r"line 2: field 2 .*should be a number\.$"),
         ([line("1.0"), line("1.0", Sale="2")], r"line 2: field 1 \(Sale\) should be 0 or 1$"),
         (["\t".join(CRITEO_SCHEMA.names), line("1.0")], r"line 1: field 1 .*no header"),
         ([line("1.0"), "", line("1.0")], r"line 2: "),
@@ -78,8 +81,9 @@ def test_a_compressed_log_reads_the_same(tmp_path):
 )
 def test_a_damaged_log_is_refused_with_the_line(tmp_path, lines, words):
     path = write(tmp_path / "log.tsv", lines)
-    with pytest.raises(InvalidInput, match=words):
+    with pytest.raises(InvalidInput, match=words) as caught:
         load_criteo(path)
+    assert "81726" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_the_line_is_right_beyond_the_first_block(tmp_path):

@@ -54,3 +54,27 @@ def test_of_two_outcomes_of_one_run_the_first_counts(log):
     log.append(trained(test=1.0))
     log.append(trained(test=2.0))
     assert [each.test_loss for each in log.read().values()] == [1.0]
+
+
+def test_a_loss_that_is_infinite_is_read_back(log):
+    log.append(trained(test=math.inf))
+    assert list(log.read().values()) == [trained(test=math.inf)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000,
+        b'{"seed": ' + b"7" * 5000 + b"}",
+        b'{"settings": {"experiment": "criteo", "rows": 1000}}',
+        b'{"settings": {"experiment": "criteo", "rows": 1000}, "method": "laplace", "epsilon": "x", "seed": 0}',
+        b'{"settings": {"experiment": "criteo", "rows": 1000}, "method": "laplace", "epsilon": 1, "seed": 0, "new": 1}',
+        b"\xff\xfe",
+    ],
+)
+def test_a_damaged_line_is_skipped(log, line):
+    log.append(trained())
+    with log.path.open("ab") as file:
+        file.write(line + b"\n")
+    log.append(trained(seed=1))
+    assert set(log.read()) == {Run("laplace", 0.5, 0), Run("laplace", 0.5, 1)}

@@ -1,6 +1,7 @@
 """Parquet, Arrow, CSV and TSV files in record batches of bounded size. The last two may be gzip-compressed."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def read_parquet(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
     """These columns of a Parquet file."""
     with pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as parquet:
         require_columns(wanted, parquet.schema_arrow.names, file)
-        yield from parquet.iter_batches(_rows_in_bytes(parquet.metadata, wanted), columns=wanted)
+        yield from parquet.iter_batches(_rows_in_bytes(parquet.metadata), columns=wanted)
 
 
 def parquet_rows(file: Path) -> int:
@@ -44,7 +45,7 @@ def read_ipc(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
             reader = ipc.open_stream(opened)
             require_columns(wanted, reader.schema.names, file)
             for batch in reader:
-                yield from _pieces(batch.select(wanted))
+                yield from _pieces(_sound(batch.select(wanted), file))
             return
         names = reader.schema.names
         require_columns(wanted, names, file)
@@ -53,7 +54,7 @@ def read_ipc(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
         with pa.memory_map(str(file)) if large else pa.OSFile(str(file)) as again:
             narrow = ipc.open_file(again, options=options)
             for number in range(narrow.num_record_batches):
-                yield from _pieces(narrow.get_batch(number).select(wanted))
+                yield from _pieces(_sound(narrow.get_batch(number).select(wanted), file))
 
 
 def read_text(file: Path, delimiter: str | None, wanted: list[str], *, number: str | None) -> Iterator[pa.RecordBatch]:
@@ -65,12 +66,17 @@ def read_text(file: Path, delimiter: str | None, wanted: list[str], *, number: s
     names = text.header(file, sign)
     text.refuse_missing_header(file, wanted, names)
     require_columns(wanted, names, file)
+    said = None
     try:
         yield from _text_batches(file, sign, wanted, number)
-    except pa.ArrowInvalid as error:  # its text, and so the chain, may show labels
-        if "conversion error to double" in str(error):
-            raise _not_a_number(file, sign, str(number)) from None
-        raise InvalidInput(f"cannot read {file}: {text.problem(error, file, sign)}") from None
+    except pa.ArrowInvalid as error:
+        said = str(error)
+    if said is None:
+        return
+    # The rest is outside of the except clause: Arrow's text may show labels, and an error raised there would carry it along.
+    if "conversion error to double" in said:
+        raise _not_a_number(file, sign, str(number))
+    raise InvalidInput(f"cannot read {file}: {text.problem(said, file, sign)}")
 
 
 def require_columns(wanted: list[str], names: list[str], file: Path) -> None:
@@ -97,6 +103,15 @@ def magic(file: Path) -> bytes:
         return opened.read(4)
 
 
+def _sound(batch: pa.RecordBatch, file: Path) -> pa.RecordBatch:
+    """The batch, if its buffers hold what they say. Arrow maps them as they are, and would read beyond them otherwise."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:  # its text may show a value
+        raise InvalidInput(f"cannot read {file}: its content contradicts itself. Is the file undamaged?") from None
+    return batch
+
+
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     bytes_per_row = batch.get_total_buffer_size() // max(1, batch.num_rows)
     step = max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, bytes_per_row)))
@@ -104,15 +119,16 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, step)
 
 
-def _rows_in_bytes(metadata: Any, wanted: list[str]) -> int:
-    """How many rows a batch may have, from the row group whose rows are widest."""
+def _rows_in_bytes(metadata: Any) -> int:
+    """How many rows a batch may have, from the row group whose rows are widest.
+
+    All columns count, since pyarrow ends the process (`std::terminate`) where it is asked for the metadata of one that is damaged.
+    """
     widest = 1
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        if group.num_rows:
-            chunks = (group.column(place) for place in range(group.num_columns))
-            size = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in wanted)
-            widest = max(widest, size // group.num_rows)
+        if group.num_rows > 0:
+            widest = max(widest, group.total_byte_size // group.num_rows)
     return max(1, min(BATCH_ROWS, BATCH_BYTES // widest))
 
 
@@ -138,12 +154,13 @@ def _not_a_number(file: Path, delimiter: str, name: str) -> InvalidInput:
     """The error for a label column that holds something else than numbers: the file is read again to find the row."""
     where, comma, first = "somewhere", False, 0
     missing = arrow_csv.ConvertOptions().null_values
-    for batch in _text_batches(file, delimiter, [name], None):
-        bad = text.first_bad_number(batch.column(0), missing)
-        if bad is not None:
-            where, comma = f"in row {first + bad[0]} of the file (rows count from 0)", bad[1]
-            break
-        first += batch.num_rows
+    with suppress(pa.ArrowInvalid):  # not even text
+        for batch in _text_batches(file, delimiter, [name], None):
+            bad = text.first_bad_number(batch.column(0), missing)
+            if bad is not None:
+                where, comma = f"in row {first + bad[0]} of the file (rows count from 0)", bad[1]
+                break
+            first += batch.num_rows
     reason = ": it has a decimal comma" if comma else ""
     return InvalidInput(
         f"cannot read {file}: the label column {name!r} must hold numbers only, with a point for decimals, and does not "

@@ -231,6 +231,13 @@ def _readable(file: Path) -> Iterator[None]:
     """Turns pyarrow's errors about a damaged file into one that names the file."""
     try:
         yield
+    except MemoryError as error:  # Arrow's is also an ArrowException
+        raise InvalidInput(
+            f"cannot read {file}: a part of it does not fit into memory. Is the file complete and undamaged? If so, use a "
+            "machine with more memory, or write it in smaller row groups"
+        ) from error
+    except UnicodeDecodeError:  # of a name or a note in the file; it would carry the whole text along
+        raise InvalidInput(f"cannot read {file}: something in it is not UTF-8 text. Is the file undamaged?") from None
     except _DAMAGED as error:
         raise InvalidInput(f"cannot read {file}: {first_line(error)}. Is the file complete and undamaged?") from None
 

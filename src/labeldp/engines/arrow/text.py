@@ -3,6 +3,7 @@
 import csv
 import gzip
 import re
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,10 @@ def delimiter_of(file: Path) -> str:
     line = _first_line(file)
 
     def columns(sign: str) -> int:
-        return len(next(csv.reader([line], delimiter=sign), []))
+        try:
+            return len(next(csv.reader([line], delimiter=sign), []))
+        except csv.Error:  # a field longer than any name
+            return 0
 
     return max(DELIMITERS, key=lambda sign: (columns(sign), sign == own))
 
@@ -57,6 +61,8 @@ def header(file: Path, delimiter: str) -> list[str]:
             names = next(csv.reader(text, delimiter=delimiter), None)
     except csv.Error:
         raise InvalidInput(f"cannot read the header line of {file}: is it a text file with columns?") from None
+    except (OSError, EOFError, zlib.error):
+        raise InvalidInput(f"cannot read {file}: is it complete and undamaged?") from None
     if not names:
         raise InvalidInput(f"{file} is empty: it needs a header line with column names")
     return names
@@ -81,9 +87,8 @@ def looks_like_data(name: str) -> bool:
     return re.search(r"[0-9]{2}|[$€£¥]", name) is not None
 
 
-def problem(error: BaseException, file: Path, delimiter: str) -> str:
-    """What pyarrow's error about a text file means, without the values that it quotes."""
-    text = str(error)
+def problem(text: str, file: Path, delimiter: str) -> str:
+    """What the text of pyarrow's error about a text file means, without the values that it quotes."""
     ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns?, got (\d+)", text)
     if ragged:
         where = "a row" if ragged[1] is None else f"row {int(ragged[1]) - 2} (rows count from 0)"
@@ -95,7 +100,10 @@ def problem(error: BaseException, file: Path, delimiter: str) -> str:
         )
     mixed = re.search(r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+)", text)
     if mixed and "UTF8" not in text:
-        names = header(file, delimiter)
+        try:
+            names = header(file, delimiter)
+        except InvalidInput:
+            names = []
         name = names[int(mixed[1])] if int(mixed[1]) < len(names) else f"number {mixed[1]}"
         where = "later" if mixed[2] is None else f"in row {int(mixed[2]) - 2} (rows count from 0)"
         return f"the column {name!r} begins with {mixed[3]} values and holds something else {where}."
@@ -147,8 +155,11 @@ class DecimalCommas:
 
 
 def _first_line(file: Path) -> str:
-    with gzip.open(file, "rb") if is_packed(file) else file.open("rb") as opened:
-        start = opened.readline(1 << 20)
+    try:
+        with gzip.open(file, "rb") if is_packed(file) else file.open("rb") as opened:
+            start = opened.readline(1 << 20)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInput(f"cannot read {file}: {error}. Is it complete and undamaged?") from None
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InvalidInput(f"{file} is UTF-16 text: save it as UTF-8")
     return start.decode("utf-8-sig", errors="replace").rstrip("\r\n")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
+from labeldp.engines.arrow.text import looks_like_data
 from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.paper.data.dataset import Dataset
 from labeldp.paper.data.fixed_width import BLANK, Block, FixedWidth
@@ -114,7 +115,7 @@ def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = Non
         for name, (first, number) in CENSUS_VOCABULARIES.items():
             item = columns[name][kept] - first + 1
             codes[name].append(np.where((item < 1) | (item > number), 0, item).astype(np.int16))
-    worked = np.concatenate(labels).astype(np.float64)
+    worked = np.concatenate([np.empty(0, np.uint8), *labels]).astype(np.float64)
     if not len(worked):
         raise InvalidInput(
             f"{path.name} has nobody with {CENSUS_LABEL} from 1 to {_WEEKS}: there is nothing to train on"
@@ -203,5 +204,10 @@ def _require(path: Path, fields: Sequence[str], found: Sequence[str]) -> None:
     if missing:
         raise InvalidInput(
             f"{path.name} lacks {', '.join(missing)}; an extract needs {', '.join(fields)} (upper case). "
-            f"It has {', '.join(found[:20])}."
+            + ("Its first line looks like data." if _is_data(found) else f"It has {', '.join(found[:20])}.")
         )
+
+
+def _is_data(names: Sequence[str]) -> bool:
+    """Whether names are probably values, which are not shown. Our own names have one digit at most (WKSWORK1)."""
+    return any(map(looks_like_data, names))

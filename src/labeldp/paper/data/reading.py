@@ -21,10 +21,14 @@ def reading(path: Path, expected: str, explain: Callable[[str], str]) -> Iterato
         raise InvalidInput(f"{path} is not a file; expected {expected}")
     try:
         yield
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:  # the last one for a header after an empty line
         if "Empty CSV" in str(error):
             raise InvalidInput(f"{path.name} is empty; expected {expected}") from None
         raise InvalidInput(explain(str(error))) from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path.name} is not UTF-8 text; expected {expected}") from None
+    except MemoryError:
+        raise InvalidInput(f"{path.name} does not fit into memory; expected {expected}") from None
     except OSError as error:
         raise InvalidInput(f"{path.name} cannot be read to its end ({first_line(error)}); it may be cut off") from None
 

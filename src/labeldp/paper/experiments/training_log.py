@@ -3,8 +3,12 @@
 import json
 import os
 from dataclasses import asdict, dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
+
+from labeldp.errors import InvalidInput
+from labeldp.json_text import parse_json
 
 
 @dataclass(frozen=True)
@@ -44,21 +48,30 @@ class TrainingLog:
         if not self.path.exists():
             return {}
         found: dict[Run, TrainedRun] = {}
-        for line in self.path.read_text(encoding="utf-8").splitlines():
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if isinstance(record, dict) and record.pop("settings", None) == self.settings:
-                run = Run(record.pop("method"), float(record.pop("epsilon")), record.pop("seed"))
-                found.setdefault(run, TrainedRun(run, **record))
+        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
+            trained = self._trained(line)
+            if trained is not None:
+                found.setdefault(trained.run, trained)
         return found
+
+    def _trained(self, line: str) -> TrainedRun | None:
+        """The run of a line; None if it has other settings, is incomplete or damaged."""
+        try:
+            record = parse_json(line, self.path)
+            if not isinstance(record, dict) or record.pop("settings", None) != self.settings:
+                return None
+            run = Run(str(record.pop("method")), float(record.pop("epsilon")), int(record.pop("seed")))
+            return TrainedRun(run, **{name: float(figure) for name, figure in record.items()})
+        except (InvalidInput, KeyError, TypeError, ValueError):
+            return None
 
     def append(self, trained: TrainedRun) -> None:
         """Add a line, after a line break if the last line is incomplete."""
         record = asdict(trained)
-        record = {**record.pop("run"), **record, "settings": self.settings}
-        record["epsilon"] = repr(trained.run.epsilon)  # JSON has no infinity
+        record = {**record.pop("run"), **record}
+        # JSON has no infinity and no NaN, so these are text
+        beyond = {n: repr(figure) for n, figure in record.items() if isinstance(figure, float) and not isfinite(figure)}
+        record |= beyond | {"epsilon": repr(trained.run.epsilon), "settings": self.settings}
         with self.path.open("ab+", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 1))

@@ -1,0 +1,726 @@
+"""The readers that are fuzzed: for each one the good files to corrupt, and how it is run on a folder of them.
+
+To add a reader, subclass `Reader` and list it in `READERS`. `scenes` are sets of good files. One file of a scene is corrupted,
+the others stay as they are. `run` reads them as a user would. It may raise `LabelDPError`; anything else is a finding. What it
+leaves in the folder is searched for labels. `leftovers` says what else must hold afterwards.
+"""
+
+import contextlib
+import gzip
+import hashlib
+import json
+import shutil
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from pyarrow import ipc
+
+from labeldp import (
+    Domain,
+    LabelRandomizer,
+    LabelSource,
+    Ledger,
+    Mechanism,
+    Message,
+    Prior,
+    SavedModel,
+    apply,
+    privatize,
+)
+from labeldp.errors import LabelDPError
+from labeldp.mechanisms import MECHANISMS, FiniteMechanism, Request
+from labeldp.release.key_file import KeyFile
+
+Scene = dict[str, bytes]
+
+MARKERS = ("817263549", "853194627", "871936254", "849273615")
+"""The digits of every label that a reader sees: whoever finds them in an output has found a label."""
+DOMAIN = Domain(8e8, 9e8, cells=5)
+ROWS = 24
+LABELS = [float(f"{MARKERS[row % 4]}.{(25, 5, 75)[row % 3]}") for row in range(ROWS)]
+IDS = [101 + 7 * row for row in range(ROWS)]
+RANDOMIZER = LabelRandomizer(1, DOMAIN, mechanism="randomized-response")
+
+
+class Reader(ABC):
+    """One thing that reads files, and good files for it."""
+
+    name: ClassVar[str]
+    weight: ClassVar[float] = 1.0
+    """How often it is chosen, relative to others. Slow ones have less."""
+    spared: ClassVar[tuple[str, ...]] = ()
+    """Ends of the names of files that are not corrupted."""
+
+    def __init__(self) -> None:
+        self.scenes = [scene for scene in self.make() if scene]
+
+    @abstractmethod
+    def make(self) -> Iterator[Scene]:
+        """The sets of good files."""
+
+    @abstractmethod
+    def run(self, folder: Path) -> None:
+        """Read the files in `folder`."""
+
+    def sealed(self, name: str, content: bytes) -> bytes:  # noqa: ARG002
+        """The corrupted content with its checksums made right again, where the format has any that the reader compares."""
+        return content
+
+    def leftovers(self, folder: Path) -> Iterator[str]:
+        """What is wrong with what `run` left behind."""
+        for path in folder.rglob(".*"):
+            if path.name not in self._given:
+                yield f"{path.relative_to(folder)} was left behind"
+        for path in (folder / "out", folder / "out.parquet", folder / "out.csv"):
+            if path.is_dir():
+                yield from _half_written(path)
+
+    @property
+    def _given(self) -> set[str]:
+        return {Path(name).name for scene in self.scenes for name in scene}
+
+    def targets(self, scene: Scene) -> list[str]:
+        """The files that may be corrupted."""
+        return [name for name in scene if not name.endswith(self.spared)] if self.spared else list(scene)
+
+
+def _half_written(message: Path) -> Iterator[str]:
+    try:
+        Message.open(message).to_arrow()
+    except LabelDPError as error:
+        yield f"{message.name} is there and not whole: {error}"
+
+
+def published_ids(folder: Path) -> bytes:
+    """The ids in the message that a run wrote, as bytes, if there is one."""
+    if not (folder / "out" / "mechanism.json").is_file():
+        return b""
+    ids = Message.open(folder / "out").to_arrow().column(0)
+    return b" ".join(
+        part.to_numpy().tobytes() if pa.types.is_integer(ids.type) else "\n".join(part.to_pylist()).encode()
+        for part in ids.chunks
+    )
+
+
+def content_of(folder: Path) -> Scene:
+    """All files below a folder, by their relative names."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.endswith("labeldp-lock")
+    }
+
+
+@cache
+def label_table() -> pa.Table:
+    """Good labels, with a column that nobody asked for."""
+    return pa.table({"id": IDS, "y": LABELS, "note": [f"n{row}" for row in range(ROWS)]})
+
+
+def _written(write: Callable[[Path], None], name: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder, name))
+        return Path(folder, name).read_bytes()
+
+
+def _text(table: pa.Table, delimiter: str) -> bytes:
+    options = pyarrow.csv.WriteOptions(delimiter=delimiter, quoting_style="none")
+    return _written(lambda path: pyarrow.csv.write_csv(table, path, options), "t")
+
+
+def _parquet(table: pa.Table, **options: Any) -> bytes:
+    return _written(lambda path: pq.write_table(table, path, **options), "t")
+
+
+def _arrow(table: pa.Table, make: Any = ipc.new_file) -> bytes:
+    def write(path: Path) -> None:
+        with pa.OSFile(str(path), "wb") as sink, make(sink, table.schema) as writer:
+            writer.write_table(table)
+
+    return _written(write, "t")
+
+
+def _odd_tables() -> Iterator[pa.Table]:
+    """Labels and ids of types that are allowed, or nearly."""
+    good = label_table()
+    ids, labels = good["id"], good["y"]
+    for kind in (
+        pa.uint64(),
+        pa.int8(),
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.dictionary(pa.int8(), pa.string()),
+    ):
+        with contextlib.suppress(pa.ArrowException):
+            text = pc_text(ids) if not pa.types.is_integer(kind) else ids
+            yield pa.table({"id": text.cast(kind, safe=False), "y": labels})
+    for kind in (pa.float32(), pa.decimal128(20, 2), pa.int64(), pa.duration("s"), pa.string()):
+        with contextlib.suppress(pa.ArrowException):
+            whole = labels.cast(pa.int64(), safe=False) if pa.types.is_duration(kind) else labels
+            yield pa.table({"id": ids, "y": whole.cast(kind, safe=False)})
+
+
+def pc_text(column: Any) -> Any:
+    """Integers as text."""
+    return column.cast(pa.string())
+
+
+@cache
+def label_files() -> tuple[Scene, ...]:
+    """One scene for each format that labels may have."""
+    good = label_table()
+    scenes = [
+        {"labels.csv": _text(good, ",")},
+        {"labels.tsv": _text(good, "\t")},
+        {"labels.csv": _text(good, ";")},
+        {"labels.csv.gz": gzip.compress(_text(good, ","), mtime=0)},
+        {"labels.parquet": _parquet(good)},
+        {"labels.parquet": _parquet(good, row_group_size=5, compression="none", use_dictionary=False)},
+        {"labels.parquet": _parquet(good, compression="zstd", data_page_version="2.0", write_page_checksum=True)},
+        {"labels.arrow": _arrow(good)},
+        {"labels.arrows": _arrow(good, ipc.new_stream)},
+    ]
+    scenes += [{"labels.parquet": _parquet(table)} for table in _odd_tables() if "string_view" not in str(table.schema)]
+    scenes += [{"labels.arrow": _arrow(table)} for table in _odd_tables()]
+    return tuple(scenes)
+
+
+def _source(folder: Path) -> LabelSource:
+    (file,) = folder.glob("labels.*")
+    return LabelSource(file, "y", "id")
+
+
+class Labels(Reader):
+    """Labels in all formats, read as `privatize` reads them, without a release."""
+
+    name = "labels"
+    weight = 12
+
+    def make(self) -> Iterator[Scene]:
+        yield from label_files()
+
+    def run(self, folder: Path) -> None:
+        for _ in _source(folder).batches():
+            pass
+
+
+class Privatize(Labels):
+    """A release of corrupted labels."""
+
+    name = "privatize"
+    weight = 1
+
+    def run(self, folder: Path) -> None:
+        privatize(_source(folder), RANDOMIZER, folder / "out")
+
+
+class PrivatizeCommand(Labels):
+    """The same through the command line."""
+
+    name = "cli privatize"
+    weight = 0.5
+
+    def run(self, folder: Path) -> None:
+        (file,) = folder.glob("labels.*")
+        bounds = ("--lower", "8e8", "--upper", "9e8", "--cells", "5", "--mechanism", "randomized-response")
+        command("privatize", file, "--label", "y", "--id", "id", "--epsilon", "1", *bounds, "--out", folder / "out")
+
+
+@cache
+def released() -> Scene:
+    """A message, and the key file and the ledger of its release."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pq.write_table(label_table(), folder / "labels.parquet")
+        ledger = Ledger.create(folder / "ledger.db")
+        ledger.add_dataset("sales", 10)
+        source = LabelSource(folder / "labels.parquet", "y", "id")
+        with contextlib.suppress(ImportError):
+            privatize(source, RANDOMIZER, folder / "out", ledger=ledger, dataset="sales", key_file=folder / "key.json")
+        (folder / "labels.parquet").unlink()
+        return content_of(folder)
+
+
+def _later() -> pa.Table:
+    return label_table().set_column(0, "id", pa.array([row + 1 for row in IDS]))
+
+
+class ApplyLabels(Reader):
+    """A later batch with a corrupted file of labels."""
+
+    name = "apply labels"
+    weight = 0.7
+
+    def make(self) -> Iterator[Scene]:
+        later = _later()
+        kept = {name: content for name, content in released().items() if name != "ledger.db"}
+        for name, content in (
+            ("labels.csv", _text(later, ",")),
+            ("labels.parquet", _parquet(later)),
+            ("labels.arrow", _arrow(later)),
+        ):
+            yield {name: content} | kept
+
+    def targets(self, scene: Scene) -> list[str]:
+        return [name for name in scene if name.startswith("labels.")]
+
+    def run(self, folder: Path) -> None:
+        (folder / "key.json").chmod(0o600)
+        apply(folder / "out", _source(folder), key_file=folder / "key.json")
+
+
+class ApplyKey(ApplyLabels):
+    """A later batch with a corrupted key file, or a corrupted message."""
+
+    name = "apply key"
+
+    def targets(self, scene: Scene) -> list[str]:
+        return [name for name in scene if not name.startswith("labels.")]
+
+    def leftovers(self, folder: Path) -> Iterator[str]:
+        yield from (f"{path.name} was left behind" for path in folder.rglob(".*"))
+
+
+class KeyFiles(Reader):
+    """A key file alone."""
+
+    name = "key file"
+    weight = 3
+
+    def make(self) -> Iterator[Scene]:
+        yield {"key.json": released()["key.json"]}
+
+    def run(self, folder: Path) -> None:
+        (folder / "key.json").chmod(0o600)
+        with KeyFile.use(folder / "key.json") as keys:
+            for kept in keys.releases:
+                keys.find(kept.id)
+            keys.resumable("0" * 64, "{}")
+
+
+class Ledgers(Reader):
+    """A ledger: what is in it, a release against it, and its tables."""
+
+    name = "ledger"
+    weight = 2
+
+    def make(self) -> Iterator[Scene]:
+        yield {"ledger.db": released()["ledger.db"]}
+
+    def run(self, folder: Path) -> None:
+        ledger = Ledger(folder / "ledger.db", timeout=0.1)
+        repr(ledger)
+        ledger.to_arrow()
+        for dataset in ledger.datasets():
+            ledger.remaining(dataset.name)
+        for release in ledger.history("sales"):
+            repr(release)
+        ledger.require("sales", 1)
+        ledger.reserve("sales", 1)
+
+    def leftovers(self, folder: Path) -> Iterator[str]:  # noqa: ARG002 - nothing is written
+        return iter(())
+
+
+class Messages(Reader):
+    """A message, every file of it, as a reader of it goes through it."""
+
+    name = "message"
+    weight = 4
+
+    def make(self) -> Iterator[Scene]:
+        yield {name: content for name, content in released().items() if name.startswith("out/")}
+        yield self._with_prior()
+
+    @staticmethod
+    def _with_prior() -> Scene:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            many = pa.table({"id": [f"r{row}" for row in range(400)], "y": LABELS * 16 + LABELS[:16]})
+            pq.write_table(many, folder / "labels.parquet")
+            source = LabelSource(folder / "labels.parquet", "y", "id")
+            privatize(source, LabelRandomizer(2, DOMAIN), folder / "out")
+            (folder / "labels.parquet").unlink()
+            return content_of(folder)
+
+    def sealed(self, name: str, content: bytes) -> bytes:
+        return with_digest(content) if name.endswith("mechanism.json") else content
+
+    def run(self, folder: Path) -> None:
+        message = Message.open(folder / "out")
+        repr(message)
+        message._repr_html_()
+        table = message.to_arrow()
+        assert table.num_rows == len(message), "the rows that are read are not those that were counted"
+        message.labels.values()
+
+    def leftovers(self, folder: Path) -> Iterator[str]:  # noqa: ARG002 - nothing is written
+        return iter(())
+
+
+class Mechanisms(Reader):
+    """Descriptions of all mechanisms."""
+
+    name = "mechanism"
+    weight = 8
+
+    def make(self) -> Iterator[Scene]:
+        prior = Prior.uniform(DOMAIN)
+        for name in MECHANISMS.names:
+            mechanism = MECHANISMS[name].make(Request(DOMAIN, 2, "squared", prior, 10_000))
+            yield {"mechanism.json": mechanism.to_json().encode()}
+
+    def sealed(self, name: str, content: bytes) -> bytes:  # noqa: ARG002
+        return with_digest(content)
+
+    def run(self, folder: Path) -> None:
+        text = (folder / "mechanism.json").read_bytes().decode("utf-8", "replace")
+        mechanism = Mechanism.from_json(text)
+        repr(mechanism)
+        if isinstance(mechanism, FiniteMechanism):
+            mechanism.proof()
+        mechanism.randomize([8.1e8, 8.9e8])
+        assert Mechanism.from_json(mechanism.to_json()) == mechanism
+
+
+class AuditCommand(Mechanisms):
+    """`labeldp audit` of them."""
+
+    name = "cli audit"
+    weight = 2
+
+    def run(self, folder: Path) -> None:
+        command("audit", folder / "mechanism.json")
+
+
+def with_digest(content: bytes) -> bytes:
+    """A description of a mechanism whose digest fits its numbers, so that a corruption gets past the comparison."""
+    from labeldp.mechanisms.encoders import encoder_from_json
+    from labeldp.sampling import table_from_json
+
+    try:
+        record = json.loads(content)
+        encoder, table = encoder_from_json(record["encoder"]), table_from_json(record["table"])
+        state = hashlib.sha256(b"labeldp mechanism 1")
+        outputs = np.asarray(record["outputs"], "<f8")
+        for part in (encoder.canonical(), outputs.tobytes(), table.canonical()):
+            state.update(len(part).to_bytes(8, "little"))
+            state.update(part)
+        record["digest"] = state.hexdigest()
+        return json.dumps(record).encode()
+    except Exception:  # noqa: BLE001 - too damaged for a digest
+        return content
+
+
+class Priors(Reader):
+    """Files of priors."""
+
+    name = "prior"
+    weight = 5
+
+    def make(self) -> Iterator[Scene]:
+        yield {"prior.csv": b"value,mass\n0,0.5\n10,0.25\n400.5,0.25\n"}
+        yield {"prior.csv": b"value,mass,epsilon\n0,0.5,0.125\n10,0.25,0.125\n400.5,0.25,0.125\n"}
+
+    def run(self, folder: Path) -> None:
+        prior = Prior.from_csv(folder / "prior.csv")
+        repr(prior)
+        prior._repr_html_()
+        prior.to_csv(folder / "again.csv")
+        assert Prior.from_csv(folder / "again.csv") == prior
+
+
+@cache
+def saved_model() -> Scene:
+    """A model that was trained on features x and colour."""
+    from labeldp.training.learners import LEARNERS, LearnerRequest
+
+    with tempfile.TemporaryDirectory() as name:
+        model = LEARNERS["boosting"].make(LearnerRequest(ROWS, seed=0))
+        model.fit(feature_table().select(["x", "colour"]), np.asarray(LABELS) - 8e8)
+        facts = {
+            "columns": ["x", "colour"],
+            "model": "linear",
+            "loss": "squared",
+            "epsilon": 1.0,
+            "bounds": [0.0, 1e8],
+            "unit": None,
+        }
+        SavedModel(model, facts).save(Path(name, "model"))
+        return content_of(Path(name))
+
+
+@cache
+def feature_table() -> pa.Table:
+    """Features, with the labels beside them as `evaluate` takes them."""
+    random = Random(0)
+    return pa.table(
+        {
+            "id": IDS,
+            "x": [random.uniform(-1, 1) for _ in IDS],
+            "colour": [random.choice(("red", "green", None)) for _ in IDS],
+            "when": pa.array([86_400 * row for row in range(ROWS)], pa.timestamp("s")),
+            "y": LABELS,
+        }
+    )
+
+
+class Features(Reader):
+    """Files of features, for `predict` and `evaluate`."""
+
+    name = "features"
+    weight = 2
+    spared = ("model.pickle",)  # whoever may change a pickle may run code
+
+    def make(self) -> Iterator[Scene]:
+        good = feature_table()
+        for name, content in (
+            ("features.csv", _text(good, ",")),
+            ("features.tsv", _text(good, "\t")),
+            ("features.csv.gz", gzip.compress(_text(good, ","), mtime=0)),
+            ("features.parquet", _parquet(good)),
+            ("features.parquet", _parquet(pa.Table.from_pandas(good.to_pandas().set_index("id")))),
+            ("features.arrow", _arrow(good)),
+        ):
+            yield {name: content} | saved_model()
+
+    def targets(self, scene: Scene) -> list[str]:
+        return [name for name in scene if name.startswith("features.")]
+
+    def run(self, folder: Path) -> None:
+        from labeldp.training.files import predict_file, predictions_beside
+
+        (features,) = folder.glob("features.*")
+        model = SavedModel.load(folder / "model")
+        predict_file(model, features, folder / "out.parquet")
+        predictions_beside(model, features, "y")
+
+
+class Models(Features):
+    """The folder of a saved model."""
+
+    name = "model"
+
+    def targets(self, scene: Scene) -> list[str]:
+        return [name for name in scene if name.startswith("model/") and not name.endswith(self.spared)]
+
+    def run(self, folder: Path) -> None:
+        super().run(folder)
+
+
+class EvaluateCommand(Features):
+    """`labeldp evaluate` with corrupted features or model."""
+
+    name = "cli evaluate"
+    weight = 0.5
+
+    def targets(self, scene: Scene) -> list[str]:
+        return [name for name in scene if not name.endswith(self.spared)]
+
+    def run(self, folder: Path) -> None:
+        (features,) = folder.glob("features.*")
+        command("evaluate", folder / "model", features, "--label", "y")
+
+
+class Joins(Reader):
+    """A message and a file of features joined, as `train` does it before it fits a model."""
+
+    name = "train"
+    weight = 1
+
+    def make(self) -> Iterator[Scene]:
+        kept = {name: content for name, content in released().items() if name.startswith("out/")}
+        good = feature_table().drop_columns(["y"])
+        for name, content in (
+            ("features.csv", _text(good, ",")),
+            ("features.parquet", _parquet(good)),
+            ("features.arrow", _arrow(good)),
+        ):
+            yield {name: content} | kept
+
+    def run(self, folder: Path) -> None:
+        from labeldp.training.joined_features import joined_features
+
+        (features,) = folder.glob("features.*")
+        joined_features(Message.open(folder / "out"), features, "id")
+
+    def leftovers(self, folder: Path) -> Iterator[str]:  # noqa: ARG002 - nothing is written
+        return iter(())
+
+
+class Criteo(Reader):
+    """The Criteo log."""
+
+    name = "criteo"
+    weight = 2
+
+    def make(self) -> Iterator[Scene]:
+        from labeldp.paper.data import write_criteo_like
+
+        with tempfile.TemporaryDirectory() as name:
+            write_criteo_like(Path(name, "log.tsv"), 40, sales=0.5)
+            rows = [row.split(b"\t") for row in Path(name, "log.tsv").read_bytes().splitlines()]
+        for number, row in enumerate(rows):
+            row[1] = f"{MARKERS[number % 4]}.25".encode() if row[0] == b"1" else row[1]
+        text = b"\n".join(b"\t".join(row) for row in rows) + b"\n"
+        yield {"log.tsv": text}
+        yield {"log.tsv.gz": gzip.compress(text, mtime=0)}
+
+    def run(self, folder: Path) -> None:
+        from labeldp.paper.data import load_criteo
+
+        (log,) = folder.glob("log.*")
+        load_criteo(log, min_count=1)
+
+
+class Census(Reader):
+    """Census files: the archive's, an IPUMS extract with its codebook, and CSV."""
+
+    name = "census"
+    weight = 2
+
+    def make(self) -> Iterator[Scene]:
+        from labeldp.paper.data.census import ARCHIVE_LAYOUT, CENSUS_VOCABULARIES
+
+        random = Random(1)
+        people = [
+            {"WKSWORK1": random.randrange(53), "AGE": random.randrange(100)}
+            | {
+                name: random.randrange(first, first + min(number, 9))
+                for name, (first, number) in CENSUS_VOCABULARIES.items()
+            }
+            for _ in range(12)
+        ]
+        lines = []
+        for person in people:
+            text = ["0"] * ARCHIVE_LAYOUT.width
+            text[0] = "P"
+            for name, (first, last) in ARCHIVE_LAYOUT.fields.items():
+                text[first - 1 : last] = f"{person[name]:0{last - first + 1}d}"
+            lines += ["H" + "1" * 90, "".join(text)]
+        yield {"EXT1940USCB.dat": ("\n".join(lines) + "\n").encode()}
+        head = list(people[0])
+        rows = [",".join(str(person[name]) for name in head) for person in people]
+        yield {"extract.csv": ("\n".join([",".join(head), *rows]) + "\n").encode()}
+        yield self._ipums(people)
+
+    @staticmethod
+    def _ipums(people: list[dict[str, int]]) -> Scene:
+        start, variables, places = 1, [], []
+        for name in people[0]:
+            width = 4
+            places.append(name)
+            variables.append(
+                f'<var ID="{name}" name="{name}" dcml="0" intrvl="discrete"><location StartPos="{start}" '
+                f'EndPos="{start + width - 1}" width="{width}"/><labl>{name}</labl><txt>{name}</txt><concept>x</concept>'
+                '<varFormat type="numeric"/></var>'
+            )
+            start += width
+        codebook = (
+            '<?xml version="1.0" encoding="UTF-8"?><codeBook xmlns="ddi:codebook:2_5"><stdyDscr><citation><titlStmt><titl>x</titl>'
+            "</titlStmt></citation><stdyInfo><sumDscr><collDate>1940</collDate></sumDscr></stdyInfo><dataAccs><useStmt>"
+            "<conditions>x</conditions><citReq>x</citReq></useStmt></dataAccs><notes>x</notes></stdyDscr>"
+            '<fileDscr ID="f"><fileTxt><fileName>extract.dat</fileName><fileCont>x</fileCont><fileStrc type="rectangular"/>'
+            '<fileType charset="ISO-8859-1">x</fileType><format>fixed length fields</format><filePlac>x</filePlac></fileTxt></fileDscr>'
+            f"<dataDscr>{''.join(variables)}</dataDscr></codeBook>"
+        )
+        rows = ["".join(f"{person[name]:04d}" for name in places) for person in people]
+        return {"extract.dat": ("\n".join(rows) + "\n").encode(), "extract.xml": codebook.encode()}
+
+    def run(self, folder: Path) -> None:
+        from labeldp.paper.data import load_census
+
+        (file,) = [*folder.glob("*.dat"), *folder.glob("*.csv")]
+        load_census(file)
+
+
+class TrainingLogs(Reader):
+    """The log of finished trainings."""
+
+    name = "training log"
+    weight = 2
+
+    def make(self) -> Iterator[Scene]:
+        from labeldp.paper.experiments.training_log import Run, TrainedRun, TrainingLog
+
+        def write(path: Path) -> None:
+            for seed in range(3):
+                TrainingLog(path, {"rows": 1}).append(TrainedRun(Run("laplace", 0.5, seed), 2.0, 3.0, 4.0, 5.0, 6.0))
+
+        yield {"runs.jsonl": _written(write, "runs.jsonl")}
+
+    def run(self, folder: Path) -> None:
+        from labeldp.paper.experiments.training_log import TrainingLog
+
+        TrainingLog(folder / "runs.jsonl", {"rows": 1}).read()
+
+
+class LedgerCommand(Ledgers):
+    """`labeldp ledger show` of a corrupted ledger."""
+
+    name = "cli ledger"
+    weight = 0.5
+
+    def run(self, folder: Path) -> None:
+        command("ledger", "show", folder / "ledger.db")
+
+
+class Refused(LabelDPError):  # noqa: N818
+    """The command line ended with an error message and one of its exit codes."""
+
+
+def command(*arguments: object) -> None:
+    """Run `labeldp` in this process. What escapes from it would have been a traceback."""
+    from labeldp.cli import main
+
+    before = sys.argv
+    sys.argv = ["labeldp", *map(str, arguments)]
+    try:
+        main()
+    except SystemExit as stop:
+        if stop.code not in (0, None, 1, 2, 3):
+            raise AssertionError(f"exit code {stop.code}") from None
+        if stop.code:
+            raise Refused(f"exit code {stop.code}") from None
+    finally:
+        sys.argv = before
+
+
+READERS: tuple[type[Reader], ...] = (
+    *(
+        Labels,
+        Privatize,
+        PrivatizeCommand,
+        ApplyLabels,
+        ApplyKey,
+        KeyFiles,
+        Ledgers,
+        LedgerCommand,
+        Messages,
+        Mechanisms,
+    ),
+    *(AuditCommand, Priors, Features, Models, EvaluateCommand, Joins, Criteo, Census, TrainingLogs),
+)
+
+
+def fresh(folder: Path, scene: Scene) -> None:
+    """`folder` with nothing but these files."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    for name, content in scene.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        if name.endswith("key.json"):
+            path.chmod(0o600)

@@ -1,0 +1,91 @@
+"""JSON from outside is read strictly: whatever is wrong with it, there is one kind of error, and it names the text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labeldp.errors import InvalidInput
+from labeldp.json_text import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, parse_json, read_json
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+BAD = {
+    "nothing": "",
+    "no JSON": "hunter2",
+    "deep lists": "[" * 100_000 + "]" * 100_000,
+    "deep objects": '{"a":' * 100_000 + "1" + "}" * 100_000,
+    "deep after a string with brackets": '["]]]]\\"]]]", ' + "[" * 100 + "]" * 100 + "]",
+    "a long integer": "7" * 5000,
+    "a longer one than ours": "1" * (MAX_DIGITS + 1),
+    "a float beyond floats": "[1e999]",
+    "NaN": '{"a": NaN}',
+    "Infinity": "-Infinity",
+    "one name twice": '{"a": {"b": 1, "c": 2, "b": 1}}',
+    "half a character": r'["\ud800"]',
+    "half a character as a name": r'{"\udfff": 1}',
+    "more after it": "{} {}",
+    "a byte order mark": "\ufeff{}",
+    "a string without an end": '["abc',
+}
+
+
+@given(JSON)
+def test_what_python_writes_is_read_back(value):
+    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False).encode()):
+        assert parse_json(text, "it") == value
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_other_text_is_refused_by_name(case, tmp_path):
+    with pytest.raises(InvalidInput, match=r"^the description is not valid JSON: "):
+        parse_json(BAD[case], "the description")
+    (tmp_path / "it.json").write_text(BAD[case], encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"it\.json is not valid JSON"):
+        read_json(tmp_path / "it.json")
+
+
+def test_the_limits_themselves_are_allowed():
+    assert parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH, "it")
+    assert parse_json("9" * MAX_DIGITS, "it") == 10**MAX_DIGITS - 1
+    assert parse_json('"' + "[" * 1000 + '"', "it") == "[" * 1000
+    assert parse_json(r'"\ud83d\ude00"', "it") == "\U0001f600"
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"\xff\xfe{\x00}\x00", b'"\xed\xa0\x80"'])
+def test_bytes_that_are_not_utf_8_are_refused(content, tmp_path):
+    (tmp_path / "it.json").write_bytes(content)
+    for read in (lambda: parse_json(content, "it"), lambda: read_json(tmp_path / "it.json", "it")):
+        with pytest.raises(InvalidInput, match="it is not valid JSON: it is not UTF-8"):
+            read()
+
+
+def test_errors_show_nothing_of_the_text():
+    for text in ('{"s3cret": 1, "s3cret": 2}', '["s3cret", s3cret]', '{"s3cret"}', r'"s3cret\ud800"'):
+        with pytest.raises(InvalidInput) as caught:
+            parse_json(text, "it")
+        assert "s3cret" not in str(caught.value)
+        assert caught.value.__cause__ is None
+
+
+def test_a_file_that_is_not_there_or_too_large_is_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="cannot read"):
+        read_json(tmp_path / "none.json")
+    with pytest.raises(InvalidInput, match="cannot read"):
+        read_json(tmp_path)
+    with (tmp_path / "large.json").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)  # sparse
+    with pytest.raises(InvalidInput, match="more than"):
+        read_json(tmp_path / "large.json")
+
+
+@pytest.mark.parametrize("value", [None, 7, {}, object()])
+def test_what_is_no_text_is_refused(value):
+    with pytest.raises(InvalidInput, match="must be JSON text"):
+        parse_json(value, "it")

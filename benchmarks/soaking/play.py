@@ -116,7 +116,7 @@ class Play:
             return self._anothers(release)
         if ended.code == 3 and self._unaffordable(release):
             return replace(release, key=None)
-        raise Violation(f"the fault is gone, but the run does not end well: {ended.err.strip()}")
+        raise Violation(f"the fault is gone, but the run does not end well: {ended.said}")
 
     def _anothers(self, release: Release) -> Release:
         """The release whose message is in the way. That of the refused command itself must not be."""
@@ -126,7 +126,7 @@ class Play:
             raise Violation("the message of this very command is said to be in its way")
         (ended,) = self._run([self.owner], Fault())
         if ended.code != 0:
-            raise Violation(f"the run that made the message cannot be repeated: {ended.err.strip()}")
+            raise Violation(f"the run that made the message cannot be repeated: {ended.said}")
         return self.owner
 
     def _unaffordable(self, release: Release) -> bool:
@@ -138,7 +138,7 @@ class Play:
             spent = self._spent(release)
             (again,) = self._run([release], Fault())
             if again.how != "resumed" or self._spent(release) != spent:
-                raise Violation(f"a finished release was not found finished: {again.how}, {again.err.strip()}")
+                raise Violation(f"a finished release was not found finished: {again.how}, {again.said}")
         return release
 
     def _add(self, release: Release, number: int) -> None:
@@ -157,10 +157,10 @@ class Play:
         if ended.code != 0 and "begun and not finished" in ended.err:
             (first,) = self._run([other], Fault())
             if first.code != 0:
-                raise Violation(f"neither of two batches can be added: {ended.err.strip()} / {first.err.strip()}")
+                raise Violation(f"neither of two batches can be added: {ended.said} / {first.said}")
             (ended,) = self._run([batch], Fault())
         if ended.code != 0:
-            raise Violation(f"the fault is gone, but the batch is refused: {ended.err.strip()}")
+            raise Violation(f"the fault is gone, but the batch is refused: {ended.said}")
 
     def _outdated(self, release: Release) -> None:
         """An outdated copy of the message or the key file adds nothing, and the newest ones work again."""
@@ -171,7 +171,7 @@ class Play:
         batch = draw_batch(self.rng, release, 8)
         (added,) = self._run([batch], Fault())
         if added.code != 0:
-            raise Violation(f"a batch is refused: {added.err.strip()}")
+            raise Violation(f"a batch is refused: {added.said}")
         new = '"records": 0' not in added.out
         path = self.rng.choice(list(before))
         newest = path.with_name(f"newest-of-{path.name}")
@@ -185,7 +185,7 @@ class Play:
             _remove(copy)
         (ended,) = self._run([draw_batch(self.rng, release, 9)], Fault())
         if new and ended.code != 0:
-            raise Violation(f"the newest copies are refused: {ended.err.strip()}")
+            raise Violation(f"the newest copies are refused: {ended.said}")
 
     # One run or several, with a fault
 
@@ -339,7 +339,7 @@ class Play:
                 raise Violation(f"a run that ended well left {', '.join(left)}")
             self._check_whole(jobs[0])
         if fault.kind == "clock jump" and not fault.event and not _ends_as_it_may(ended[0]):
-            raise Violation(f"a clock that jumps made a run fail: {ended[0].err.strip()}")
+            raise Violation(f"a clock that jumps made a run fail: {ended[0].said}")
 
     def _check_whole(self, job: Release | Batch) -> None:
         """Readers accept the message of a run that ended well, with its signature."""

@@ -28,9 +28,9 @@ def test_a_short_soak_finds_no_violation():
 
 
 def test_planted_bugs_are_found():
-    ended = soak("--self-test", "charge-late", "quote-labels")
+    ended = soak("--self-test", "draw-anew", "quote-labels")
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "was drawn and is not in the ledger" in ended.stdout
+    assert "one charge has paid for two draws" in ended.stdout
     assert "printed the digits of a label" in ended.stdout
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 from crashes import Crash, crash_at_statement
-from hypothesis import Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -23,6 +22,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from lengths import new_steps, same_steps
 
 from labeldp import Domain, InsufficientBudget, LabelDPError, Ledger, key_fingerprint
 from labeldp.mechanisms import Request, design
@@ -203,13 +203,9 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 def test_a_ledger_does_what_its_model_does_in_hundreds_of_random_steps():
-    """Always the same steps. A failure is not shortened, which takes minutes; the slow test does that."""
-    run_state_machine_as_test(
-        LedgerMachine,
-        settings=settings(max_examples=20, stateful_step_count=20, derandomize=True, phases=[Phase.generate]),
-    )
+    run_state_machine_as_test(LedgerMachine, settings=same_steps(examples=20))
 
 
 @pytest.mark.slow
 def test_a_ledger_does_what_its_model_does_in_thousands_of_random_steps():
-    run_state_machine_as_test(LedgerMachine, settings=settings(max_examples=200, stateful_step_count=50))
+    run_state_machine_as_test(LedgerMachine, settings=new_steps(examples=200, steps=50))

@@ -23,7 +23,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from crashes import Crash, crash_at
-from hypothesis import Phase, currently_in_test_context, event, settings
+from hypothesis import currently_in_test_context, event
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -32,6 +32,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from lengths import new_steps, same_steps
 
 from labeldp import (
     Domain,
@@ -478,11 +479,7 @@ def move(path, to):
 
 
 def test_releases_keep_their_promises_in_hundreds_of_random_steps():
-    """Always the same steps. A failure is not shortened, which takes minutes; the slow test does that."""
-    run_state_machine_as_test(
-        ReleaseMachine,
-        settings=settings(max_examples=16, stateful_step_count=20, derandomize=True, phases=[Phase.generate]),
-    )
+    run_state_machine_as_test(ReleaseMachine, settings=same_steps(examples=16))
 
 
 @pytest.mark.parametrize("what", ["sign", "one label"])
@@ -529,4 +526,4 @@ def test_a_run_that_is_interrupted_at_any_event_ends_as_interrupted_and_leaves_n
 
 @pytest.mark.slow
 def test_releases_keep_their_promises_in_thousands_of_random_steps():
-    run_state_machine_as_test(ReleaseMachine, settings=settings(max_examples=200, stateful_step_count=40))
+    run_state_machine_as_test(ReleaseMachine, settings=new_steps(examples=200, steps=40))

@@ -63,6 +63,8 @@ class Reader(ABC):
     name: ClassVar[str]
     weight: ClassVar[float] = 1.0
     """How often it is chosen, relative to others. Slow ones have less."""
+    takes_all: ClassVar[bool] = True
+    """Whether all scenes are good. Otherwise those after the first may be just beyond what it takes."""
     may_warn: ClassVar[bool] = False
     """Whether libraries may warn. A changed model that still loads may divide by zero, for instance."""
 
@@ -211,6 +213,7 @@ class Labels(Reader):
 
     name = "labels"
     weight = 14
+    takes_all = False
 
     def make(self) -> Iterator[Scene]:
         yield from label_files()
@@ -501,6 +504,7 @@ class AuditCommand(Mechanisms):
 
     name = "cli audit"
     weight = 0.1
+    takes_all = False  # some mechanisms have no finite table to prove
 
     def run(self, folder: Path) -> None:
         command("audit", folder / "mechanism.json")
@@ -773,12 +777,11 @@ class Census(Reader):
             )
             start += width
         codebook = (
-            '<?xml version="1.0" encoding="UTF-8"?><codeBook xmlns="ddi:codebook:2_5"><stdyDscr><citation><titlStmt><titl>x</titl>'
-            "</titlStmt></citation><stdyInfo><sumDscr><collDate>1940</collDate></sumDscr></stdyInfo><dataAccs><useStmt>"
-            "<conditions>x</conditions><citReq>x</citReq></useStmt></dataAccs><notes>x</notes></stdyDscr>"
-            '<fileDscr ID="f"><fileTxt><fileName>extract.dat</fileName><fileCont>x</fileCont><fileStrc type="rectangular"/>'
-            '<fileType charset="ISO-8859-1">x</fileType><format>fixed length fields</format><filePlac>x</filePlac></fileTxt></fileDscr>'
-            f"<dataDscr>{''.join(variables)}</dataDscr></codeBook>"
+            '<codeBook xmlns="ddi:codebook:2_5"><stdyDscr><citation><serStmt><serName abbr="usa">IPUMS USA</serName>'
+            "<serInfo>DOI:10.18128/D010</serInfo></serStmt></citation><dataAccs><useStmt><citReq>x</citReq><conditions>x</conditions>"
+            "</useStmt></dataAccs></stdyDscr><fileDscr><fileTxt><fileName>extract.dat</fileName><fileCont>x</fileCont>"
+            '<fileStrc type="rectangular"/><fileType charset="ISO-8859-1"/><format>fixed length fields</format>'
+            f"<filePlac>x</filePlac></fileTxt></fileDscr><dataDscr>{''.join(variables)}</dataDscr></codeBook>"
         )
         rows = ["".join(f"{person[name]:04d}" for name in places) for person in people]
         return {"extract.dat": ("\n".join(rows) + "\n").encode(), "extract.xml": codebook.encode()}

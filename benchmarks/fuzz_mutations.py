@@ -303,7 +303,7 @@ def json_tree(random: Random, content: bytes) -> bytes:
     elif what == 5:
         raw = random.choice(_RAW)
         holder[key] = "PLACE-HOLDER"
-        return json.dumps(tree, indent=1).replace('"PLACE-HOLDER"', raw).encode()
+        return json.dumps(tree).replace('"PLACE-HOLDER"', raw).encode()
     elif what == 6 and isinstance(holder, dict):
         value = json.dumps(holder[key])
         again = json.dumps(random.choice(EXTREME_VALUES))
@@ -311,7 +311,7 @@ def json_tree(random: Random, content: bytes) -> bytes:
         return json.dumps(tree).replace('"PLACE-HOLDER"', f"{value}, {json.dumps(key)}: {again}").encode()
     else:
         holder[key] = random.choice(EXTREME_VALUES)
-    return json.dumps(tree, indent=1).encode()
+    return json.dumps(tree).encode()
 
 
 def _places(tree: Any) -> Any:

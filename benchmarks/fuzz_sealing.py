@@ -53,7 +53,7 @@ def with_manifest(scene: Scene, target: str, key: Ed25519PrivateKey | None = Non
         if key is not None and record["signature"]:
             text = json.dumps(record["manifest"], sort_keys=True, separators=(",", ":")).encode("ascii")
             record["signature"]["value"] = base64.b64encode(key.sign(CONTEXT + text)).decode()
-        return scene | {name: json.dumps(record, indent=1).encode()}
+        return scene | {name: json.dumps(record).encode()}
     except Exception:  # noqa: BLE001 - too damaged for a manifest
         return scene
 

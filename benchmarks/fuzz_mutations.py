@@ -1,8 +1,9 @@
-"""Ways to corrupt a file: any bytes, and text, JSON, CSV, Parquet, gzip and SQLite files in ways that their readers get deep into.
+"""Ways to corrupt a file: any bytes, and files of text, JSON, CSV, Parquet, gzip, SQLite, PEM and safetensors so that readers get deep.
 
 A mutation takes a random generator and the content and returns other content. `mutated` chooses those that fit the file's name.
 """
 
+import base64
 import gzip
 import io
 import json
@@ -10,6 +11,7 @@ import re
 import sqlite3
 import struct
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -141,7 +143,9 @@ def _fitting(name: str) -> list[Mutation]:
         (".jsonl",): [lines, numbers],
         (".csv", ".tsv", ".txt"): [table, table, lines, numbers],
         (".parquet", ".arrow", ".arrows"): [footer, footer, magic],
-        (".db",): [database, database, magic],
+        (".db",): [database, database, database, magic],
+        (".safetensors",): [tensors, tensors, tensors, tensor_header, magic],
+        (".pem",): [pem, pem, lines],
         (".dat", ".xml", ".md"): [lines, numbers],
     }
     return next((found for suffixes, found in kinds.items() if name.endswith(suffixes)), [])
@@ -299,7 +303,7 @@ def json_tree(random: Random, content: bytes) -> bytes:
     elif what == 5:
         raw = random.choice(_RAW)
         holder[key] = "PLACE-HOLDER"
-        return json.dumps(tree, indent=1).replace('"PLACE-HOLDER"', raw).encode()
+        return json.dumps(tree).replace('"PLACE-HOLDER"', raw).encode()
     elif what == 6 and isinstance(holder, dict):
         value = json.dumps(holder[key])
         again = json.dumps(random.choice(EXTREME_VALUES))
@@ -307,7 +311,7 @@ def json_tree(random: Random, content: bytes) -> bytes:
         return json.dumps(tree).replace('"PLACE-HOLDER"', f"{value}, {json.dumps(key)}: {again}").encode()
     else:
         holder[key] = random.choice(EXTREME_VALUES)
-    return json.dumps(tree, indent=1).encode()
+    return json.dumps(tree).encode()
 
 
 def _places(tree: Any) -> Any:
@@ -363,14 +367,15 @@ def database(random: Random, content: bytes) -> bytes:
 
 
 def _change_database(random: Random, connection: sqlite3.Connection) -> None:
-    for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+    triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for trigger, _ in triggers:
         connection.execute(f'DROP TRIGGER "{trigger}"')
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     name = random.choice(names)
     columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]
     column = random.choice(columns)
     connection.execute("PRAGMA ignore_check_constraints = ON")
-    what = random.randrange(8)
+    what = random.randrange(12)
     if what == 0:
         connection.execute(f'DROP TABLE "{name}"')
     elif what == 1:
@@ -382,10 +387,123 @@ def _change_database(random: Random, connection: sqlite3.Connection) -> None:
             f"PRAGMA {random.choice(('user_version', 'application_id'))} = {random.choice((0, 1, 99, -1))}"
         )
     else:
-        value = random.choice([*EXTREME_TEXTS[:-12], *EXTREME_NUMBERS, 0, -1, 2**62, 1e308, None, b"\xff\xfe"])
-        if isinstance(value, str):
-            value = value.encode("utf-8", "replace").decode()
-        connection.execute(f'UPDATE "{name}" SET "{column}" = ?', (value,))
+        _change_cell(random, connection, name, column)
+    if what > 1 and random.random() < 0.9:  # without its triggers a ledger is refused at once
+        for _, statement in triggers:
+            connection.execute(statement)
+
+
+def _change_cell(random: Random, connection: sqlite3.Connection, name: str, column: str) -> None:
+    """Change one row's value, or all rows'. A text of JSON is mostly changed as JSON."""
+    values = [value for (value,) in connection.execute(f'SELECT "{column}" FROM "{name}"')]
+    old = random.choice(values)
+    if isinstance(old, str) and old.startswith("{") and random.random() < 0.8:
+        new: Any = json_tree(random, old.encode()).decode("utf-8", "replace")
+    else:
+        new = random.choice([*EXTREME_TEXTS[:-12], *EXTREME_NUMBERS, 0, -1, 2**62, 1e308, None, b"\xff\xfe"])
+        new = new.encode("utf-8", "replace").decode() if isinstance(new, str) else new
+    where = "" if random.random() < 0.2 else f' WHERE "{column}" IS ?'
+    connection.execute(f'UPDATE "{name}" SET "{column}" = ?{where}', (new, old) if where else (new,))
+
+
+def tensor_header(random: Random, content: bytes) -> bytes:
+    """The header of a safetensors file changed, with its length made right or not."""
+    parts = _tensor_parts(content)
+    if parts is None:
+        return flip_bits(random, content)
+    header, data = parts
+    changed = random.choice((json_tree, json_tree, numbers))(random, json.dumps(header).encode())
+    length = len(changed) if random.random() < 0.9 else random.choice(MAGIC_INTEGERS)
+    return struct.pack("<Q", length) + changed + data
+
+
+def tensors(random: Random, content: bytes) -> bytes:
+    """A tensor of a safetensors file changed, or two of them exchanged, with a header that fits. Most often the model's structure."""
+    parts = _tensor_parts(content)
+    if parts is None:
+        return flip_bits(random, content)
+    header, data = parts
+    try:
+        held = {name: data[slice(*entry["data_offsets"])] for name, entry in header.items() if name != "__metadata__"}
+        name = "structure" if random.random() < 0.6 and "structure" in held else random.choice(sorted(held))
+        what = random.randrange(8)
+        if name == "structure":
+            held[name] = random.choice((json_tree, json_tree, json_tree, numbers))(random, held[name])
+        elif held[name][:2] == b"PK":
+            held[name] = _inside_zip(random, held[name])
+        elif what == 0:
+            other = random.choice(sorted(held))
+            held[name], held[other] = held[other], held[name]
+            header[name], header[other] = header[other], header[name]
+        elif what == 1:
+            header[name]["dtype"] = random.choice(("U8", "I8", "I32", "I64", "F32", "F64", "BOOL", "F16", "U64"))
+        elif what == 2:
+            header[name]["shape"] = random.choice(([len(held[name])], [1, *header[name]["shape"]], [], [0], [2**40, 0]))
+        elif what == 3:
+            held[name] = random.choice((cut, repeat, remove, swap, noise))(random, held[name])
+        else:
+            held[name] = random.choice((flip_bits, magic))(random, held[name])[: len(held[name])]
+        return _with_tensors(header, held)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # the header was changed before
+        return flip_bits(random, content)
+
+
+def _tensor_parts(content: bytes) -> tuple[dict[str, Any], bytes] | None:
+    """The header and the data of a safetensors file."""
+    try:
+        length = struct.unpack("<Q", content[:8])[0]
+        header = json.loads(content[8 : 8 + length])
+    except (struct.error, ValueError, OverflowError, RecursionError):
+        return None
+    return (header, content[8 + length :]) if isinstance(header, dict) else None
+
+
+def _with_tensors(header: dict[str, Any], held: dict[str, bytes]) -> bytes:
+    start = 0
+    for name, data in held.items():
+        entry = header[name]
+        if len(entry["shape"]) == 1 and len(data) != entry["data_offsets"][1] - entry["data_offsets"][0]:
+            entry["shape"] = [len(data) // {"8": 1, "L": 1, "6": 2, "2": 4, "4": 8}.get(entry["dtype"][-1], 1)]
+        entry["data_offsets"] = [start, start + len(data)]
+        start += len(data)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + b"".join(held.values())
+
+
+def _inside_zip(random: Random, content: bytes) -> bytes:
+    """One member of a zip archive changed."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError):
+        return flip_bits(random, content)
+    if not members:
+        return content
+    name = "schema.json" if random.random() < 0.7 and "schema.json" in members else random.choice(sorted(members))
+    members[name] = mutated(random, members[name], name, ())
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", random.choice((zipfile.ZIP_STORED,) * 5 + (zipfile.ZIP_DEFLATED,))) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
+    return buffer.getvalue()
+
+
+def pem(random: Random, content: bytes) -> bytes:
+    """The key in a PEM file changed below its base 64."""
+    found = re.fullmatch(rb"(-----BEGIN [^-]*-----\n)(.*)(-----END [^-]*-----\n?)", content, re.DOTALL)
+    if found is None:
+        return flip_bits(random, content)
+    head, body, tail = found.groups()
+    try:
+        key = base64.b64decode(body)
+    except ValueError:
+        return flip_bits(random, content)
+    kind = random.choice(
+        (b"", b"PRIVATE ", b"PUBLIC ", b"RSA PRIVATE ", b"EC PRIVATE ", b"ENCRYPTED PRIVATE ", b"DSA ")
+    )
+    if random.random() < 0.3:
+        head, tail = b"-----BEGIN " + kind + b"KEY-----\n", b"-----END " + kind + b"KEY-----\n"
+    return head + base64.encodebytes(random.choice(BYTES)(random, key)) + tail
 
 
 def _inside_gzip(name: str) -> Mutation:

@@ -7,11 +7,10 @@ leaves in the folder is searched for labels. `leftovers` says what else must hol
 
 import contextlib
 import gzip
-import hashlib
-import json
 import shutil
 import sys
 import tempfile
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -23,8 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+import typer.main
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from pyarrow import ipc
 
+from fuzz_sealing import with_chain, with_manifest, with_mechanism_digest, with_model_digest
 from labeldp import (
     Domain,
     LabelRandomizer,
@@ -39,7 +42,9 @@ from labeldp import (
 )
 from labeldp.errors import LabelDPError
 from labeldp.mechanisms import MECHANISMS, FiniteMechanism, Request
+from labeldp.message.signing import SigningKey, VerifyKey
 from labeldp.release.key_file import KeyFile
+from labeldp.release.ledger_journal import LedgerBroken
 
 Scene = dict[str, bytes]
 
@@ -58,8 +63,10 @@ class Reader(ABC):
     name: ClassVar[str]
     weight: ClassVar[float] = 1.0
     """How often it is chosen, relative to others. Slow ones have less."""
-    spared: ClassVar[tuple[str, ...]] = ()
-    """Ends of the names of files that are not corrupted."""
+    takes_all: ClassVar[bool] = True
+    """Whether all scenes are good. Otherwise those after the first may be just beyond what it takes."""
+    may_warn: ClassVar[bool] = False
+    """Whether libraries may warn. A changed model that still loads may divide by zero, for instance."""
 
     def __init__(self) -> None:
         self.scenes = [scene for scene in self.make() if scene]
@@ -72,9 +79,9 @@ class Reader(ABC):
     def run(self, folder: Path) -> None:
         """Read the files in `folder`."""
 
-    def sealed(self, name: str, content: bytes) -> bytes:  # noqa: ARG002
-        """The corrupted content with its checksums made right again, where the format has any that the reader compares."""
-        return content
+    def sealed(self, scene: Scene, target: str) -> Scene:  # noqa: ARG002
+        """The files with the digests that the reader compares made right again, after `target` was corrupted."""
+        return scene
 
     def leftovers(self, folder: Path) -> Iterator[str]:
         """What is wrong with what `run` left behind."""
@@ -91,7 +98,7 @@ class Reader(ABC):
 
     def targets(self, scene: Scene) -> list[str]:
         """The files that may be corrupted."""
-        return [name for name in scene if not name.endswith(self.spared)] if self.spared else list(scene)
+        return list(scene)
 
 
 def _half_written(message: Path) -> Iterator[str]:
@@ -205,7 +212,8 @@ class Labels(Reader):
     """Labels in all formats, read as `privatize` reads them, without a release."""
 
     name = "labels"
-    weight = 12
+    weight = 14
+    takes_all = False
 
     def make(self) -> Iterator[Scene]:
         yield from label_files()
@@ -229,7 +237,7 @@ class PrivatizeCommand(Labels):
     """The same through the command line."""
 
     name = "cli privatize"
-    weight = 0.5
+    weight = 0.1
 
     def run(self, folder: Path) -> None:
         (file,) = folder.glob("labels.*")
@@ -246,10 +254,41 @@ def released() -> Scene:
         ledger = Ledger.create(folder / "ledger.db")
         ledger.add_dataset("sales", 10)
         source = LabelSource(folder / "labels.parquet", "y", "id")
-        with contextlib.suppress(ImportError):
-            privatize(source, RANDOMIZER, folder / "out", ledger=ledger, dataset="sales", key_file=folder / "key.json")
+        privatize(source, RANDOMIZER, folder / "out", ledger=ledger, dataset="sales", key_file=folder / "key.json")
         (folder / "labels.parquet").unlink()
         return content_of(folder)
+
+
+@cache
+def extended() -> Scene:
+    """The same after a later batch, and signed, with the public key beside it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        fresh(folder, released())
+        for file, content in signing_pems().items():
+            (folder / file).write_bytes(content)
+        (folder / "private.pem").chmod(0o600)
+        pq.write_table(_later(), folder / "labels.parquet")
+        ledger, key = Ledger(folder / "ledger.db"), folder / "private.pem"
+        apply(folder / "out", _source(folder), key_file=folder / "key.json", ledger=ledger, sign_key=key)
+        (folder / "labels.parquet").unlink()
+        key.unlink()
+        return content_of(folder)
+
+
+SIGNING_KEY = Ed25519PrivateKey.from_private_bytes(b"a key for fuzzing that all know.")
+
+
+def signing_pems() -> Scene:
+    """The files of that key."""
+    private = SIGNING_KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    public = SIGNING_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return {"private.pem": private, "public.pem": public}
+
+
+def message_of(scene: Scene) -> Scene:
+    """The files of the message alone."""
+    return {name: content for name, content in scene.items() if name.startswith("out/")}
 
 
 def _later() -> pa.Table:
@@ -260,43 +299,74 @@ class ApplyLabels(Reader):
     """A later batch with a corrupted file of labels."""
 
     name = "apply labels"
-    weight = 0.7
+    weight = 0.3
 
     def make(self) -> Iterator[Scene]:
         later = _later()
-        kept = {name: content for name, content in released().items() if name != "ledger.db"}
         for name, content in (
             ("labels.csv", _text(later, ",")),
             ("labels.parquet", _parquet(later)),
             ("labels.arrow", _arrow(later)),
         ):
-            yield {name: content} | kept
+            yield {name: content} | released()
 
     def targets(self, scene: Scene) -> list[str]:
         return [name for name in scene if name.startswith("labels.")]
 
     def run(self, folder: Path) -> None:
         (folder / "key.json").chmod(0o600)
-        apply(folder / "out", _source(folder), key_file=folder / "key.json")
+        ledger = Ledger(folder / "ledger.db", timeout=0.1)
+        apply(folder / "out", _source(folder), key_file=folder / "key.json", ledger=ledger)
 
 
-class ApplyKey(ApplyLabels):
-    """A later batch with a corrupted key file, or a corrupted message."""
+class ApplyRecords(ApplyLabels):
+    """A later batch with a corrupted key file or ledger."""
 
-    name = "apply key"
+    name = "apply key, ledger"
 
     def targets(self, scene: Scene) -> list[str]:
-        return [name for name in scene if not name.startswith("labels.")]
+        return [name for name in scene if name in ("key.json", "ledger.db")]
+
+    def sealed(self, scene: Scene, target: str) -> Scene:
+        return scene | {target: with_chain(scene[target])} if target == "ledger.db" else scene
+
+
+class ApplyMessage(ApplyLabels):
+    """A later batch for a corrupted message."""
+
+    name = "apply message"
+
+    def targets(self, scene: Scene) -> list[str]:
+        return list(message_of(scene))
+
+    def sealed(self, scene: Scene, target: str) -> Scene:
+        return with_manifest(scene, target)
 
     def leftovers(self, folder: Path) -> Iterator[str]:
         yield from (f"{path.name} was left behind" for path in folder.rglob(".*"))
+
+
+class SigningKeys(Reader):
+    """PEM files of a sender's keys."""
+
+    name = "signing key"
+    weight = 6
+
+    def make(self) -> Iterator[Scene]:
+        yield signing_pems()
+
+    def run(self, folder: Path) -> None:
+        (folder / "private.pem").chmod(0o600)
+        public = VerifyKey.read(folder / "public.pem")
+        private = SigningKey.read(folder / "private.pem", folder / "out")
+        assert public.accepts(private.sign(b"x"), b"x") == (public.fingerprint == private.verify_key.fingerprint)
 
 
 class KeyFiles(Reader):
     """A key file alone."""
 
     name = "key file"
-    weight = 3
+    weight = 8
 
     def make(self) -> Iterator[Scene]:
         yield {"key.json": released()["key.json"]}
@@ -316,7 +386,11 @@ class Ledgers(Reader):
     weight = 2
 
     def make(self) -> Iterator[Scene]:
+        yield {"ledger.db": extended()["ledger.db"]}
         yield {"ledger.db": released()["ledger.db"]}
+
+    def sealed(self, scene: Scene, target: str) -> Scene:
+        return {target: with_chain(scene[target])}
 
     def run(self, folder: Path) -> None:
         ledger = Ledger(folder / "ledger.db", timeout=0.1)
@@ -326,8 +400,17 @@ class Ledgers(Reader):
             ledger.remaining(dataset.name)
         for release in ledger.history("sales"):
             repr(release)
+            ledger.batches(release.id)
+        self._verify(ledger)
         ledger.require("sales", 1)
         ledger.reserve("sales", 1)
+        self._verify(ledger)
+
+    @staticmethod
+    def _verify(ledger: Ledger) -> None:
+        """Whoever goes on after a bad check reaches what is behind it."""
+        with contextlib.suppress(LedgerBroken):
+            ledger.verify()
 
     def leftovers(self, folder: Path) -> Iterator[str]:  # noqa: ARG002 - nothing is written
         return iter(())
@@ -337,11 +420,12 @@ class Messages(Reader):
     """A message, every file of it, as a reader of it goes through it."""
 
     name = "message"
-    weight = 4
+    weight = 6
 
     def make(self) -> Iterator[Scene]:
-        yield {name: content for name, content in released().items() if name.startswith("out/")}
+        yield message_of(released())
         yield self._with_prior()
+        yield message_of(extended())
 
     @staticmethod
     def _with_prior() -> Scene:
@@ -354,11 +438,12 @@ class Messages(Reader):
             (folder / "labels.parquet").unlink()
             return content_of(folder)
 
-    def sealed(self, name: str, content: bytes) -> bytes:
-        return with_digest(content) if name.endswith("mechanism.json") else content
+    def sealed(self, scene: Scene, target: str) -> Scene:
+        return with_manifest(scene, target, SIGNING_KEY)
 
     def run(self, folder: Path) -> None:
-        message = Message.open(folder / "out")
+        key = folder / "public.pem"
+        message = Message.open(folder / "out", verify_key=key if key.exists() else None)
         repr(message)
         message._repr_html_()
         table = message.to_arrow()
@@ -369,11 +454,31 @@ class Messages(Reader):
         return iter(())
 
 
+class SignedMessages(Messages):
+    """A signed message and the key to verify it with."""
+
+    name = "signed message"
+    weight = 2
+
+    def make(self) -> Iterator[Scene]:
+        yield message_of(extended()) | {"public.pem": signing_pems()["public.pem"]}
+
+
+class AuditMessageCommand(SignedMessages):
+    """`labeldp audit` of it."""
+
+    name = "cli audit message"
+    weight = 0.1
+
+    def run(self, folder: Path) -> None:
+        command("audit", folder / "out", "--verify-key", folder / "public.pem")
+
+
 class Mechanisms(Reader):
     """Descriptions of all mechanisms."""
 
     name = "mechanism"
-    weight = 8
+    weight = 12
 
     def make(self) -> Iterator[Scene]:
         prior = Prior.uniform(DOMAIN)
@@ -381,8 +486,8 @@ class Mechanisms(Reader):
             mechanism = MECHANISMS[name].make(Request(DOMAIN, 2, "squared", prior, 10_000))
             yield {"mechanism.json": mechanism.to_json().encode()}
 
-    def sealed(self, name: str, content: bytes) -> bytes:  # noqa: ARG002
-        return with_digest(content)
+    def sealed(self, scene: Scene, target: str) -> Scene:
+        return {target: with_mechanism_digest(scene[target])}
 
     def run(self, folder: Path) -> None:
         text = (folder / "mechanism.json").read_bytes().decode("utf-8", "replace")
@@ -398,36 +503,18 @@ class AuditCommand(Mechanisms):
     """`labeldp audit` of them."""
 
     name = "cli audit"
-    weight = 2
+    weight = 0.1
+    takes_all = False  # some mechanisms have no finite table to prove
 
     def run(self, folder: Path) -> None:
         command("audit", folder / "mechanism.json")
-
-
-def with_digest(content: bytes) -> bytes:
-    """A description of a mechanism whose digest fits its numbers, so that a corruption gets past the comparison."""
-    from labeldp.mechanisms.encoders import encoder_from_json
-    from labeldp.sampling import table_from_json
-
-    try:
-        record = json.loads(content)
-        encoder, table = encoder_from_json(record["encoder"]), table_from_json(record["table"])
-        state = hashlib.sha256(b"labeldp mechanism 1")
-        outputs = np.asarray(record["outputs"], "<f8")
-        for part in (encoder.canonical(), outputs.tobytes(), table.canonical()):
-            state.update(len(part).to_bytes(8, "little"))
-            state.update(part)
-        record["digest"] = state.hexdigest()
-        return json.dumps(record).encode()
-    except Exception:  # noqa: BLE001 - too damaged for a digest
-        return content
 
 
 class Priors(Reader):
     """Files of priors."""
 
     name = "prior"
-    weight = 5
+    weight = 8
 
     def make(self) -> Iterator[Scene]:
         yield {"prior.csv": b"value,mass\n0,0.5\n10,0.25\n400.5,0.25\n"}
@@ -441,24 +528,59 @@ class Priors(Reader):
         assert Prior.from_csv(folder / "again.csv") == prior
 
 
+def _saved(model: Any, columns: list[str], **facts: Any) -> Scene:
+    known = {
+        "columns": columns,
+        "model": "fuzzed",
+        "loss": "squared",
+        "epsilon": 1.0,
+        "bounds": [0.0, 1e8],
+        "unit": None,
+    }
+    with tempfile.TemporaryDirectory() as name:
+        SavedModel(model, known | facts).save(Path(name, "model"))
+        return content_of(Path(name))
+
+
 @cache
 def saved_model() -> Scene:
     """A model that was trained on features x and colour."""
     from labeldp.training.learners import LEARNERS, LearnerRequest
 
-    with tempfile.TemporaryDirectory() as name:
-        model = LEARNERS["boosting"].make(LearnerRequest(ROWS, seed=0))
-        model.fit(feature_table().select(["x", "colour"]), np.asarray(LABELS) - 8e8)
-        facts = {
-            "columns": ["x", "colour"],
-            "model": "linear",
-            "loss": "squared",
-            "epsilon": 1.0,
-            "bounds": [0.0, 1e8],
-            "unit": None,
-        }
-        SavedModel(model, facts).save(Path(name, "model"))
-        return content_of(Path(name))
+    model = LEARNERS["boosting"].make(LearnerRequest(ROWS, seed=0))
+    model.fit(feature_table().select(["x", "colour"]), np.asarray(LABELS) - 8e8)
+    return _saved(model, ["x", "colour"])
+
+
+@cache
+def saved_models() -> tuple[Scene, ...]:
+    """Models of all kinds that are stored: trees, a distribution, a network, and what skops holds."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from labeldp import LabelDPRegressor
+
+    features, x = feature_table().select(["x", "colour"]), feature_table().select(["x"])
+    labels = np.asarray(LABELS) - 8e8
+    scenes = [saved_model()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        private = LabelDPRegressor(epsilon=1, domain=(0.0, 1e8), loss="absolute").fit(features, labels)
+        scenes.append(_saved(private.estimator_, ["x", "colour"], loss="absolute"))
+        with contextlib.suppress(ImportError):
+            from labeldp.paper.network import NetworkRegressor
+
+            network = NetworkRegressor(epochs=1).fit(features, labels)
+            scenes.append(_saved(network, ["x", "colour"]))
+        others = (
+            make_pipeline(StandardScaler(), Ridge()),
+            TransformedTargetRegressor(KernelRidge(kernel="rbf"), func=np.log1p, inverse_func=np.expm1),
+        )
+        scenes += [_saved(model.fit(np.asarray(x), labels), ["x"]) for model in others]
+    return tuple(scenes)
 
 
 @cache
@@ -480,8 +602,7 @@ class Features(Reader):
     """Files of features, for `predict` and `evaluate`."""
 
     name = "features"
-    weight = 2
-    spared = ("model.pickle",)  # whoever may change a pickle may run code
+    weight = 1.5
 
     def make(self) -> Iterator[Scene]:
         good = feature_table()
@@ -508,25 +629,50 @@ class Features(Reader):
 
 
 class Models(Features):
-    """The folder of a saved model."""
+    """The folder of a saved model, and what it predicts if it loads."""
 
     name = "model"
+    weight = 8
+    may_warn = True
 
-    def targets(self, scene: Scene) -> list[str]:
-        return [name for name in scene if name.startswith("model/") and not name.endswith(self.spared)]
+    def make(self) -> Iterator[Scene]:
+        for model in saved_models():
+            yield {"features.arrow": _arrow(feature_table())} | model
+
+    def targets(self, scene: Scene) -> list[str]:  # noqa: ARG002
+        return ["model/model.json", *["model/model.safetensors"] * 4]
+
+    def sealed(self, scene: Scene, target: str) -> Scene:
+        return with_model_digest(scene) if target == "model/model.safetensors" else scene
 
     def run(self, folder: Path) -> None:
-        super().run(folder)
+        from labeldp.training.files import predict_file
+
+        predict_file(SavedModel.load(folder / "model"), folder / "features.arrow", folder / "out.parquet")
+
+
+class PredictCommand(Models):
+    """`labeldp predict` with a corrupted model."""
+
+    name = "cli predict"
+    weight = 0.1
+
+    def run(self, folder: Path) -> None:
+        command("predict", folder / "model", folder / "features.arrow", "--out", folder / "out.parquet")
 
 
 class EvaluateCommand(Features):
     """`labeldp evaluate` with corrupted features or model."""
 
     name = "cli evaluate"
-    weight = 0.5
+    weight = 0.1
+    may_warn = True
 
     def targets(self, scene: Scene) -> list[str]:
-        return [name for name in scene if not name.endswith(self.spared)]
+        return list(scene)
+
+    def sealed(self, scene: Scene, target: str) -> Scene:
+        return with_model_digest(scene) if target == "model/model.safetensors" else scene
 
     def run(self, folder: Path) -> None:
         (features,) = folder.glob("features.*")
@@ -540,7 +686,7 @@ class Joins(Reader):
     weight = 1
 
     def make(self) -> Iterator[Scene]:
-        kept = {name: content for name, content in released().items() if name.startswith("out/")}
+        kept = message_of(released())
         good = feature_table().drop_columns(["y"])
         for name, content in (
             ("features.csv", _text(good, ",")),
@@ -548,6 +694,9 @@ class Joins(Reader):
             ("features.arrow", _arrow(good)),
         ):
             yield {name: content} | kept
+
+    def sealed(self, scene: Scene, target: str) -> Scene:
+        return with_manifest(scene, target) if target.startswith("out/") else scene
 
     def run(self, folder: Path) -> None:
         from labeldp.training.joined_features import joined_features
@@ -588,7 +737,7 @@ class Census(Reader):
     """Census files: the archive's, an IPUMS extract with its codebook, and CSV."""
 
     name = "census"
-    weight = 2
+    weight = 5
 
     def make(self) -> Iterator[Scene]:
         from labeldp.paper.data.census import ARCHIVE_LAYOUT, CENSUS_VOCABULARIES
@@ -628,12 +777,11 @@ class Census(Reader):
             )
             start += width
         codebook = (
-            '<?xml version="1.0" encoding="UTF-8"?><codeBook xmlns="ddi:codebook:2_5"><stdyDscr><citation><titlStmt><titl>x</titl>'
-            "</titlStmt></citation><stdyInfo><sumDscr><collDate>1940</collDate></sumDscr></stdyInfo><dataAccs><useStmt>"
-            "<conditions>x</conditions><citReq>x</citReq></useStmt></dataAccs><notes>x</notes></stdyDscr>"
-            '<fileDscr ID="f"><fileTxt><fileName>extract.dat</fileName><fileCont>x</fileCont><fileStrc type="rectangular"/>'
-            '<fileType charset="ISO-8859-1">x</fileType><format>fixed length fields</format><filePlac>x</filePlac></fileTxt></fileDscr>'
-            f"<dataDscr>{''.join(variables)}</dataDscr></codeBook>"
+            '<codeBook xmlns="ddi:codebook:2_5"><stdyDscr><citation><serStmt><serName abbr="usa">IPUMS USA</serName>'
+            "<serInfo>DOI:10.18128/D010</serInfo></serStmt></citation><dataAccs><useStmt><citReq>x</citReq><conditions>x</conditions>"
+            "</useStmt></dataAccs></stdyDscr><fileDscr><fileTxt><fileName>extract.dat</fileName><fileCont>x</fileCont>"
+            '<fileStrc type="rectangular"/><fileType charset="ISO-8859-1"/><format>fixed length fields</format>'
+            f"<filePlac>x</filePlac></fileTxt></fileDscr><dataDscr>{''.join(variables)}</dataDscr></codeBook>"
         )
         rows = ["".join(f"{person[name]:04d}" for name in places) for person in people]
         return {"extract.dat": ("\n".join(rows) + "\n").encode(), "extract.xml": codebook.encode()}
@@ -649,7 +797,7 @@ class TrainingLogs(Reader):
     """The log of finished trainings."""
 
     name = "training log"
-    weight = 2
+    weight = 3
 
     def make(self) -> Iterator[Scene]:
         from labeldp.paper.experiments.training_log import Run, TrainedRun, TrainingLog
@@ -669,21 +817,35 @@ class TrainingLogs(Reader):
 class LedgerCommand(Ledgers):
     """`labeldp ledger show` of a corrupted ledger."""
 
-    name = "cli ledger"
-    weight = 0.5
+    name = "cli ledger show"
+    weight = 0.1
 
     def run(self, folder: Path) -> None:
         command("ledger", "show", folder / "ledger.db")
+
+
+class LedgerVerifyCommand(Ledgers):
+    """`labeldp ledger verify` of it."""
+
+    name = "cli ledger verify"
+    weight = 0.1
+
+    def run(self, folder: Path) -> None:
+        command("ledger", "verify", folder / "ledger.db")
 
 
 class Refused(LabelDPError):  # noqa: N818
     """The command line ended with an error message and one of its exit codes."""
 
 
+_commands = cache(typer.main.get_command)
+
+
 def command(*arguments: object) -> None:
     """Run `labeldp` in this process. What escapes from it would have been a traceback."""
     from labeldp.cli import main
 
+    typer.main.get_command = _commands  # made once, which otherwise takes most of the time
     before = sys.argv
     sys.argv = ["labeldp", *map(str, arguments)]
     try:
@@ -698,19 +860,10 @@ def command(*arguments: object) -> None:
 
 
 READERS: tuple[type[Reader], ...] = (
-    *(
-        Labels,
-        Privatize,
-        PrivatizeCommand,
-        ApplyLabels,
-        ApplyKey,
-        KeyFiles,
-        Ledgers,
-        LedgerCommand,
-        Messages,
-        Mechanisms,
-    ),
-    *(AuditCommand, Priors, Features, Models, EvaluateCommand, Joins, Criteo, Census, TrainingLogs),
+    *(Labels, Privatize, PrivatizeCommand, ApplyLabels, ApplyRecords, ApplyMessage, KeyFiles, SigningKeys),
+    *(Ledgers, LedgerCommand, LedgerVerifyCommand, Messages, SignedMessages, AuditMessageCommand, Joins),
+    *(Mechanisms, AuditCommand, Priors, Features, Models, PredictCommand, EvaluateCommand),
+    *(Criteo, Census, TrainingLogs),
 )
 
 
@@ -722,5 +875,5 @@ def fresh(folder: Path, scene: Scene) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        if name.endswith("key.json"):
+        if name.endswith(("key.json", "private.pem")):
             path.chmod(0o600)

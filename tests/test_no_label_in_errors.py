@@ -306,6 +306,18 @@ def test_true_labels_for_evaluate(tmp_path, content, monkeypatch, capsys):
     assert SECRET not in printed.out + printed.err
 
 
+def test_a_model_that_does_not_fit_the_file_never_sees_its_labels(tmp_path):
+    from sklearn.linear_model import Ridge
+
+    from labeldp import SavedModel
+    from labeldp.training.files import predictions_beside
+
+    model = Ridge().fit(pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 1.0]}), [1.0, 2.0])  # another y than the labels
+    (tmp_path / "test.csv").write_text(f"x,y\n1,{SECRET}\n2,{SECRET}\n")
+    with pytest.raises(LabelDPError, match="seen at fit time, yet now missing"):
+        predictions_beside(SavedModel(model, {}), tmp_path / "test.csv", "y")
+
+
 def refused(monkeypatch, capsys, *arguments):
     """What the command line prints when it refuses."""
     options = ["--epsilon", "1", "--lower", "0", "--upper", "400", "--out", "message"]

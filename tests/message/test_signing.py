@@ -101,6 +101,7 @@ WRONG = {
     "raw": ED25519.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()),
     "bytes": b"\xff\xfe\0",
     "key file": b'{"format": "labeldp-key"}',
+    "length of another kind": ED25519.private_bytes(*PKCS8, NoEncryption()).replace(b"K2Vw", b"K2Vx"),  # says Ed448
 }
 PUBLIC = ED25519.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
@@ -124,10 +125,14 @@ def test_a_password_is_not_asked_for(tmp_path, outside):
         SigningKey.read(private_file(tmp_path / "k", protected), outside)
 
 
-@pytest.mark.parametrize("name", ["text", "empty", "bytes", "rsa public"])
+@pytest.mark.parametrize("name", ["text", "empty", "bytes", "rsa public", "length of another kind, public"])
 def test_another_kind_of_public_key_is_refused(tmp_path, name):
     large = rsa.generate_private_key(65537, 2048).public_key()
-    content = {"rsa public": large.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), **WRONG}[name]
+    content = {
+        "rsa public": large.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+        "length of another kind, public": PUBLIC.replace(b"K2Vw", b"K2Vx"),
+        **WRONG,
+    }[name]
     (tmp_path / "k").write_bytes(content)
     with pytest.raises(InvalidInput, match="is not the PEM file of an Ed25519 public key"):
         VerifyKey.read(tmp_path / "k")

@@ -91,6 +91,7 @@ def test_nothing_is_overwritten_and_nothing_is_left_of_a_failed_save(saved):
         (lambda folder: edited(folder, format_version=99), "another version"),
         (lambda folder: edited(folder, format="other"), "another version"),
         (lambda folder: edited(folder, model_file="../model.safetensors"), "model_file is neither"),
+        (lambda folder: edited(folder, model_file=["model.safetensors"]), "model_file is neither"),
         (lambda folder: edited(folder, model_sha256=None), "SHA-256"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"\x80"), "SHA-256"),
         (lambda folder: (folder / "model.safetensors").unlink(), "is missing"),
@@ -101,6 +102,35 @@ def test_what_is_not_a_whole_model_is_refused(saved, spoil, words):
     spoil(saved)
     with pytest.raises(InvalidInput, match=words):
         SavedModel.load(saved)
+
+
+class Answers(LinearRegression):
+    """A model that answers whatever it is told to."""
+
+    def predict(self, features):
+        return self.answer(features)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda features: {}["x"], "cannot predict from these features .KeyError"),
+        (lambda features: np.ones(3) @ np.ones(2), "cannot predict from these features .ValueError"),
+        (lambda features: ["text"] * len(features), "cannot predict from these features .ValueError"),
+        (
+            lambda features: np.ones((len(features), 2)),
+            r"of the shape \(2, 2\) in place of one number for each of 2 rows",
+        ),
+        (lambda features: np.ones(len(features) + 1), r"of the shape \(3,\) in place of one number for each of 2 rows"),
+    ],
+)
+def test_a_model_that_cannot_predict_is_refused_in_words(answer, words):
+    """A file can be changed so that it loads, and then fails anywhere in scikit-learn."""
+    model = fitted(Answers)
+    model.answer = answer
+    for features in ([[0.0], [1.0]], np.array([[0.0], [1.0]])):
+        with pytest.raises(InvalidInput, match=words):
+            SavedModel(model, FACTS).predict(features)
 
 
 @pytest.mark.parametrize(

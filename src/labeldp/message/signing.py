@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -32,6 +32,9 @@ CONTEXT = b"labeldp message manifest 2\0"
 
 MOST_BYTES = 1 << 16
 """No PEM file of one key is longer."""
+
+_NO_KEY = (ValueError, UnsupportedAlgorithm, InternalError)
+"""What `cryptography` raises for a file without a sound key. The last is for keys whose length is not that of their kind."""
 
 _MAKE = "labeldp signing-keys NAME makes a pair"
 
@@ -53,7 +56,7 @@ class VerifyKey:
             )
         try:
             key = load_pem_public_key(pem)
-        except (ValueError, UnsupportedAlgorithm):
+        except _NO_KEY:
             key = None
         if not isinstance(key, Ed25519PublicKey):
             raise InvalidInput(f"{path} is not the PEM file of an Ed25519 public key. {_MAKE}")
@@ -103,7 +106,7 @@ class SigningKey:
                 f"the signing key {path} is protected by a password, which labeldp does not ask for. Give a key without one, "
                 f"in a file that only you can read (openssl pkey -in {path} -out NEW writes it)"
             ) from error
-        except (ValueError, UnsupportedAlgorithm):
+        except _NO_KEY:
             key = None
         if not isinstance(key, Ed25519PrivateKey):
             raise InvalidInput(f"{path} is not the PEM file of an Ed25519 private key. {_MAKE}")

@@ -150,7 +150,7 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         uncommitted=sum(charge["times"] for charge in charges if charge["state"] == "reserved"),
         created_at=_time(_field(row, "created_at")),
         batches=batches,
-        batch_records=batch_records,
+        batch_records=_count(batch_records),
     )
 
 
@@ -187,6 +187,7 @@ def read_releases(connection: sqlite3.Connection, where: str, *values: str | Non
             raise _damaged("a release has an empty field")
         known |= {name: _time(texts[name]) for name in ("reserved_at", "committed_at") if name in texts}
         known["epsilon"] = stored_amount(known["epsilon"])
+        known["batch_records"] = _count(known["batch_records"])
         found.append(Release(**known))
     return found
 
@@ -195,8 +196,13 @@ def read_batches(connection: sqlite3.Connection, release_id: str) -> list[Batch]
     """The later batches of a release, in order."""
     if format_of(connection) == 1:
         return []
-    rows = connection.execute("SELECT * FROM batch WHERE release = ? ORDER BY number", (release_id,))
-    return [Batch(**{**dict(row), "recorded_at": _time(row["recorded_at"])}) for row in rows]
+    names = [column.name for column in fields(Batch)]
+    query = f"SELECT {', '.join(names)} FROM batch WHERE release = ? ORDER BY number"  # noqa: S608 - our own names
+    found = []
+    for row in connection.execute(query, (release_id,)):
+        release, number, records, input_hmac, recorded_at = row
+        found.append(Batch(_text(release), _count(number), _count(records), _text(input_hmac), _time(recorded_at)))
+    return found
 
 
 def _batch_columns(connection: sqlite3.Connection) -> str:
@@ -217,6 +223,13 @@ def stored_amount(text: object) -> Fraction:
         value = Fraction(0)
     if not 0 < value <= MOST:
         raise _damaged(f"it holds {abbreviated(text)} in place of an amount")
+    return value
+
+
+def _count(value: object) -> int:
+    """A number of records from the file, where SQLite takes fractions and texts too."""
+    if not isinstance(value, int):
+        raise _damaged("it holds something else in place of a number of records")
     return value
 
 

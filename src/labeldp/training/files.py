@@ -81,7 +81,10 @@ def _opened(
     """The file, ready to be read, and its columns that the model takes. `beside` are other columns that are wanted."""
     file = FeatureFile.open(path, delimiter)
     trained = list(model.facts.get("columns", ()))
-    features = trained if trained and set(trained) <= set(file.names) else file.names  # the model says what is missing
+    if trained and set(trained) <= set(file.names):
+        features = trained
+    else:  # the model says what is missing; it never sees labels, whose values its words could quote
+        features = [name for name in file.names if name not in beside]
     for name in {*beside, *features}:
         file.require(name)
     file.prepare([*beside, *features], phase)

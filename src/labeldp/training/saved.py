@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from labeldp.arrays import Floats
 from labeldp.durations import check_unit
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.json_text import read_json
 from labeldp.release.staging import publish, staging
 from labeldp.training.stored.kinds import NotStorable
@@ -82,13 +82,37 @@ class SavedModel:
         array of float
             A prediction for each row.
 
+        Raises
+        ------
+        InvalidInput
+            If the model cannot predict from these features.
+
         """
         columns = self.facts.get("columns", ())
         if isinstance(features, pa.Table) and columns and set(columns) <= set(features.schema.names):
             features = features.select(columns)  # an id, or what training left out, is no feature
-        values = np.asarray(self.model.predict(features), np.float64)
+        values = self._values(features)
         bounds = self.facts.get("bounds")
         return np.clip(values, *bounds) if bounds else values
+
+    def _values(self, features: Any) -> Floats:
+        """What the model predicts. It may come from a changed file, so that it can fail in every way, deep in scikit-learn."""
+        try:
+            values = np.asarray(self.model.predict(features), np.float64)
+        except (LabelDPError, MemoryError):
+            raise
+        except Exception as error:
+            raise InvalidInput(
+                f"the model cannot predict from these features ({type(error).__name__}: {error!s:.300}). Give features of the kind "
+                "that it was trained on. If they are, the model is damaged: copy it again, or train it again"
+            ) from error
+        rows = features.shape[0] if hasattr(features, "shape") else len(features)
+        if values.shape != (rows,):
+            raise InvalidInput(
+                f"the model predicts an array of the shape {values.shape} in place of one number for each of {rows:,} rows. It is damaged: copy "
+                "it again, or train it again"
+            )
+        return values
 
     def save(self, path: str | Path, *, pickle: bool = False) -> None:
         """Write a new folder, whole or not at all.
@@ -159,7 +183,7 @@ class SavedModel:
         if facts.get("format") != FORMAT or not (old or facts.get("format_version") == FORMAT_VERSION):
             raise InvalidInput(f"{path} was written by another version of labeldp: train the model again")
         name = PICKLE if old else facts.get("model_file")
-        if name not in {DATA, PICKLE}:
+        if name not in (DATA, PICKLE):  # a set would hash whatever the file holds
             raise InvalidInput(f"{folder / 'model.json'} is damaged: model_file is neither {DATA} nor {PICKLE}")
         if name == PICKLE and not trust_pickle:
             raise InvalidInput(

@@ -97,6 +97,15 @@ def test_a_step_that_is_repeated_or_refused_writes_no_entry(used):
     assert used.verify().entries == 6
 
 
+@pytest.mark.parametrize("records", ["1e308", "2.5", "'many'", "x'ff'"])
+def test_a_number_of_records_that_is_none_is_refused_in_words(used, own, records):
+    """SQLite takes any value in any column."""
+    own(f"UPDATE batch SET records = {records}")
+    for read in (used.history, used.datasets, used.to_arrow):
+        with pytest.raises(InvalidInput, match="in place of a number of records"):
+            read()
+
+
 def test_a_new_ledger_has_an_empty_journal(tmp_path):
     checked = Ledger.create(tmp_path / "new.db").verify(expect=BEGINNING)
     assert (checked.entries, checked.head, checked.expected_at) == (0, BEGINNING, 0)

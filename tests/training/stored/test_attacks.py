@@ -119,6 +119,12 @@ def test_what_is_not_on_the_list_is_refused(part):
         from_bytes(holding({"tuple": [[{"dict": {"deep": part}}]]}))
 
 
+@pytest.mark.parametrize("part", [None, True, 3, "text", [], {"tuple": []}, {"dtype": "f8"}], ids=str)
+def test_a_file_that_holds_no_model_is_refused(part):
+    with pytest.raises(InvalidInput, match="holds no model that predicts"):
+        from_bytes(holding(part))
+
+
 def changed(data, change):
     """The file with one change to the state of its outermost object."""
     structure, arrays = taken_apart(data)
@@ -163,6 +169,14 @@ def test_a_cache_of_pickles_is_refused():
     data = to_bytes(make_pipeline(StandardScaler(), LINE).fit([[0.0], [1.0]], [0.0, 1.0]))
     with pytest.raises(InvalidInput, match="cache"):
         from_bytes(changed(data, lambda state: state.update(memory="elsewhere")))
+
+
+@pytest.mark.parametrize("step", [True, 3, [], {"function": "numpy.clip"}], ids=str)
+def test_a_step_that_is_no_estimator_is_refused(step):
+    data = to_bytes(make_pipeline(StandardScaler(), LINE).fit([[0.0], [1.0]], [0.0, 1.0]))
+    steps = [{"tuple": ["scaler", step]}]
+    with pytest.raises(InvalidInput, match="no estimator"):
+        from_bytes(changed(data, lambda state: state.update(steps=steps)))
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,8 @@ def _check_pipeline(pipeline: Any) -> None:
     for step in is_a(pipeline.steps, list, what="steps"):
         if not isinstance(step, tuple) or len(step) != 2 or not isinstance(step[0], str):
             raise InvalidInput("a step of a pipeline is a name and a transformer")
+        if not isinstance(step[1], BaseEstimator) and step[1] not in (None, "passthrough"):
+            raise InvalidInput("a step of a pipeline is no estimator")
 
 
 def _check_predictor(tree: Any) -> None:

@@ -44,6 +44,8 @@ def from_bytes(data: bytes) -> Any:
         raise
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InvalidInput(f"it is damaged ({type(error).__name__}: {error!s:.200})") from error
+    if not callable(getattr(model, "predict", None)):
+        raise InvalidInput(f"it holds no model that predicts, but a {type(model).__name__}")
     if written != sklearn.__version__:
         warnings.warn(
             InconsistentVersionWarning(

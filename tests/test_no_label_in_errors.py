@@ -107,6 +107,7 @@ MISPLACED = {
     "polars": pl.Series([*GOOD, NUMBER]),
     "Arrow": pa.array([*GOOD, NUMBER]),
     "texts": [*map(str, GOOD), SECRET],
+    "text without dimensions": np.array(f"x{SECRET}"),
 }
 
 

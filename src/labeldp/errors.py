@@ -86,7 +86,9 @@ def described(value: object) -> str:
     with suppress(ValueError):  # Python refuses to print integers of thousands of digits
         if value is None or isinstance(value, (Number, str)):
             return f"{value!r:.80}"
-    size = f" of length {len(value)}" if isinstance(value, Sized) else ""
+    size = ""
+    with suppress(TypeError):  # an array without dimensions has no length
+        size = f" of length {len(value)}" if isinstance(value, Sized) else ""
     return f"{type(value).__name__}{size}"
 
 

@@ -129,7 +129,8 @@ MISPLACED = {
         lambda labels: RROnBins([10, 100], epsilon=labels),
         get_loss,
         lambda labels: LabelSource(labels, "y"),
-        lambda labels: Prior([*np.asarray(labels, float), NUMBER], np.ones(len(labels) + 1)),
+        lambda labels: Prior(labels, [NUMBER]),
+        lambda labels: Prior([NUMBER, NUMBER], np.ones(2)),
     ],
 )
 def test_labels_in_the_place_of_another_argument(use, labels):

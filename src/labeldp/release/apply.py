@@ -172,7 +172,7 @@ def apply(
             return _outcome(path, opened, scanned, opened.files[-1].count(), resumed=True)
         target = opened.next_file
         staged = hidden / target.name
-        kept = keys.put(replace(kept, done=True, parts=known, pending=scanned.input_hmac, pending_part=None))
+        kept = keys.put(replace(kept, done=True, parts=known, pending=scanned.input_hmac))
         try:
             added = _randomize(opened, typed, domain, keys.key, scanned, staged, phase)
             manifest = opened.manifest  # the older digests as they were checked
@@ -188,7 +188,7 @@ def apply(
             _put_manifest(new_manifest, place)
         except BaseException as error:
             published = target.exists()
-            if not published:  # nothing was released for certain, so any other batch may come next
+            if not published and not resumed:  # nothing was released for certain, so any other batch may come next
                 keys.put(replace(kept, pending=None, pending_part=None))
             if not isinstance(error, (OSError, MemoryError)):
                 raise

@@ -129,7 +129,7 @@ MISPLACED = {
         lambda labels: RROnBins([10, 100], epsilon=labels),
         get_loss,
         lambda labels: LabelSource(labels, "y"),
-        lambda labels: Prior(labels, [NUMBER]),
+        lambda labels: Prior(labels, []),
         lambda labels: Prior([NUMBER, NUMBER], np.ones(2)),
     ],
 )

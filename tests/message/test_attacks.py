@@ -338,3 +338,21 @@ def test_a_link_to_a_folder_is_a_file_that_is_not_listed(message, tmp_path):
 def test_what_a_desktop_leaves_in_a_folder_is_ignored(message, name):
     (message / name).write_bytes(b"\0")
     assert len(Message.open(message)) == 2 * ROWS
+
+
+def test_labels_that_change_while_the_message_is_open_are_refused(world, message, tmp_path):
+    opened = Message.open(message)
+    file = message / "labels.parquet"
+    table = pq.read_table(file)
+    ids = table.column(0).take(np.roll(np.arange(len(table)), 1))
+    pq.write_table(table.set_column(0, table.column_names[0], ids), file)
+    with pytest.raises(InvalidInput, match="changed while the message was open"):
+        opened.to_arrow()
+
+
+@pytest.mark.parametrize("name", ["labels.parquet", "mechanism.json"])
+def test_a_file_that_is_a_link_is_refused(message, tmp_path, name):
+    (message / name).rename(tmp_path / "elsewhere")
+    (message / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidInput, match="is a link"):
+        Message.open(message)

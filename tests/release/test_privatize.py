@@ -654,3 +654,19 @@ def test_a_budget_too_small_for_the_prior_is_said_once(party, mechanism):
         privatize(party.source, LabelRandomizer(epsilon, DOMAIN, mechanism=mechanism), party.folder / "message")
     assert len(raised) == 1
     assert "prior" in str(raised[0].message)
+
+
+def test_another_function_is_another_loss(party, monkeypatch):
+    """Both are lambdas, so their names are the same."""
+
+    def run(loss):
+        randomizer = LabelRandomizer(1, DOMAIN, loss=loss, mechanism="rr-on-bins")
+        known = {"ledger": party.ledger, "dataset": "data", "key_file": party.folder / "key"}
+        return privatize(party.source, randomizer, party.folder / "message", **known)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("labeldp.release.privatize.publish", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            run(lambda output, label: abs(output - label))
+    assert not run(lambda output, label: (output - label) ** 4).resumed
+    assert party.spent == 2

@@ -40,6 +40,8 @@ class LabelsFile:
     path: Path
     header: Header
     mechanism: FiniteMechanism
+    sha256: str | None = None
+    """The listed digest. If it is known, the file is compared again after its last row: it may have changed meanwhile."""
 
     @staticmethod
     def create(path: Path, schema: pa.Schema) -> Any:
@@ -85,6 +87,10 @@ class LabelsFile:
                 yield batch.column(self.header.id_column), codes.astype(np.uint32)
             if rows != self.count():
                 raise InvalidInput(f"{self.path} says that it has {self.count():,} rows and has {rows:,}; {_EDITED}")
+            if self.sha256 not in (None, file_digest(self.path)):
+                raise InvalidInput(
+                    f"{self.path} changed while the message was open. Do not use what was read, and open it again"
+                )
 
     @contextmanager
     def _readable(self) -> Iterator[None]:

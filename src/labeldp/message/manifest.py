@@ -52,6 +52,10 @@ class ListedFile:
     def check(self, folder: Path) -> None:
         """Refuses a file that is missing or not the listed one, byte by byte."""
         path = folder / self.name
+        if path.is_symlink():
+            raise InvalidInput(
+                f"{path} is a link, and what it points to can change: copy the files themselves. {_AGAIN}"
+            )
         if not path.is_file():
             raise InvalidInput(f"{folder} is not a whole message: {self.name} is missing. {_AGAIN}")
         try:

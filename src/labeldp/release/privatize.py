@@ -23,6 +23,7 @@ from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.engine import Progress, Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
+from labeldp.losses import Custom, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header
 from labeldp.message.labels_file import file_digest
@@ -333,7 +334,7 @@ def _request(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan) ->
         {
             "epsilon": decimal_text(exact_epsilon(randomizer.epsilon)),
             "domain": domain.to_json(),
-            "loss": randomizer.loss if isinstance(randomizer.loss, str) else getattr(randomizer.loss, "name", "custom"),
+            "loss": _loss_text(randomizer.loss, domain),
             "mechanism": randomizer.mechanism,
             "prior": given,
             "id": source.id_column,
@@ -342,3 +343,13 @@ def _request(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan) ->
         },
         sort_keys=True,
     )
+
+
+def _loss_text(loss: LossLike, domain: Domain) -> str:
+    """What tells a loss from others. Functions have no name of their own, so a digest of their values on the bounds is added."""
+    rule = get_loss(loss)
+    if not isinstance(rule, Custom):
+        return loss if isinstance(loss, str) else rule.name
+    grid = np.linspace(domain.lower, domain.upper, 33)
+    values = np.ascontiguousarray(rule(grid[:, None], grid[None, :]), "<f8")
+    return f"{rule.name} {hashlib.sha256(values.tobytes()).hexdigest()}"

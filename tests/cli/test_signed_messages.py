@@ -255,3 +255,25 @@ def test_audit_and_train_refuse_an_id_that_is_there_twice_whatever_the_manifest_
         code, out, err = command(run)
         assert (code, out) == (2, "")
         assert "holds the same id in rows 3 and 600" in err
+
+
+@pytest.mark.parametrize("edit", ["card", "header", "nothing else"])
+@pytest.mark.parametrize("key", [("--sign-key", "me-private.pem"), ("--sign-key", "other-private.pem"), ()])
+def test_apply_does_not_extend_or_sign_what_somebody_changed(run, message, edit, key):
+    """The signature is taken off and the digests are computed anew, so the manifest fits."""
+    if edit == "card":
+        (message / "PRIVACY.md").write_text("All labels are public.\n")
+    if edit == "header":
+        edit_json(message / "mechanism.json", lambda record: record["message"].update(label_column="z"))
+    rewrite_manifest(message)
+    edit_json(message / "manifest.json", lambda record: record.update(signature=None))
+    before = content()
+    code, _, err = apply(run, *key)
+    assert (code, content()) == (2, before)
+    assert "changed" in err
+
+
+def test_a_message_whose_signature_is_damaged_is_not_taken_for_the_same_release(run, message):
+    edit_json(message / "manifest.json", lambda record: record["signature"].update(value="0" * 128))
+    code, _, err = privatize(run, "--sign-key", "me-private.pem")
+    assert (code, "was not signed with the key" in err) == (2, True)

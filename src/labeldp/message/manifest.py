@@ -95,6 +95,11 @@ class Manifest:
         return tuple(file for file in self.files if file.rows is not None)
 
     @property
+    def papers(self) -> tuple[str, ...]:
+        """The digests of `mechanism.json` and `PRIVACY.md`."""
+        return tuple(file.sha256 for file in self.files if file.rows is None)
+
+    @property
     def records(self) -> int:
         """The number of records in all batches."""
         return sum(file.rows or 0 for file in self.files)

@@ -128,6 +128,7 @@ def apply(
     with KeyFile.use(key_path) as keys, staging(place) as hidden:
         opened = open_to_extend(place, signing)
         kept = _kept_release(opened, keys, key_path)
+        _refuse_changes(opened, kept, key_path)
         kept = _with_ledger(kept, ledger, opened)
         domain = _check_source(opened, source)
         source = in_unit(source, domain)
@@ -168,7 +169,7 @@ def apply(
             )
         if published:  # but perhaps not listed and not recorded
             _put_manifest(_stage_manifest(opened.manifest, hidden, signing), place)
-            keys.put(replace(kept, done=True, parts=digests, pending=None, pending_part=None))
+            keys.put(replace(_as_released(kept, opened.manifest, signing), done=True))
             return _outcome(path, opened, scanned, opened.files[-1].count(), resumed=True)
         target = opened.next_file
         staged = hidden / target.name
@@ -200,8 +201,7 @@ def apply(
             raise LabelDPError(
                 f"cannot add to {path}: {os_reason(error)}. {state}. Fix the cause and run the same command again"
             ) from error
-        parts = tuple(listed.sha256 for listed in manifest.labels)
-        keys.put(replace(kept, parts=parts, pending=None, pending_part=None))
+        keys.put(_as_released(kept, manifest, signing))
     return _outcome(path, opened, scanned, added, resumed=resumed)
 
 
@@ -238,6 +238,33 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
             "added. Make a new release with --id"
         )
     return kept
+
+
+def _refuse_changes(message: Message, kept: KeptRelease, key_file: Path) -> None:
+    """Refuses a message whose texts or signature are not those that were released: a new signature would cover the change."""
+    signed_by = None if message.signature is None else message.signature.key
+    if kept.papers and kept.papers != message.manifest.papers:
+        raise InvalidInput(
+            f"{message.path} has another mechanism.json or PRIVACY.md than {key_file} recorded: they were changed. Use the "
+            "message as it was"
+        )
+    if kept.signed_by not in (None, signed_by):
+        raise InvalidInput(
+            f"{message.path} was signed with the key {kept.signed_by} when it was released, and its signature is gone: "
+            "somebody changed it. Use the message as it was"
+        )
+
+
+def _as_released(kept: KeptRelease, manifest: Manifest, signing: SigningKey | None) -> KeptRelease:
+    """The release with this manifest in place, and nothing begun."""
+    return replace(
+        kept,
+        parts=tuple(listed.sha256 for listed in manifest.labels),
+        papers=manifest.papers,
+        signed_by=None if signing is None else signing.verify_key.fingerprint,
+        pending=None,
+        pending_part=None,
+    )
 
 
 def _with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> KeptRelease:

@@ -26,8 +26,7 @@ from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.losses import Custom, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header
-from labeldp.message.labels_file import file_digest
-from labeldp.message.layout import labels_path
+from labeldp.message.manifest import read_manifest
 from labeldp.message.reader import Message
 from labeldp.message.signing import SigningKey
 from labeldp.message.writer import new_message
@@ -221,7 +220,7 @@ def privatize(
                 raise _in_the_way(out)
             release = OpenRelease(known.id, existing.mechanism.to_json())
             record.remember(release, scanned, request)
-            _commit(out, existing.files[0].path, record, release)  # at most this was missing
+            _commit(out, record, release)  # at most this was missing
             return ReleaseOutcome(out, existing.mechanism, scanned.records, scanned.clipped, resumed=True)
         _check_space(place, scanned)
         randomizer.rehearse(scanned.records)
@@ -261,7 +260,7 @@ def privatize(
             raise LabelDPError(
                 f"cannot write the message {out}: {os_reason(error)}.{left} {record.after_failure()}"
             ) from error
-        _commit(out, labels_path(out, 0), record, release)
+        _commit(out, record, release)
     return ReleaseOutcome(out, mechanism, scanned.records, scanned.clipped, resumed=begun is not None)
 
 
@@ -284,9 +283,9 @@ def _design(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan, pha
     return randomizer.design(counts, scanned.records)
 
 
-def _commit(out: Path, labels_file: Path, record: ReleaseRecord, release: OpenRelease) -> None:
+def _commit(out: Path, record: ReleaseRecord, release: OpenRelease) -> None:
     try:
-        record.commit(release, file_digest(labels_file))
+        record.commit(release, *read_manifest(out))
     except LabelDPError as error:
         again = " Run the same command again to record it" if record.keys is not None else ""
         raise LabelDPError(
@@ -308,6 +307,8 @@ def _message_at(out: Path, signing: SigningKey | None) -> Message | None:
             f"{out} exists, and is {'not signed' if held is None else f'signed with the key {held}'}. It is not overwritten: "
             "choose another --out, or repeat the command with the --sign-key that it had"
         )
+    if signing is not None:
+        read_manifest(out, signing.verify_key)  # that the key is named is not enough
     return found
 
 

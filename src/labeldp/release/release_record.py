@@ -8,6 +8,7 @@ from fractions import Fraction
 from labeldp.engines.arrow.engine import Scan
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.manifest import Manifest, Signature
 from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.ledger import Ledger, expect_mechanism, key_fingerprint
@@ -120,15 +121,23 @@ class ReleaseRecord:
                 )
         return mechanism
 
-    def commit(self, release: OpenRelease, digest: str) -> None:
-        """Records that the message is in place, with the digest of its first batch. Keeps records of later batches."""
+    def commit(self, release: OpenRelease, manifest: Manifest, signature: Signature | None) -> None:
+        """Records that the message is in place, with its digests and its signer. Keeps records of later batches."""
         if self.ledger is not None:
             self.ledger.commit(release.id)
         if self.keys is not None:
             kept = self.keys.find(release.id)
             assert kept is not None, "remembered before"
             if not kept.done:
-                self.keys.put(replace(kept, done=True, parts=kept.parts or (digest,)))
+                self.keys.put(
+                    replace(
+                        kept,
+                        done=True,
+                        parts=kept.parts or (manifest.labels[0].sha256,),
+                        papers=manifest.papers,
+                        signed_by=None if signature is None else signature.key,
+                    )
+                )
 
     def after_failure(self) -> str:
         """Tells the user what a failed run has cost and what to do."""

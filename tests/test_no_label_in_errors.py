@@ -20,6 +20,7 @@ from labeldp import (
     LabelSource,
     Ledger,
     Prior,
+    PrivateLabels,
     RROnBins,
     apply,
     get_loss,
@@ -342,3 +343,51 @@ def test_ids_that_are_labels_by_mistake_are_not_quoted(tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table({"order": [1.0, 2.0], "amount": [SECRET, SECRET]}), "t.parquet")
     assert SECRET not in refused(monkeypatch, capsys, "t.parquet", "--label", "order", "--id", "amount")
+
+
+PARTS = {
+    "integers": (pa.array([1, 2], pa.int8()), pa.array([1, int(SECRET)], pa.int64())),
+    "times": (pa.array([1, 2], pa.timestamp("ns")), pa.array([1, int(SECRET) * 86400 * 366], pa.timestamp("s"))),
+    "text": (pa.array([1.0, 2.0]), pa.array(["1", TEXT])),
+    "decimals": (pa.array([Decimal("1.5")] * 2), pa.array([Decimal(f"{SECRET}.5")] * 2)),
+}
+
+
+@pytest.mark.parametrize("column", ["x", "y", "id"])
+@pytest.mark.parametrize("case", PARTS)
+def test_parts_of_a_folder_with_other_types(tmp_path, case, column):
+    """Every command that reads features reads them here."""
+    from labeldp.training.feature_file import FeatureFile
+
+    for number, values in enumerate(PARTS[case]):
+        parts = {"x": [0.5, 1.5], "y": [1.0, 2.0], "id": [2 * number, 2 * number + 1], column: values}
+        pq.write_table(pa.table(parts), tmp_path / f"part-{number}.parquet")
+    with pytest.raises(LabelDPError, match=rf"part-1\.parquet.*column '{column}'.*same types") as refusal:
+        list(FeatureFile.open(tmp_path).batches(["x", "y", "id"]))
+    assert SECRET not in shown(refusal.value)
+    assert str(int(SECRET) * 86400 * 366) not in shown(refusal.value)
+
+
+def readers(path):
+    """Every way to read a table from a file."""
+    from labeldp.training.feature_file import FeatureFile
+
+    return [
+        lambda: list(LabelSource(path, "y", "id").batches()),
+        lambda: list(FeatureFile.open(path).batches(["x"])),
+        lambda: PrivateLabels.load(path),
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.tsv.gz", "a.arrow", "a.feather", "a.parquet"])
+@pytest.mark.parametrize(
+    "content", [b"77123,5\n20,6\n" * 9, b"PAR1" + SECRET.encode() * 20 + b"PAR1", b"ARROW1\0\0771237712377"]
+)
+def test_the_first_bytes_of_a_file_of_another_format(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    for read in readers(tmp_path / name):
+        with pytest.raises(LabelDPError) as refusal:
+            read()
+        said = str(refusal.value).replace(str(tmp_path / name), "")
+        assert not any(sign.isdigit() for sign in said), said
+        assert "b'" not in said

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import (
+    BoostingRegressor,
+    ConditionalRegressor,
     Domain,
     KeyedRandomness,
     LabelDPRegressor,
@@ -22,6 +24,7 @@ from labeldp import (
     Prior,
     PrivateLabels,
     RROnBins,
+    SavedModel,
     apply,
     get_loss,
     private_prior,
@@ -294,8 +297,6 @@ def test_parquet(tmp_path, column):
 def test_true_labels_for_evaluate(tmp_path, content, monkeypatch, capsys):
     from sklearn.linear_model import Ridge
 
-    from labeldp import SavedModel
-
     model = Ridge().fit(pd.DataFrame({"x": [1.0, 2.0]}), [1.0, 2.0])
     SavedModel(model, {"columns": ["x"], "model": "ridge", "epsilon": 1}).save(tmp_path / "model")
     (tmp_path / "test.csv").write_text(content.format(secret=SECRET))
@@ -311,7 +312,6 @@ def test_true_labels_for_evaluate(tmp_path, content, monkeypatch, capsys):
 def test_a_model_that_does_not_fit_the_file_never_sees_its_labels(tmp_path):
     from sklearn.linear_model import Ridge
 
-    from labeldp import SavedModel
     from labeldp.training.files import predictions_beside
 
     model = Ridge().fit(pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 1.0]}), [1.0, 2.0])  # another y than the labels
@@ -391,3 +391,97 @@ def test_the_first_bytes_of_a_file_of_another_format(tmp_path, name, content):
         said = str(refusal.value).replace(str(tmp_path / name), "")
         assert not any(sign.isdigit() for sign in said), said
         assert "b'" not in said
+
+
+FEATURES = np.arange(41.0).reshape(-1, 1)
+NO_FEATURES = {
+    "a flat array": np.full(41, NUMBER),
+    "a flat list": [NUMBER] * 41,
+    "a pandas series": pd.Series([NUMBER] * 41),
+    "a polars series": pl.Series([NUMBER] * 41),
+    "an Arrow array": pa.array([NUMBER] * 41),
+    "a single number": np.array(NUMBER),
+    "an array of text": np.array([[*GOOD, TEXT]]).T,
+    "an array with text": np.array([[*GOOD, TEXT]], object).T,
+    "a list with text": [[TEXT]] * 41,
+    "complex numbers": np.full((41, 1), complex(NUMBER, 1)),
+}
+NO_WEIGHTS = {
+    "text": np.array([*GOOD, TEXT]),
+    "text among objects": np.array([*GOOD, TEXT], object),
+    "text in pandas": pd.Series([*GOOD, TEXT]),
+    "one text": TEXT,
+}
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("given", NO_FEATURES.values(), ids=NO_FEATURES)
+def test_labels_in_the_place_of_features_cost_nothing(given, loss):
+    """As in `fit(y, x)`, with the arguments swapped."""
+    model = LabelDPRegressor(domain=(0, 400), loss=loss)
+    with pytest.raises(ValueError) as refusal:
+        model.fit(given, np.array([*GOOD, 1.0]))
+    assert SECRET not in shown(refusal.value)
+    assert not hasattr(model, "epsilon_spent_")
+
+
+@pytest.mark.parametrize("weights", NO_WEIGHTS.values(), ids=NO_WEIGHTS)
+def test_labels_in_the_place_of_weights_cost_nothing(weights):
+    model = LabelDPRegressor(domain=(0, 400))
+    with pytest.raises(ValueError) as refusal:
+        model.fit(FEATURES, np.array([*GOOD, 1.0]), sample_weight=weights)
+    assert SECRET not in shown(refusal.value)
+    assert not hasattr(model, "epsilon_spent_")
+
+
+def test_labels_in_the_place_of_features_of_the_users_estimator():
+    from sklearn.linear_model import Ridge
+
+    with pytest.raises(LabelDPError, match="Reshape your data") as refusal:
+        LabelDPRegressor(Ridge(), domain=(0, 400)).fit(np.full(41, NUMBER), np.array([*GOOD, 1.0]))
+    assert SECRET not in shown(refusal.value)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    public = Prior.uniform(Domain(0, 400, 11))
+    private = LabelRandomizer(1, (0, 400), prior=public).randomize([*GOOD, 1.0])
+    regressor = LabelDPRegressor(domain=(0, 400), prior=public).fit(FEATURES, [*GOOD, 1.0])
+    return {
+        "regressor": regressor,
+        "conditional": ConditionalRegressor(None, private.mechanism, "absolute").fit(FEATURES, private),
+        "boosting": BoostingRegressor().fit(FEATURES, private.values()),
+        "saved": SavedModel(regressor, {"bounds": [0, 400]}),
+        "saved boosting": SavedModel(BoostingRegressor().fit(FEATURES, private.values()), {}),
+    }
+
+
+@pytest.mark.parametrize("given", NO_FEATURES.values(), ids=NO_FEATURES)
+@pytest.mark.parametrize("model", ["regressor", "conditional", "boosting", "saved", "saved boosting"])
+def test_predictions_for_labels(fitted, model, given):
+    with pytest.raises(ValueError) as refusal:
+        fitted[model].predict(given)
+    assert SECRET not in shown(refusal.value)
+
+
+@pytest.mark.parametrize("labels", NO_WEIGHTS.values(), ids=NO_WEIGHTS)
+@pytest.mark.parametrize("model", ["regressor", "boosting"])
+def test_scores_with_labels_that_are_no_numbers(fitted, model, labels):
+    for use in (
+        lambda: fitted[model].score(FEATURES, labels),
+        lambda: fitted[model].score(FEATURES, [*GOOD, 1.0], labels),
+        lambda: fitted[model].score(np.full(41, NUMBER), FEATURES[:, 0]),
+    ):
+        with pytest.raises(ValueError) as refusal:
+            use()
+        assert SECRET not in shown(refusal.value)
+
+
+@pytest.mark.parametrize("labels", NO_WEIGHTS.values(), ids=NO_WEIGHTS)
+def test_boosting_on_text(labels):
+    with pytest.raises(ValueError) as refusal:
+        BoostingRegressor().fit(FEATURES, labels)
+    assert SECRET not in shown(refusal.value)
+    with pytest.raises(ValueError) as refusal:
+        BoostingRegressor().fit(FEATURES, [*GOOD, 1.0], labels)
+    assert SECRET not in shown(refusal.value)

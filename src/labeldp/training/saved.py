@@ -24,6 +24,7 @@ from labeldp.durations import check_unit
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.json_text import read_json
 from labeldp.release.staging import publish, staging
+from labeldp.training.scikit_words import without_values
 from labeldp.training.stored.kinds import NotStorable
 from labeldp.training.stored.model_file import LARGEST_FILE, from_bytes, to_bytes
 
@@ -98,7 +99,8 @@ class SavedModel:
     def _values(self, features: Any) -> Floats:
         """What the model predicts. It may come from a changed file, so that it can fail in every way, deep in scikit-learn."""
         try:
-            values = np.asarray(self.model.predict(features), np.float64)
+            with without_values("the features"):
+                values = np.asarray(self.model.predict(features), np.float64)
         except (LabelDPError, MemoryError):
             raise
         except Exception as error:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import (
+    BiasVariance,
     BoostingRegressor,
     ConditionalRegressor,
     Domain,
@@ -25,8 +26,10 @@ from labeldp import (
     PrivateLabels,
     RROnBins,
     SavedModel,
+    Staircase,
     apply,
     get_loss,
+    noise_corrected_scorer,
     private_prior,
     privatize,
 )
@@ -34,11 +37,13 @@ from labeldp.cli import main
 from labeldp.errors import LabelDPError
 from labeldp.paper.data.census import load_census
 from labeldp.paper.data.criteo import load_criteo
+from labeldp.priors.published_counts import NoisyCounts
 
 SECRET = "77123"
 NUMBER = float(SECRET)
 TEXT = f"x{SECRET}y"
 GOOD = [10.0, 20.0, 30.0, 40.0] * 10
+FEATURES = np.arange(41.0).reshape(-1, 1)
 
 
 def shown(error):
@@ -133,10 +138,52 @@ MISPLACED = {
         lambda labels: RROnBins([10, 100], epsilon=labels),
         get_loss,
         lambda labels: LabelSource(labels, "y"),
-        lambda labels: Prior([*np.asarray(labels, float), NUMBER], np.ones(len(labels) + 1)),
+        lambda labels: Prior(labels, [1.0, 2.0, 3.0]),
+        lambda labels: Domain(0, 400, labels),
+        lambda labels: Domain(0, 400, cells=labels),
+        lambda labels: LabelDPRegressor(domain=(0, 400), target_values=labels).fit(np.zeros((40, 1)), GOOD),
+        lambda labels: LabelSource("a.csv", "y", id_type=labels),
+        lambda labels: BiasVariance.optimal(Prior([1, 2], [1, 1]), 1, tau=labels),
+        lambda labels: NoisyCounts(np.array([1]), labels, 5),
+        lambda labels: NoisyCounts(np.array([1]), 1.0, labels),
     ],
 )
 def test_labels_in_the_place_of_another_argument(use, labels):
+    with pytest.raises(LabelDPError) as refusal:
+        use(labels)
+    assert SECRET not in shown(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda labels: Prior(range(41), np.negative(labels)),
+        lambda labels: Prior([*labels, NUMBER], [1.0] * 42),
+        lambda labels: Prior(np.multiply(labels, 1e200), [1.0] * 41),
+        lambda labels: LabelDPRegressor(domain=(0, 400), ledger=Ledger.create("l.db"), dataset=labels).fit(
+            FEATURES, [*GOOD, 1.0]
+        ),
+        lambda labels: Ledger.create("l.db").add_dataset(labels, 1),
+    ],
+)
+def test_labels_that_are_numbers_in_the_place_of_another_argument(folder, use):
+    with pytest.raises(LabelDPError) as refusal:
+        use([*GOOD, NUMBER])
+    assert SECRET not in shown(refusal.value)
+    assert "7.7123" not in shown(refusal.value)
+
+
+@pytest.mark.parametrize("labels", [ARRAYS["text in a list"], ARRAYS["text among objects"], ARRAYS["bytes"], TEXT])
+@pytest.mark.parametrize(
+    "use",
+    [
+        Domain(0, 400, 41).cell,
+        RROnBins([10, 100], epsilon=1).conditional_moments,
+        Staircase((0, 400), 1).conditional_moments,
+        lambda labels: noise_corrected_scorer(RROnBins([10, 100], epsilon=1))(None, FEATURES, labels),
+    ],
+)
+def test_text_where_numbers_are_computed_with(use, labels):
     with pytest.raises(LabelDPError) as refusal:
         use(labels)
     assert SECRET not in shown(refusal.value)
@@ -393,7 +440,6 @@ def test_the_first_bytes_of_a_file_of_another_format(tmp_path, name, content):
         assert "b'" not in said
 
 
-FEATURES = np.arange(41.0).reshape(-1, 1)
 NO_FEATURES = {
     "a flat array": np.full(41, NUMBER),
     "a flat list": [NUMBER] * 41,

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from labeldp.arrays import Floats, as_numpy
 from labeldp.budget import exact_epsilon, float_up
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput, RepeatedRelease, expect
+from labeldp.errors import InvalidInput, RepeatedRelease, described, expect
 from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms import releasable
 from labeldp.mechanisms.private_labels import PrivateLabels
@@ -26,7 +26,7 @@ from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.mean_learners import check_learns_means
-from labeldp.training.recipe import Recipe, extreme_targets
+from labeldp.training.recipe import Recipe, check_target_values, extreme_targets
 from labeldp.training.rehearsal import check_given, default_trees, rehearse
 from labeldp.training.scikit_words import QuietScore, without_values
 from labeldp.training.tables import in_memory
@@ -238,8 +238,11 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
 
     def _check_combination(self, randomizer: LabelRandomizer, X: Any, records: int, inner: dict[str, Any]) -> None:
         """Before anything is drawn, refuse what cannot work. An estimator of the user's is tried on made-up targets."""
+        check_target_values(self.target_values)
         if self.ledger is not None and self.dataset is None:
             raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
+        if self.dataset is not None and not isinstance(self.dataset, str):
+            raise InvalidInput(f"dataset must be the name of a dataset in the ledger, got {described(self.dataset)}")
         if self.estimator is not None and self.target_values == "auto":
             check_learns_means(self.estimator, get_loss(self.loss))
         plain = self.estimator is None and self.ledger is None and self.target_values == "auto"

@@ -16,7 +16,7 @@ from labeldp.engines.arrow import files
 from labeldp.engines.arrow.text import TEXT_SUFFIXES, checked_delimiter, file_format
 from labeldp.engines.batches import FileTypes, LabelBatch
 from labeldp.engines.columns import checked_ids, checked_labels
-from labeldp.errors import InvalidInput, expect_path, why_unreadable
+from labeldp.errors import InvalidInput, described, expect_path, why_unreadable
 from labeldp.message.labels_file import id_kind
 
 BATCH_ROWS = files.BATCH_ROWS
@@ -84,8 +84,8 @@ class LabelSource:
         object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
         if self.unit is not None:
             check_unit(self.unit)
-        if self.id_type not in (None, "int", "str"):
-            raise InvalidInput(f'id_type must be "int" or "str", got {self.id_type!r}')
+        if self.id_type is not None and not (isinstance(self.id_type, str) and self.id_type in ("int", "str")):
+            raise InvalidInput(f'id_type must be "int" or "str", got {described(self.id_type)}')
         if self.id_column == self.label_column:
             raise InvalidInput(
                 f"the label column {self.label_column!r} cannot be the id column too: the message shows the ids as they are"

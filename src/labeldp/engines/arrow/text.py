@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.errors import InvalidInput, why_unreadable
+from labeldp.errors import InvalidInput, described, why_unreadable
 
 TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 """Text files by their suffix, each with the delimiter that wins a tie."""
@@ -31,7 +31,9 @@ def checked_delimiter(delimiter: str | None) -> str | None:
     words = {word: sign for sign, word in DELIMITERS.items()} | {"\\t": "\t"}
     sign = words.get(delimiter, delimiter) if delimiter is not None else None
     if sign is not None and (not isinstance(sign, str) or len(sign) != 1 or not sign.isascii() or sign in '"\r\n'):
-        raise InvalidInput(f'a delimiter is one character such as "," or ";", or the word tab, got {delimiter!r}')
+        raise InvalidInput(
+            f'a delimiter is one character such as "," or ";", or the word tab, got {described(delimiter)}'
+        )
     return sign
 
 

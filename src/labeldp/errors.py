@@ -92,6 +92,15 @@ def described(value: object) -> str:
     return f"{type(value).__name__}{size}"
 
 
+def why_unreadable(error: BaseException) -> str:
+    """Why a file cannot be read, in our own words: those of a library may show a value, or the file's first bytes."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    if isinstance(error, NotImplementedError):  # also Arrow's
+        return "it is written in a way that the installed version of pyarrow cannot read"
+    return "its content is not what its name says, or it is damaged"
+
+
 def expect(value: object, kind: type, name: str, how: str) -> None:
     """Refuse a value of another type, and say how to make one of the right type."""
     if not isinstance(value, kind):

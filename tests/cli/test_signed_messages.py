@@ -67,6 +67,17 @@ def fingerprint():
     return Message.open("message").signature.key
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [(".", "is a folder"), ("..", "is a folder"), ("nodir/x", "does not exist: make it first")]
+)
+def test_a_pair_needs_a_name_in_a_folder_that_exists(run, tmp_path, monkeypatch, name, said):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("signing-keys", name)
+    assert (code, out) == (2, "")
+    assert said in " ".join(err.split())
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_pair_and_its_fingerprint_are_shown(run, tmp_path):
     code, out, _ = run("signing-keys", tmp_path / "sales", "--json")
     shown = json.loads(out)

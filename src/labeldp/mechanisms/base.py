@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from labeldp.arrays import Floats
+from labeldp.arrays import Floats, number_array
 from labeldp.budget import float_up
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.json_text import parse_json
 from labeldp.losses import LossLike
 from labeldp.mechanisms.catalogue import MECHANISMS
@@ -167,7 +167,7 @@ class Mechanism(Shown, ABC):
         -------
         array of float64
         """
-        points = np.asarray(values, np.float64)
+        points = number_array(values, "values")
         return self.conditional_moments(points)[0] - points
 
     def variance(self, values: Any) -> Floats:
@@ -182,7 +182,7 @@ class Mechanism(Shown, ABC):
         -------
         array of float64
         """
-        return self.conditional_moments(np.asarray(values, np.float64))[1]
+        return self.conditional_moments(number_array(values, "values"))[1]
 
     @abstractmethod
     def to_json(self) -> str:
@@ -269,7 +269,7 @@ class Mechanism(Shown, ABC):
         if view == "bins":
             return self._plot_bins(shown, ax)
         if view != "joint":
-            raise InvalidInput(f'view must be "bins" or "joint", got {view!r}')
+            raise InvalidInput(f'view must be "bins" or "joint", got {described(view)}')
         if shown is None:
             raise InvalidInput("the joint density needs a prior: plot(prior, view='joint')")
         frame = self.domain or Domain(float(shown.values[0]), float(shown.values[-1]))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen
 from labeldp.budget import float_up
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.mechanisms.base import Mechanism
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.finite import FiniteMechanism
@@ -143,8 +143,8 @@ class PrivateLabels(Tabular):
             raise InvalidInput(f"there is no file {path}; the labels of a message are Message.open(folder).labels")
         try:
             table = pq.read_table(path)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InvalidInput(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidInput(f"cannot read {path}: {why_unreadable(error)}") from None
         described = (table.schema.metadata or {}).get(_METADATA)
         if described is None or "code" not in table.schema.names:
             raise InvalidInput(f"{path} does not hold private labels as PrivateLabels.save writes them")

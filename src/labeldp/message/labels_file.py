@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header
 
@@ -100,8 +100,8 @@ class LabelsFile:
             raise InvalidInput(f"{self.path} is damaged. Ask for the message again.") from None
         except (pa.ArrowException, OSError) as error:
             raise InvalidInput(
-                f"{self.path} is damaged: {str(error).splitlines()[0]}. Ask for the message again."
-            ) from error
+                f"cannot read {self.path}: {why_unreadable(error)}. Ask for the message again."
+            ) from None
 
 
 FORMATS = {kind.suffix: kind for kind in (LabelsFile,)}

@@ -124,6 +124,10 @@ class SigningKey:
 
 def write_signing_keys(name: Path) -> tuple[Path, Path, str]:
     """Makes a new pair: NAME-private.pem, which only its owner can read, and NAME-public.pem. Returns both and the fingerprint."""
+    if not name.name or name.name == "..":
+        raise InvalidInput(f"{name} is a folder: give the name of the pair as well, as in {name / 'sales'}")
+    if not name.parent.is_dir():
+        raise InvalidInput(f"the folder {name.parent} does not exist: make it first")
     private = Ed25519PrivateKey.generate()
     pems = {
         name.with_name(f"{name.name}-private.pem"): private.private_bytes(

@@ -32,7 +32,7 @@ from labeldp.budget import (
     float_up,
     fraction_of,
 )
-from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect_path
+from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, described, expect_path
 from labeldp.release.ledger_entries import (
     Batch,
     Dataset,
@@ -461,7 +461,9 @@ class Ledger(Tabular):
             If the ledger does not know the release, or knows another mechanism for it.
         """
         if isinstance(records, bool) or not isinstance(records, int) or records < 1:
-            raise InvalidInput(f"records must be the number of records in the batch, at least 1, got {records!r}")
+            raise InvalidInput(
+                f"records must be the number of records in the batch, at least 1, got {described(records)}"
+            )
         with self._writing() as connection:
             expect_mechanism(read_release(connection, release_id), mechanism_digest)
             known = read_batches(connection, release_id)
@@ -636,9 +638,14 @@ def expect_mechanism(release: Release, digest: str) -> None:
 
 def dataset_name(name: str) -> str:
     """Returns `name` if a dataset may be called so."""
-    if not (0 < len(name) <= 100 and name.isprintable() and name == unicodedata.normalize("NFC", name).strip()):
+    if not (
+        isinstance(name, str)
+        and 0 < len(name) <= 100
+        and name.isprintable()
+        and name == unicodedata.normalize("NFC", name).strip()
+    ):
         raise InvalidInput(
-            f"{name!r} cannot name a dataset: use 1 to 100 printable characters with no space at either end"
+            f"{described(name)} cannot name a dataset: use 1 to 100 printable characters with no space at either end"
         )
     return name
 

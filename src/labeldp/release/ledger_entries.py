@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from labeldp.budget import abbreviated, parse_amount
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.release.ledger_schema import format_of
 
 MOST = 10**6
@@ -163,14 +163,14 @@ def _unknown(name: str, names: list[str]) -> InvalidInput:
     else:
         shown = ", ".join(repr(known) for known in names[:5]) + (", …" if len(names) > 5 else "")
         hint = f"It has {shown}"
-    return InvalidInput(f"the ledger has no dataset {name!r}. {hint}")
+    return InvalidInput(f"the ledger has no dataset {described(name)}. {hint}")
 
 
 def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
     """The release of that id; refuses one that is not in the ledger."""
     found = read_releases(connection, "WHERE id = ?", release_id)
     if not found:
-        raise InvalidInput(f"the ledger has no release {release_id!r}; `labeldp ledger history DB` lists them")
+        raise InvalidInput(f"the ledger has no release {described(release_id)}; `labeldp ledger history DB` lists them")
     return found[0]
 
 

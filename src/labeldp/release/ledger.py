@@ -10,28 +10,16 @@ whoever owns the file. A journal of hashes, written in the same transactions, sh
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import secrets
 import sqlite3
-import unicodedata
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeldp.budget import (
-    MAX_DIGITS,
-    MIN_EPSILON,
-    Epsilon,
-    abbreviated,
-    decimal_text,
-    exact_epsilon,
-    float_up,
-    fraction_of,
-)
+from labeldp.budget import Epsilon, decimal_text, exact_epsilon, float_up
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect_path
 from labeldp.release.ledger_entries import (
     Batch,
@@ -47,15 +35,23 @@ from labeldp.release.ledger_file import create_file, transaction
 from labeldp.release.ledger_journal import LedgerBroken, append, sha256_of
 from labeldp.release.ledger_replay import Replay, Verification, expected_hash, replay
 from labeldp.release.ledger_schema import format_of, require_guards
+from labeldp.release.ledger_values import (
+    dataset_name,
+    exact_budget,
+    expect_records,
+    expect_texts,
+    key_fingerprint,
+    optional_texts,
+)
 from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["Ledger", "dataset_name", "exact_budget", "expect_mechanism", "key_fingerprint"]
+
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for other processes. A transaction takes milliseconds, so a process that takes this long is stuck."""
-
-MAX_BUDGET = 10**6
 
 Row = dict[str, str | int | None]
 """A row of a table, which is also what the journal says of it."""
@@ -259,6 +255,7 @@ class Ledger(Tabular):
         InsufficientBudget
             If less than `epsilon` is left.
         """
+        optional_texts(key_check=key_check)
         amount = exact_epsilon(epsilon)
         with self._reading() as connection:
             remaining = read_dataset(connection, dataset).remaining
@@ -302,7 +299,10 @@ class Ledger(Tabular):
         ------
         InsufficientBudget
             If less than `epsilon` is left. Nothing is charged then.
+        InvalidInput
+            If the ledger does not know the dataset, or an argument is not what it should be. Nothing is charged then.
         """
+        optional_texts(key_check=key_check, input_hmac=input_hmac, request=request)
         amount = exact_epsilon(epsilon)
         if (key_check is None) != (input_hmac is None):
             raise InvalidInput("key_check and input_hmac go together: a release is resumed by both or not at all")
@@ -342,6 +342,8 @@ class Ledger(Tabular):
         -------
         Release or None
         """
+        expect_texts(key_check=key_check, input_hmac=input_hmac)
+        optional_texts(request=request)
         where = (
             "WHERE dataset = ? AND epsilon = ? AND key_check = ? AND input_hmac = ? AND request IS ? "
             "AND state = 'reserved'"
@@ -383,8 +385,7 @@ class Ledger(Tabular):
         """
         from labeldp.release.fixed_mechanism import check_charge, check_digest, stored_mechanism
 
-        if not isinstance(mechanism_json, str):
-            raise InvalidInput("mechanism_json must be the mechanism's JSON text, as to_json() gives it")
+        expect_texts(mechanism_json=mechanism_json, mechanism_digest=mechanism_digest)
         mechanism = stored_mechanism(mechanism_json)
         check_digest(mechanism, mechanism_digest)
         with self._writing() as connection:
@@ -458,10 +459,10 @@ class Ledger(Tabular):
         Raises
         ------
         InvalidInput
-            If the ledger does not know the release, or knows another mechanism for it.
+            If the ledger does not know the release or knows another mechanism for it, or if an argument is not what it should be.
         """
-        if isinstance(records, bool) or not isinstance(records, int) or records < 1:
-            raise InvalidInput(f"records must be the number of records in the batch, at least 1, got {records!r}")
+        expect_records(records)
+        expect_texts(input_hmac=input_hmac, mechanism_digest=mechanism_digest)
         with self._writing() as connection:
             expect_mechanism(read_release(connection, release_id), mechanism_digest)
             known = read_batches(connection, release_id)
@@ -596,35 +597,6 @@ class Ledger(Tabular):
         return transaction(self.path, self.timeout, "IMMEDIATE")
 
 
-def key_fingerprint(key: bytes) -> str:
-    """A fingerprint by which a ledger recognises a key without holding it.
-
-    Parameters
-    ----------
-    key : bytes
-        The key: at least 16 random bytes.
-
-    Returns
-    -------
-    str
-        An HMAC-SHA256 of a constant, in hexadecimal.
-
-    Raises
-    ------
-    InvalidInput
-        If the key is too short.
-
-    Examples
-    --------
-    >>> from labeldp import key_fingerprint
-    >>> key_fingerprint(bytes(32))[:16]
-    '767084f6d106ae33'
-    """
-    if len(key) < 16:
-        raise InvalidInput(f"a key needs at least 16 random bytes, this one has {len(key)}")
-    return hmac.new(key, b"labeldp ledger key check", hashlib.sha256).hexdigest()
-
-
 def expect_mechanism(release: Release, digest: str) -> None:
     """Refuses a release whose mechanism in the ledger is not the one with this digest."""
     if release.mechanism_digest != digest:
@@ -632,25 +604,6 @@ def expect_mechanism(release: Release, digest: str) -> None:
             f"the ledger has another mechanism for release {release.id} than the message and the key file: one of them was damaged "
             "or restored. Nothing was randomized"
         )
-
-
-def dataset_name(name: str) -> str:
-    """Returns `name` if a dataset may be called so."""
-    if not (0 < len(name) <= 100 and name.isprintable() and name == unicodedata.normalize("NFC", name).strip()):
-        raise InvalidInput(
-            f"{name!r} cannot name a dataset: use 1 to 100 printable characters with no space at either end"
-        )
-    return name
-
-
-def exact_budget(budget: Epsilon) -> Fraction:
-    """The fraction that a budget stands for, as `exact_epsilon` reads it, but up to a million."""
-    value = fraction_of(budget)
-    if value is None or not MIN_EPSILON <= value <= MAX_BUDGET or value.denominator > 10**MAX_DIGITS:
-        raise InvalidInput(
-            f"a budget must be a number above 0 and at most {MAX_BUDGET}, for instance 3 or 0.5, got {abbreviated(budget)}"
-        )
-    return value
 
 
 def _insert(connection: sqlite3.Connection, table: str, row: Row) -> None:

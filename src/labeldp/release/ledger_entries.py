@@ -7,12 +7,9 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal
 
-from labeldp.budget import abbreviated, parse_amount
 from labeldp.errors import InvalidInput
 from labeldp.release.ledger_schema import format_of
-
-MOST = 10**6
-"""No amount in a ledger is larger: it is the largest budget."""
+from labeldp.release.ledger_values import expect_texts, stored_amount
 
 
 @dataclass(frozen=True)
@@ -130,6 +127,7 @@ def dataset_names(connection: sqlite3.Connection) -> list[str]:
 
 def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
     """The dataset of that name; refuses one that is not in the ledger."""
+    expect_texts(dataset=name)
     row = connection.execute("SELECT * FROM dataset WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise _unknown(name, dataset_names(connection))
@@ -144,8 +142,8 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         batches, batch_records = connection.execute(query, (name,)).fetchone()
     return Dataset(
         name=name,
-        budget=stored_amount(_field(row, "budget")),
-        spent=sum((stored_amount(charge["epsilon"]) * charge["times"] for charge in charges), Fraction(0)),
+        budget=_amount(_field(row, "budget")),
+        spent=sum((_amount(charge["epsilon"]) * charge["times"] for charge in charges), Fraction(0)),
         releases=sum(charge["times"] for charge in charges),
         uncommitted=sum(charge["times"] for charge in charges if charge["state"] == "reserved"),
         created_at=_time(_field(row, "created_at")),
@@ -168,6 +166,7 @@ def _unknown(name: str, names: list[str]) -> InvalidInput:
 
 def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
     """The release of that id; refuses one that is not in the ledger."""
+    expect_texts(release_id=release_id)
     found = read_releases(connection, "WHERE id = ?", release_id)
     if not found:
         raise InvalidInput(f"the ledger has no release {release_id!r}; `labeldp ledger history DB` lists them")
@@ -186,7 +185,7 @@ def read_releases(connection: sqlite3.Connection, where: str, *values: str | Non
         if not {"id", "dataset", "state", "reserved_at"} <= texts.keys():
             raise _damaged("a release has an empty field")
         known |= {name: _time(texts[name]) for name in ("reserved_at", "committed_at") if name in texts}
-        known["epsilon"] = stored_amount(known["epsilon"])
+        known["epsilon"] = _amount(known["epsilon"])
         known["batch_records"] = _count(known["batch_records"])
         found.append(Release(**known))
     return found
@@ -215,15 +214,11 @@ def _batch_columns(connection: sqlite3.Connection) -> str:
     )
 
 
-def stored_amount(text: object) -> Fraction:
-    """An amount from the file. Anything else there could free budget, so it is refused."""
+def _amount(text: object) -> Fraction:
     try:
-        value = parse_amount(text)
-    except InvalidInput:
-        value = Fraction(0)
-    if not 0 < value <= MOST:
-        raise _damaged(f"it holds {abbreviated(text)} in place of an amount")
-    return value
+        return stored_amount(text)
+    except ValueError as error:
+        raise _damaged(str(error)) from None
 
 
 def _count(value: object) -> int:

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput
-from labeldp.release.ledger_entries import stored_amount
 from labeldp.release.ledger_journal import BEGINNING, Facts, LedgerBroken, entries, imported, rows_of
+from labeldp.release.ledger_values import stored_amount
 
 _CHARGE = frozenset(["id", "dataset", "epsilon", "reserved_at", "key_check", "input_hmac", "request"])
 _RELEASE = {"committed_at": None, "mechanism_digest": None, "mechanism_sha256": None, "state": "reserved"}
@@ -78,7 +78,7 @@ class Replay:
             step(number, facts)
         except LedgerBroken:
             raise
-        except InvalidInput as error:
+        except ValueError as error:
             raise LedgerBroken(str(error), number) from error
         except (KeyError, TypeError, AttributeError) as error:
             raise LedgerBroken("a part of it is missing or is not what it should be", number) from error
@@ -204,7 +204,7 @@ def replay(connection: sqlite3.Connection, *, expect: str | None, journal: bool)
 
 def expected_hash(text: str | None) -> str | None:
     """A hash as it was noted, in small letters."""
-    if text is not None and not re.fullmatch("[0-9a-fA-F]{64}", text):
+    if text is not None and not (isinstance(text, str) and re.fullmatch("[0-9a-fA-F]{64}", text)):
         raise InvalidInput(
             f"a head hash has 64 hexadecimal digits, as `labeldp ledger verify` prints it, got {text!r:.80}"
         )

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from labeldp.errors import InvalidInput
+from labeldp.release.ledger_journal import LedgerBroken
 from labeldp.release.ledger_schema import format_of
 from labeldp.release.ledger_values import expect_texts, stored_amount
 
@@ -183,7 +184,7 @@ def read_releases(connection: sqlite3.Connection, where: str, *values: str | Non
         known: dict[str, Any] = dict(zip(names, row, strict=True))
         texts = {name: _text(known[name]) for name in columns if known[name] is not None}
         if not {"id", "dataset", "state", "reserved_at"} <= texts.keys():
-            raise _damaged("a release has an empty field")
+            raise LedgerBroken("a release has an empty field")
         known |= {name: _time(texts[name]) for name in ("reserved_at", "committed_at") if name in texts}
         known["epsilon"] = _amount(known["epsilon"])
         known["batch_records"] = _count(known["batch_records"])
@@ -218,13 +219,13 @@ def _amount(text: object) -> Fraction:
     try:
         return stored_amount(text)
     except ValueError as error:
-        raise _damaged(str(error)) from None
+        raise LedgerBroken(str(error)) from None
 
 
 def _count(value: object) -> int:
     """A number of records from the file, where SQLite takes fractions and texts too."""
     if not isinstance(value, int):
-        raise _damaged("it holds something else in place of a number of records")
+        raise LedgerBroken("it holds something else in place of a number of records")
     return value
 
 
@@ -232,21 +233,17 @@ def _field(row: sqlite3.Row, name: str) -> object:
     try:
         return row[name]
     except IndexError:
-        raise _damaged(f"it has no column {name}") from None
+        raise LedgerBroken(f"it has no column {name}") from None
 
 
 def _time(text: object) -> datetime:
     try:
         return datetime.fromisoformat(_text(text))
     except ValueError:
-        raise _damaged("it holds something else in place of a time") from None
+        raise LedgerBroken("it holds something else in place of a time") from None
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise _damaged("something in it is not text")
+        raise LedgerBroken("something in it is not text")
     return value
-
-
-def _damaged(what: str) -> InvalidInput:
-    return InvalidInput(f"the ledger is damaged: {what}. Restore it from a backup")

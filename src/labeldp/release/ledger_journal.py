@@ -34,7 +34,7 @@ Facts = dict[str, Any]
 
 
 class LedgerBroken(LabelDPError):  # noqa: N818
-    """The ledger is not what its journal says. Release nothing more until it is known why.
+    """Something in a ledger's file is not as labeldp left it. Release nothing more until it is known why.
 
     Attributes
     ----------

@@ -102,7 +102,7 @@ def test_a_number_of_records_that_is_none_is_refused_in_words(used, own, records
     """SQLite takes any value in any column."""
     own(f"UPDATE batch SET records = {records}")
     for read in (used.history, used.datasets, used.to_arrow):
-        with pytest.raises(InvalidInput, match="in place of a number of records"):
+        with pytest.raises(LedgerBroken, match="in place of a number of records"):
             read()
 
 
@@ -157,6 +157,7 @@ def test_every_change_by_the_owner_of_the_file_is_found(used, own, statement, en
     assert found.value.exit_code == 3
     if entry is not None:
         assert f"journal entry {entry})" in str(found.value)
+    assert str(found.value).count("damaged") == 1  # one error, not one inside another
 
 
 def test_entries_that_change_places_are_found(used, own):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, float_up
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect_path
+from labeldp.release.ledger_actions import Facts
 from labeldp.release.ledger_entries import (
     Batch,
     Dataset,
@@ -32,9 +33,8 @@ from labeldp.release.ledger_entries import (
     read_releases,
 )
 from labeldp.release.ledger_file import create_file, transaction
-from labeldp.release.ledger_journal import LedgerBroken, append, sha256_of
-from labeldp.release.ledger_replay import Replay, Verification, expected_hash, replay
-from labeldp.release.ledger_schema import format_of, require_guards
+from labeldp.release.ledger_journal import append, sha256_of
+from labeldp.release.ledger_replay import Verification, verify
 from labeldp.release.ledger_values import (
     dataset_name,
     exact_budget,
@@ -52,9 +52,6 @@ __all__ = ["Ledger", "dataset_name", "exact_budget", "expect_mechanism", "key_fi
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for other processes. A transaction takes milliseconds, so a process that takes this long is stuck."""
-
-Row = dict[str, str | int | None]
-"""A row of a table, which is also what the journal says of it."""
 
 
 class Ledger(Tabular):
@@ -168,7 +165,7 @@ class Ledger(Tabular):
                         f"the ledger {self.path} has a dataset {existing!r} already, and its budget stays as it was "
                         "agreed. Use another name for other data"
                     )
-            row: Row = {"name": name, "budget": decimal_text(amount), "created_at": _now()}
+            row: Facts = {"name": name, "budget": decimal_text(amount), "created_at": _now()}
             _insert(connection, "dataset", row)
             append(connection, "dataset", **row)
             return read_dataset(connection, name)
@@ -311,7 +308,7 @@ class Ledger(Tabular):
             if amount > remaining:
                 raise InsufficientBudget(dataset, amount, remaining)
             release = secrets.token_hex(16)
-            row: Row = {"id": release, "dataset": dataset, "epsilon": decimal_text(amount), "reserved_at": _now()}
+            row: Facts = {"id": release, "dataset": dataset, "epsilon": decimal_text(amount), "reserved_at": _now()}
             row |= {"key_check": key_check, "input_hmac": input_hmac, "request": request}
             _insert(connection, "release", row | {"state": "reserved"})
             append(connection, "reserve", **row)
@@ -467,7 +464,7 @@ class Ledger(Tabular):
             expect_mechanism(read_release(connection, release_id), mechanism_digest)
             known = read_batches(connection, release_id)
             if not any(batch.input_hmac == input_hmac for batch in known):
-                row: Row = {"release": release_id, "number": len(known) + 1, "records": records}
+                row: Facts = {"release": release_id, "number": len(known) + 1, "records": records}
                 row |= {"input_hmac": input_hmac, "recorded_at": _now()}
                 _insert(connection, "batch", row)
                 append(connection, "batch", **row)
@@ -549,37 +546,7 @@ class Ledger(Tabular):
         >>> checked.entries, checked.expected_at
         (2, 1)
         """
-        wanted = expected_hash(expect)
-        with self._reading() as connection:
-            journal = format_of(connection) > 1
-            if journal:
-                require_guards(connection, self.path, alone=True)
-            played, expected_at = replay(connection, expect=wanted, journal=journal)
-        for release_id, entry in played.fixed.items():
-            self._prove(release_id, entry, played)
-        return Verification(
-            head=played.head,
-            entries=played.count,
-            datasets=len(played.datasets),
-            releases=len(played.releases),
-            batches=len(played.batches),
-            mechanisms=len(played.fixed),
-            expected_at=expected_at,
-        )
-
-    def _prove(self, release_id: str, entry: int, played: Replay) -> None:
-        """Proves a stored mechanism again, with a short transaction of its own."""
-        from labeldp.release.fixed_mechanism import check_charge, check_digest, stored_mechanism
-
-        release = self.release(release_id)
-        if sha256_of(release.mechanism_json) != played.releases[release_id]["mechanism_sha256"]:
-            raise LedgerBroken(f"the mechanism of release {release_id} changed during the check", entry)
-        try:
-            mechanism = stored_mechanism(release.mechanism_json or "")
-            check_digest(mechanism, release.mechanism_digest)
-            check_charge(mechanism, release.epsilon)
-        except InvalidInput as error:
-            raise LedgerBroken(f"the mechanism of release {release_id} does not hold: {error}", entry) from error
+        return verify(self.path, self._reading, expect)
 
     def _facts(self) -> dict[str, str]:
         facts = {"path": repr(str(self.path))}
@@ -606,7 +573,7 @@ def expect_mechanism(release: Release, digest: str) -> None:
         )
 
 
-def _insert(connection: sqlite3.Connection, table: str, row: Row) -> None:
+def _insert(connection: sqlite3.Connection, table: str, row: Facts) -> None:
     columns, places = ", ".join(row), ", ".join("?" * len(row))
     connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", tuple(row.values()))  # noqa: S608 - our own names
 

@@ -26,7 +26,6 @@ from labeldp.release.ledger_schema import (
     upgrade,
 )
 
-
 _BROKEN = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_ERROR,  # a table or a column is missing, or a sum of records leaves 64 bits
@@ -85,7 +84,7 @@ def transaction(path: Path, timeout: float, kind: Literal["DEFERRED", "IMMEDIATE
         version = _check(connection, path)
         if kind == "IMMEDIATE":
             if version < SCHEMA_VERSION:
-                upgrade(connection)
+                upgrade(connection, path)
             require_guards(connection, path)
         yield connection
         connection.execute("COMMIT")

@@ -117,7 +117,7 @@ def test_a_table_that_is_gone_is_noticed_by_the_next_charge_and_by_the_check(led
         with pytest.raises(LedgerBroken, match="damaged or changed by hand"):
             act()
     if table != "journal":
-        with pytest.raises(LedgerBroken, match="damaged or changed by hand.*no such table"):
+        with pytest.raises(LedgerBroken, match=r"damaged or changed by hand.*no such table"):
             ledger.datasets()
 
 

@@ -27,6 +27,7 @@ from labeldp.release.ledger_entries import (
     Dataset,
     Release,
     dataset_names,
+    expect_mechanism,
     read_batches,
     read_dataset,
     read_release,
@@ -380,11 +381,15 @@ class Ledger(Tabular):
         LabelDPError
             If another mechanism is stored already, for example by a faster process. Then nothing may be randomized.
         """
-        from labeldp.release.fixed_mechanism import check_charge, check_digest, stored_mechanism
+        from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
 
         expect_texts(mechanism_json=mechanism_json, mechanism_digest=mechanism_digest)
         mechanism = stored_mechanism(mechanism_json)
-        check_digest(mechanism, mechanism_digest)
+        if mechanism.digest != mechanism_digest:
+            raise InvalidInput(
+                f"mechanism_digest is {mechanism_digest}, and the digest of mechanism_json is {mechanism.digest}: they belong to "
+                "different mechanisms. Give the digest of the mechanism whose text you give"
+            )
         with self._writing() as connection:
             release = read_release(connection, release_id)
             check_charge(mechanism, release.epsilon)
@@ -562,15 +567,6 @@ class Ledger(Tabular):
 
     def _writing(self) -> AbstractContextManager[sqlite3.Connection]:
         return transaction(self.path, self.timeout, "IMMEDIATE")
-
-
-def expect_mechanism(release: Release, digest: str) -> None:
-    """Refuses a release whose mechanism in the ledger is not the one with this digest."""
-    if release.mechanism_digest != digest:
-        raise InvalidInput(
-            f"the ledger has another mechanism for release {release.id} than the message and the key file: one of them was damaged "
-            "or restored. Nothing was randomized"
-        )
 
 
 def _insert(connection: sqlite3.Connection, table: str, row: Facts) -> None:

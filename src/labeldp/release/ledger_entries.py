@@ -174,6 +174,17 @@ def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
     return found[0]
 
 
+def expect_mechanism(release: Release, digest: str) -> None:
+    """Refuses a release whose mechanism in the ledger is not the one with this digest."""
+    if release.mechanism_digest is None:
+        raise InvalidInput(f"release {release.id} has no mechanism in the ledger yet. Nothing was randomized")
+    if release.mechanism_digest != digest:
+        raise InvalidInput(
+            f"the ledger has another mechanism for release {release.id}: it states the digest {release.mechanism_digest}, not "
+            f"{digest}. Something was damaged or restored from a backup. Nothing was randomized"
+        )
+
+
 def read_releases(connection: sqlite3.Connection, where: str, *values: str | None) -> list[Release]:
     """The releases that an SQL condition selects, oldest first."""
     columns = [column.name for column in fields(Release) if not column.name.startswith("batch")]

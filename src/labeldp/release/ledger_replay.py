@@ -16,7 +16,7 @@ from typing import Any
 
 from labeldp.errors import InvalidInput
 from labeldp.release.ledger_actions import ACTIONS, Facts, Rows, check_facts
-from labeldp.release.ledger_entries import Release, read_release
+from labeldp.release.ledger_entries import Release, expect_mechanism, read_release
 from labeldp.release.ledger_journal import (
     BEGINNING,
     LedgerBroken,
@@ -162,13 +162,13 @@ def _compare(
 
 def _prove(release: Release, entry: int, rows: Rows) -> None:
     """Proves a stored mechanism again."""
-    from labeldp.release.fixed_mechanism import check_charge, check_digest, stored_mechanism
+    from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
 
     if sha256_of(release.mechanism_json) != rows.releases[release.id]["mechanism_sha256"]:
         raise LedgerBroken(f"the mechanism of release {release.id} changed during the check", entry)
     try:
         mechanism = stored_mechanism(release.mechanism_json or "")
-        check_digest(mechanism, release.mechanism_digest)
+        expect_mechanism(release, mechanism.digest)
         check_charge(mechanism, release.epsilon)
     except InvalidInput as error:
         raise LedgerBroken(f"the mechanism of release {release.id} does not hold: {error}", entry) from error

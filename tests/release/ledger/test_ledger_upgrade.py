@@ -137,7 +137,7 @@ def test_a_refused_charge_leaves_the_old_file_as_it_was(old):
     [
         ("UPDATE dataset SET budget = '1.2'", "its budget is 1.2"),
         ("UPDATE release SET epsilon = '0.2' WHERE number = 1", r"only ε = 0\.2 was charged"),
-        ("UPDATE release SET mechanism_digest = 'cd'", "different mechanisms"),
+        ("UPDATE release SET mechanism_digest = 'cd'", "another mechanism"),
     ],
 )
 @pytest.mark.parametrize("upgraded", [False, True])

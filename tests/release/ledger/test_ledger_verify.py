@@ -259,7 +259,7 @@ def fix_by_hand(mechanism, digest):
     ("mechanism", "digest", "says"),
     [
         (DEAR, DEAR.digest, r"costs ε = 2 .* only ε = 1 was charged"),
-        (CHEAP, DEAR.digest, "different mechanisms"),
+        (CHEAP, DEAR.digest, "another mechanism"),
     ],
     ids=["costs more", "another digest"],
 )

@@ -4,7 +4,7 @@ It is one SQLite file. A release is *reserved*, and thereby charged, before anyt
 is *fixed* before the first label is randomized. It is *committed* when its message is in place. Nothing is ever refunded, so
 a crash can waste budget but cannot overspend it.
 
-Triggers in the file stop accidents: no program removes or changes a row by mistake (`ledger_schema`). They do not stop
+Triggers in the file stop accidents: no INSERT, UPDATE or DELETE takes anything back (`ledger_schema`). They do not stop
 whoever owns the file. A journal of hashes, written in the same transactions, shows changes afterwards (`ledger_journal`).
 """
 
@@ -81,6 +81,8 @@ class Ledger(Tabular):
     ------
     InvalidInput
         If there is no ledger at `path`, or a newer version of labeldp wrote it.
+    LedgerBroken
+        If the file is damaged or was changed by hand. Every method raises it where it notices that.
 
     Privacy
     -------
@@ -88,7 +90,7 @@ class Ledger(Tabular):
     the charge are one transaction, which is on disk before `reserve` returns. Nothing is ever refunded. A stored mechanism is
     proven and costs at most the charge.
 
-    This holds as long as the file is only written by labeldp. Its triggers refuse statements of other programs that would
+    This holds as long as the file is only written by labeldp. Its triggers refuse every INSERT, UPDATE or DELETE that would
     take something back. They stop accidents, not the owner of the file, who can drop them. `verify` finds such a change, and
     with a head hash that was noted elsewhere also a file that was replaced or rewritten.
 

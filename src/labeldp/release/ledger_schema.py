@@ -1,8 +1,9 @@
 """The tables of a ledger's file, and the triggers that guard them.
 
-The triggers bind every program that opens the file, so no mistake can remove a row, change a charge or swap a mechanism. They
-do not bind the owner of the file, who can drop them or replace the file. For that there is the journal (`ledger_journal`):
-a chain of hashes, which `labeldp ledger verify` walks.
+The triggers bind every program that opens the file: no INSERT, UPDATE or DELETE can remove a row, change a charge or swap a
+mechanism. SQLite has none for DROP TABLE or ALTER TABLE, which `require_guards` notices before the next charge. Nor do they bind
+the owner of the file, who can drop them or replace the file. For that there is the journal (`ledger_journal`): a chain of hashes,
+which `labeldp ledger verify` walks.
 
 SQLite deletes rows without firing a delete trigger when a statement says OR REPLACE. So each table also has an insert trigger
 that refuses a key which is taken, `rowid` included. An update trigger that lists columns misses `SET rowid = …`, so the update

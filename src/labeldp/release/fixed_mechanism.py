@@ -1,4 +1,4 @@
-"""The mechanism of a release as it is stored: loaded from its text, proven again, and never dearer than its charge."""
+"""The mechanism of a release as it is stored: loaded from its text, proven again, and never costing more than was charged."""
 
 from fractions import Fraction
 
@@ -23,12 +23,4 @@ def check_charge(mechanism: FiniteMechanism, charged: Fraction) -> None:
         raise PrivacyRefused(
             f"the mechanism costs ε = {decimal_text(cost)} with its prior, but only ε = {decimal_text(charged)} was charged for "
             "this release. Nothing may be randomized with it: charge a release of its cost"
-        )
-
-
-def check_digest(mechanism: FiniteMechanism, digest: str | None) -> None:
-    """Refuses a mechanism that does not have the digest which was given or stored for it."""
-    if mechanism.digest != digest:
-        raise InvalidInput(
-            f"the mechanism's digest is {mechanism.digest}, not {digest}: text and digest belong to different mechanisms"
         )

@@ -11,8 +11,9 @@ from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.manifest import Manifest, Signature
 from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
 from labeldp.release.key_file import KeptRelease, KeyFile
-from labeldp.release.ledger import Ledger, expect_mechanism, key_fingerprint
-from labeldp.release.ledger_entries import Release
+from labeldp.release.ledger import Ledger
+from labeldp.release.ledger_entries import Release, expect_mechanism
+from labeldp.release.ledger_values import key_fingerprint
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,12 @@ class ReleaseRecord:
             return None
         if self.ledger is None:
             return self.keys.find(release)
-        charged = (entry for entry in self.ledger.history(self._name) if entry.id == release)
-        return next((entry for entry in charged if entry.key_check == self._key_check), None)
+        ours = (self._name, self._key_check)
+        try:
+            charged = self.ledger.release(release)
+        except InvalidInput:  # the ledger does not know it
+            return None
+        return charged if (charged.dataset, charged.key_check) == ours else None
 
     def reserve(self, scanned: Scan, request: str) -> OpenRelease:
         """A new release, charged for good. Its key is written to disk first, since a charge without its key is lost."""

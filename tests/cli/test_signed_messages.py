@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -255,3 +256,14 @@ def test_audit_and_train_refuse_an_id_that_is_there_twice_whatever_the_manifest_
         code, out, err = command(run)
         assert (code, out) == (2, "")
         assert "holds the same id in rows 3 and 600" in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such names")
+def test_a_name_in_the_message_cannot_write_to_the_terminal(run, message):
+    del message
+    Path("message", "\x1b]0;owned\x07\x1b[2Jall is well").touch()
+    for code, out, err in (run("audit", "message"), train(run)):
+        assert code == 2
+        assert out == ""
+        assert r"\x1b[2Jall is well is not listed in manifest.json" in err
+        assert err.replace("\n", "").isprintable()

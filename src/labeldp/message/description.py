@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput
@@ -36,10 +36,10 @@ class Header:
     keyed : bool
         Whether the labels party kept the key, so that later batches are possible.
     row_numbers : bool
-        Whether the ids are the row numbers of the input, and so show its order. Older messages do not say it.
-    label_column : str or None
+        Whether the ids are the row numbers of the input, and so show its order.
+    label_column : str
         The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
-        it; it says nothing about any label. Messages of older versions have none.
+        it; it says nothing about any label.
     """
 
     release: str
@@ -47,8 +47,8 @@ class Header:
     id_type: str
     keep_order: bool
     keyed: bool
-    row_numbers: bool = False
-    label_column: str | None = None
+    row_numbers: bool
+    label_column: str
 
     @staticmethod
     def of(record: Any) -> Header:
@@ -60,24 +60,19 @@ class Header:
                 f"the message has version {record.get('message_version')!r}, but this labeldp reads version "
                 f"{MESSAGE_VERSION}. Install the labeldp that wrote it, or a newer one"
             )
-        kinds = {"release": str, "id_column": str, "id_type": str, "keep_order": bool, "keyed": bool}
-        if "row_numbers" in record:
-            kinds["row_numbers"] = bool
+        kinds = get_type_hints(Header)
         wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
         if not wrong and not re.fullmatch("[0-9a-f]{32}", record["release"]):
             wrong = ["release"]
-        label_column = record.get("label_column")
-        if not isinstance(label_column, str | None):
-            wrong.append("label_column")
         if wrong:
             raise InvalidInput(f"{', '.join(wrong)} is missing or damaged. Ask for the message again")
-        return Header(**{name: record[name] for name in kinds}, label_column=label_column)
+        return Header(**{name: record[name] for name in kinds})
 
 
 def describe(mechanism: FiniteMechanism, header: Header) -> str:
     """The text of `mechanism.json`."""
     record = mechanism.to_record() | {
-        "message": {"message_version": MESSAGE_VERSION, **{n: getattr(header, n) for n in Header.__dataclass_fields__}},
+        "message": {"message_version": MESSAGE_VERSION, **asdict(header)},
         "adjacency": "replace one label",
         **epsilon_parts(mechanism),
         "labeldp_version": version("labeldp"),

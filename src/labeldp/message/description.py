@@ -13,10 +13,8 @@ from typing import Any, get_type_hints
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput
 from labeldp.json_text import parse_json, read_text
-from labeldp.mechanisms import FiniteMechanism, Mechanism
-
-MESSAGE_VERSION = 2
-"""Version 1 had no manifest."""
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.layout import MESSAGE_VERSION, check_version
 
 
 @dataclass(frozen=True)
@@ -55,11 +53,7 @@ class Header:
         """The header from its JSON record; refuses one that is missing, damaged or of another version."""
         if not isinstance(record, dict):
             raise InvalidInput("it describes a mechanism but no release")
-        if record.get("message_version") != MESSAGE_VERSION:
-            raise InvalidInput(
-                f"the message has version {record.get('message_version')!r}, but this labeldp reads version "
-                f"{MESSAGE_VERSION}. Install the labeldp that wrote it, or a newer one"
-            )
+        check_version(record.get("message_version"))
         kinds = get_type_hints(Header)
         wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
         if not wrong and not re.fullmatch("[0-9a-f]{32}", record["release"]):
@@ -84,13 +78,11 @@ def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
     """What `describe` wrote. The mechanism is proven again, and the parts of ε must add up."""
     text = read_text(file)
     try:
-        mechanism = Mechanism.from_json(text)
         record = parse_json(text, "the description")
+        mechanism = FiniteMechanism.from_description(record)
         header = Header.of(record.get("message"))
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from error
-    if not isinstance(mechanism, FiniteMechanism):
-        raise InvalidInput(f"{file} names a mechanism that is for comparison only and cannot release labels")
     if any(record.get(name) != amount for name, amount in epsilon_parts(mechanism).items()):
         raise InvalidInput(f"{file}: the parts of epsilon do not add up to epsilon_total; the message was edited")
     return mechanism, header

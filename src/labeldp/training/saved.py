@@ -22,7 +22,7 @@ import pyarrow as pa
 from labeldp.arrays import Floats
 from labeldp.durations import check_unit
 from labeldp.errors import InvalidInput, LabelDPError
-from labeldp.json_text import read_json
+from labeldp.json_text import parse_json, read_bytes
 from labeldp.release.staging import publish, staging
 from labeldp.training.stored.kinds import NotStorable
 from labeldp.training.stored.model_file import LARGEST_FILE, from_bytes, to_bytes
@@ -240,10 +240,8 @@ def _described(folder: Path) -> dict[str, Any]:
     described = folder / "model.json"
     if not described.is_file():
         raise InvalidInput(f"{folder} is not a model: labeldp train writes a folder with model.json and {DATA}")
-    if described.stat().st_size > LARGEST_DESCRIPTION:
-        raise InvalidInput(f"{described} is damaged: it has more than {LARGEST_DESCRIPTION:,} bytes")
     try:
-        facts = read_json(described, "it")
+        facts = parse_json(read_bytes(described, LARGEST_DESCRIPTION, "it"), "it")
     except InvalidInput as error:
         raise InvalidInput(f"{described} is damaged: {error}") from None
     if not isinstance(facts, dict):
@@ -284,6 +282,4 @@ def _is_finite(value: object) -> bool:
 def _content(stored: Path) -> bytes:
     if not stored.is_file():
         raise InvalidInput(f"{stored.parent} is not a whole model: {stored.name} is missing")
-    if stored.stat().st_size > LARGEST_FILE:
-        raise InvalidInput(f"{stored} has more than {LARGEST_FILE:,} bytes: it is too large to be a model of ours")
-    return stored.read_bytes()
+    return read_bytes(stored, LARGEST_FILE)

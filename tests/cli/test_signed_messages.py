@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -288,3 +289,14 @@ def test_a_message_whose_signature_is_damaged_is_not_taken_for_the_same_release(
     edit_json(message / "manifest.json", lambda record: record["signature"].update(value="0" * 128))
     code, _, err = privatize(run, "--sign-key", "me-private.pem")
     assert (code, "was not signed with the key" in err) == (2, True)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such names")
+def test_a_name_in_the_message_cannot_write_to_the_terminal(run, message):
+    del message
+    Path("message", "\x1b]0;owned\x07\x1b[2Jall is well").touch()
+    for code, out, err in (run("audit", "message"), train(run)):
+        assert code == 2
+        assert out == ""
+        assert r"\x1b[2Jall is well is not listed in manifest.json" in err
+        assert err.replace("\n", "").isprintable()

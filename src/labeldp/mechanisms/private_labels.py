@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats, frozen
 from labeldp.budget import float_up
 from labeldp.errors import InvalidInput, why_unreadable
-from labeldp.mechanisms.base import Mechanism
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.shown import Tabular
@@ -148,9 +147,7 @@ class PrivateLabels(Tabular):
         described = (table.schema.metadata or {}).get(_METADATA)
         if described is None or "code" not in table.schema.names:
             raise InvalidInput(f"{path} does not hold private labels as PrivateLabels.save writes them")
-        mechanism = Mechanism.from_json(described.decode(errors="replace"))
-        if not isinstance(mechanism, FiniteMechanism):
-            raise InvalidInput(f"{path} names a mechanism for comparison only: it cannot be a release")
+        mechanism = FiniteMechanism.from_json(described.decode(errors="replace"))
         codes: Any = table.column("code").to_numpy()
         return cls(codes, mechanism)
 

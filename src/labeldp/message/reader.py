@@ -190,8 +190,8 @@ class Message(Tabular):
 def open_to_extend(folder: Path, key: SigningKey | None) -> Message:
     """The message for `apply`, which may have been killed between adding a batch and listing it in the manifest.
 
-    Such a batch is among the `files` and in the `manifest` of what is returned, as if it were listed; the caller must know
-    it. A signed message is opened only with the key that signed it.
+    Such a batch is among the `files` and in the `manifest` of what is returned, as if it were listed; the caller
+    must check that it knows this batch. A signed message is opened only with the key that signed it.
     """
     manifest, signature = read_manifest(folder)
     if signature is not None:

@@ -12,7 +12,8 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -215,9 +216,19 @@ def privatize(
         )
         domain.judge_clipping(scanned.clipped, scanned.records, randomizer.out_of_range)
         request = _request(source, randomizer, scanned)
+        header_of = partial(
+            Header,
+            id_column=source.id_name,
+            id_type=scanned.id_kind,
+            keep_order=keep_order,
+            keyed=keys is not None,
+            row_numbers=source.id_column is None,
+            label_column=source.label_column,
+        )
         if existing is not None and known is not None:
             if (known.input_hmac, known.request) != (scanned.input_hmac, request):
                 raise _in_the_way(out)
+            _check_header(out, existing.header, header_of(known.id))
             release = OpenRelease(known.id, existing.mechanism.to_json())
             record.remember(release, scanned, request)
             _commit(out, record, release)  # at most this was missing
@@ -231,16 +242,7 @@ def privatize(
             if release.mechanism is None:
                 release = record.fix(release, _design(same, randomizer, scanned, phase))
             mechanism = record.remember(release, scanned, request)
-            header = Header(
-                release.id,
-                source.id_name,
-                scanned.id_kind,
-                keep_order,
-                keyed=keys is not None,
-                row_numbers=source.id_column is None,
-                label_column=source.label_column,
-            )
-            with new_message(place / "message", mechanism, header, signing) as labels_file:
+            with new_message(place / "message", mechanism, header_of(release.id), signing) as labels_file:
                 work = place / "work"
                 work.mkdir()
                 arrow.randomize(
@@ -310,6 +312,16 @@ def _message_at(out: Path, signing: SigningKey | None) -> Message | None:
     if signing is not None:
         read_manifest(out, signing.verify_key)  # that the key is named is not enough
     return found
+
+
+def _check_header(out: Path, held: Header, asked: Header) -> None:
+    """Refuses to take a message for the one that was asked for if it says anything else about itself."""
+    for name in (one.name for one in fields(Header)):
+        if (has := getattr(held, name)) != (wanted := getattr(asked, name)):
+            raise InvalidInput(
+                f"{out} exists and was made with {name} = {has!r}, but this command asks for {wanted!r}. It is not overwritten: "
+                "repeat the command as it was, or choose another --out, which makes a new release"
+            )
 
 
 def _in_the_way(out: Path) -> InvalidInput:

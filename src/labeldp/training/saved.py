@@ -22,7 +22,7 @@ import pyarrow as pa
 from labeldp.arrays import Floats
 from labeldp.durations import check_unit
 from labeldp.errors import InvalidInput, LabelDPError, described
-from labeldp.json_text import read_json
+from labeldp.json_text import parse_json, read_bytes
 from labeldp.release.staging import publish, staging
 from labeldp.training.scikit_words import without_values
 from labeldp.training.stored.kinds import NotStorable
@@ -242,10 +242,8 @@ def _described(folder: Path) -> dict[str, Any]:
     written = folder / "model.json"
     if not written.is_file():
         raise InvalidInput(f"{folder} is not a model: labeldp train writes a folder with model.json and {DATA}")
-    if written.stat().st_size > LARGEST_DESCRIPTION:
-        raise InvalidInput(f"{written} is damaged: it has more than {LARGEST_DESCRIPTION:,} bytes")
     try:
-        facts = read_json(written, "it")
+        facts = parse_json(read_bytes(written, LARGEST_DESCRIPTION, "it"), "it")
     except InvalidInput as error:
         raise InvalidInput(f"{written} is damaged: {error}") from None
     if not isinstance(facts, dict):
@@ -286,6 +284,4 @@ def _is_finite(value: object) -> bool:
 def _content(stored: Path) -> bytes:
     if not stored.is_file():
         raise InvalidInput(f"{stored.parent} is not a whole model: {stored.name} is missing")
-    if stored.stat().st_size > LARGEST_FILE:
-        raise InvalidInput(f"{stored} has more than {LARGEST_FILE:,} bytes: it is too large to be a model of ours")
-    return stored.read_bytes()
+    return read_bytes(stored, LARGEST_FILE)

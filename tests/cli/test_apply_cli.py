@@ -15,6 +15,8 @@ import pytest
 
 from forgery import edit_json, rewrite_manifest, rewrite_rows
 from labeldp.engines.arrow import engine as arrow
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.errors import InvalidInput
 from labeldp.mechanisms import RROnBins
 from labeldp.message import manifest
 from labeldp.message.reader import Message
@@ -234,6 +236,31 @@ def test_another_id_column_is_refused(run, message):
     table = pq.read_table("tuesday.parquet").rename_columns(["order", "y"])
     pq.write_table(table, "later.parquet")
     refused(run, "later.parquet", says="no column 'id'")
+
+
+def test_another_label_column_is_refused(run, message):
+    table = pq.read_table("tuesday.parquet")
+    pq.write_table(table.append_column("stay", table.column("y")), "later.parquet")
+    code, output, errors = run("apply", "message", "later.parquet", "--label", "stay", "--key-file", "key")
+    assert (code, output) == (2, "")
+    assert "the labels of this message are called 'y', you gave 'stay'" in errors
+    with pytest.raises(InvalidInput, match="rename the column"):
+        later_batch.apply("message", LabelSource("later.parquet", "stay", "id"), key_file="key")
+    assert not (message / "labels").exists()
+    assert held(message).keys() == set(range(ROWS))
+
+
+def test_the_label_column_need_not_be_named_again(run, message):
+    code, output, _ = run("apply", "message", "tuesday.parquet", "--key-file", "key")
+    assert (code, "90 new records" in output) == (0, True)
+
+
+def test_an_older_message_takes_any_label_column_but_one_must_be_named(run, message):
+    edit_json(message / "mechanism.json", lambda record: record["message"].pop("label_column"))
+    rewrite_manifest(message)
+    code, _, errors = run("apply", "message", "tuesday.parquet", "--key-file", "key")
+    assert (code, "give --label" in errors) == (2, True)
+    assert apply(run)[0] == 0
 
 
 def test_labels_beyond_the_bounds_are_moved_and_only_the_owner_is_told(run, message):

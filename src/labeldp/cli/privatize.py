@@ -194,7 +194,6 @@ def apply(
     source: Annotated[
         Path, typer.Argument(metavar="NEW_FILE", help="The new records, in any format that privatize reads.")
     ],
-    label: Label,
     key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
     ledger: Annotated[
         Path | None,
@@ -202,6 +201,9 @@ def apply(
             metavar="DB",
             help="The ledger that privatize charged, if it did. The batch is recorded there, at no charge.",
         ),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column of labels. By default named as in the message.")
     ] = None,
     id_column: Annotated[
         str | None,
@@ -237,9 +239,13 @@ def apply(
     from labeldp.release.ledger import Ledger
 
     record = None if ledger is None else Ledger(ledger)
-    ids = id_column if id_column is not None else read_description(message_folder(message) / DESCRIPTION)[1].id_column
+    header = read_description(message_folder(message) / DESCRIPTION)[1]
+    ids = header.id_column if id_column is None else id_column
+    named = header.label_column if label is None else label
+    if named is None:
+        raise InvalidInput(f"{message} is of an older version and does not name its labels: give --label, their column")
     with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase, _no_share(quiet=quiet):
-        labels = LabelSource(source, label, ids, id_type, delimiter)
+        labels = LabelSource(source, named, ids, id_type, delimiter)
         outcome = run(
             message,
             labels,

@@ -55,7 +55,7 @@ def apply(
     message : str or Path
         The message's folder.
     source : LabelSource
-        The new records. The id column must have the name that it has in the message.
+        The new records. The id column and the label column must have the names that they have in the message.
     key_file : str or Path
         The key file that `privatize` was given for this message.
     ledger : Ledger, optional
@@ -270,6 +270,12 @@ def _check_source(message: Message, source: LabelSource) -> Domain:
         raise InvalidInput(
             f"the message's id column is {message.header.id_column!r}, not {source.id_column!r}: give --id "
             f"{message.header.id_column}, and rename the column in the new file if it has another name"
+        )
+    known = message.header.label_column  # None in messages of older versions
+    if known is not None and source.label_column != known:
+        raise InvalidInput(
+            f"the labels of this message are called {known!r}, you gave {source.label_column!r}: another quantity must not be "
+            f"added to it. Give --label {known}, and rename the column in the new file if it is the same quantity"
         )
     return message.mechanism.domain
 

@@ -12,9 +12,14 @@ from labeldp.arrays import Floats
 from labeldp.durations import duration_numbers
 from labeldp.errors import InvalidInput
 
-_QUOTED = re.compile(r"""'.*'|".*"|`.*`""")
+_QUOTED = re.compile(r"""'.*'|".*"|`.*`|(?<=value )\S+""")
 TEXT = pa.large_string()
 """The type of all text ids. Its 64-bit offsets do not overflow, however long the ids are."""
+_INTEGER_TEXTS = {
+    pa.int64(): (r"^(0|-?[1-9][0-9]{0,18})$", ("9223372036854775807", "-9223372036854775808")),
+    pa.uint64(): (r"^(0|[1-9][0-9]{0,19})$", ("18446744073709551615",)),
+}
+"""How an integer of each type is written, and the limits among the longest of them."""
 
 
 def checked_labels(column: pa.Array, name: str, first: int, file: Path, unit: str | None = None) -> Floats:
@@ -74,9 +79,25 @@ def checked_ids(
         return column.cast(TEXT)
     if wanted == "int":
         return _integers(column, name, first, file)
-    if text_file and np.asarray(_written_as_integers(column)).all():
+    if text_file and np.asarray(written_as_integers(column)).all():
         return column.cast(pa.int64())
     return column
+
+
+def written_as_integers(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
+    """Which texts an integer of the type `kind`, int64 or uint64, gives back unchanged. By default it is int64.
+
+    7 and -7, but not 007, +7, -0, 7.0, or what 64 bits cannot hold.
+    """
+    pattern, limits = _INTEGER_TEXTS[pa.int64() if kind is None else kind]
+    plain = pc.match_substring_regex(column, pattern)
+    lengths = pc.binary_length(column)
+    for limit in limits:  # texts of one length compare as their numbers do
+        as_long = pc.equal(lengths, len(limit))
+        if pc.any(as_long).as_py():
+            too_large = pc.and_(as_long, pc.greater(column, limit))
+            plain = pc.and_not(plain, too_large)
+    return plain
 
 
 def text_buffers(ids: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -104,7 +125,7 @@ def _integers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:
                 "Give --id-type str"
             )
         return column.cast(pa.int64())
-    plain = np.asarray(_written_as_integers(column))
+    plain = np.asarray(written_as_integers(column))
     if not plain.all():
         row = int(np.argmin(plain))
         raise InvalidInput(
@@ -112,15 +133,3 @@ def _integers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:
             "64-bit integer, as the others are. Give --id-type str to read all ids as text."
         )
     return column.cast(pa.int64())
-
-
-def _written_as_integers(column: pa.Array) -> pa.Array:
-    """Which texts an int64 gives back unchanged: 7 and -7, but not 007, +7, -0, 7.0, or what 64 bits cannot hold."""
-    plain = pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,18})$")
-    lengths = pc.binary_length(column)
-    for limit in ("9223372036854775807", "-9223372036854775808"):  # texts of one length compare as their numbers do
-        as_long = pc.equal(lengths, len(limit))
-        if pc.any(as_long).as_py():
-            too_large = pc.and_(as_long, pc.greater(column, limit))
-            plain = pc.and_not(plain, too_large)
-    return plain

@@ -213,7 +213,9 @@ def test_the_key_file_must_not_be_inside_the_message(run, message):
 @pytest.mark.parametrize(
     ("ids", "kind", "says"),
     [
-        (["1", "x"], None, "the message's ids are int, these are str"),
+        (["1", "x"], None, "the message's ids are whole numbers, these are text"),
+        (["7001", "x"], None, "is 'id' the right column?"),
+        (["7001", "7002"], None, "Give --id-type int"),
         ([1 << 63, 5], pa.uint64(), "do not fit into int64"),
         ([7_000, 7_000], None, "rows 0 and 1 have the same one"),
         ([None, 7_000], pa.int64(), "has no id in row 0"),
@@ -224,10 +226,18 @@ def test_ids_of_another_kind_are_refused(run, message, ids, kind, says):
     refused(run, "later.parquet", says=says)
 
 
+def test_advice_is_about_what_apply_can_change(run, message):
+    write("later.parquet", [7_001, 7_002], [1.0, 2.5])
+    refused(run, "later.parquet", says="row 1 is not. Is the label column the right one?")
+    assert "privatize --lower" in apply(run, "later.parquet")[2]
+    (message.parent / "later.csv").write_text("id,y\n7001,1\n7002,\n")
+    refused(run, "later.csv", says="has 1 missing value near row 1 ")
+
+
 def test_narrower_integers_are_the_same_ids(run, message):
     write("later.parquet", [5, ROWS + 1], [1.0, 2.0], pa.int16())
     code, output, _ = apply(run, "later.parquet")
-    assert (code, "1 new records" in output, "kept     1 " in output) == (0, True, True)
+    assert (code, "1 new record to" in output, "kept     1 record that was" in output) == (0, True, True)
     assert len({file.schema().types[0] for file in Message.open(message).files}) == 1
 
 
@@ -362,7 +372,9 @@ def test_a_batch_is_recorded_in_the_ledger_once_and_costs_nothing(run, charged):
 def test_a_release_that_was_charged_to_a_ledger_is_added_to_with_its_ledger_only(run, charged):
     refused(run, says="was charged to a ledger")
     Ledger.create("other.db").add_dataset("data", budget=3)
-    refused(run, "tuesday.parquet", "--ledger", "other.db", says="no release")
+    refused(
+        run, "tuesday.parquet", "--ledger", "other.db", says="give the ledger that privatize charged for this message"
+    )
     refused(run, "tuesday.parquet", "--ledger", "absent.db", says="there is no ledger")
     assert charged.history()[0].batches == 0
 

@@ -16,6 +16,7 @@ from labeldp.cli.console import line, note, phases, print_json, stoppable
 from labeldp.cli.lazy_help import LOSSES
 from labeldp.cli.options import OUT_OF_RANGE, Delimiter, IdType, Json, Label, OutOfRange, OutputOption, Quiet, SignKey
 from labeldp.errors import InvalidInput
+from labeldp.shown import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -259,9 +260,11 @@ def apply(
     if as_json:
         print_json(_record(outcome))
     elif not quiet:
-        line("added", f"{outcome.records:,} new records to {outcome.message}")
+        line("added", f"{count_of(outcome.records, 'new record')} to {outcome.message}")
         if outcome.already_held:
-            line("kept", f"{outcome.already_held:,} records that were there already, with the private label they had")
+            were, they = ("was", "it") if outcome.already_held == 1 else ("were", "they")
+            held = count_of(outcome.already_held, "record")
+            line("kept", f"{held} that {were} there already, with the private label {they} had")
         if outcome.records:
             line("next", "send the folder again")
 
@@ -351,8 +354,9 @@ def _note_clipped(outcome: ReleaseOutcome, out_of_range: str, *, quiet: bool) ->
             "choose wider bounds from what is publicly known. This is about the true labels: keep it to yourself"
         )
     elif outcome.clipped and not quiet and not unmeant:
+        was = "was" if outcome.clipped == 1 else "were"
         note(
-            f"{outcome.clipped:,} labels lay outside the bounds and were moved to them. Keep this number to yourself: it is "
+            f"{count_of(outcome.clipped, 'label')} lay outside the bounds and {was} moved to them. Keep this number to yourself: it is "
             "not part of what ε covers"
         )
 

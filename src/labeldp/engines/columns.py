@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.durations import duration_numbers
 from labeldp.errors import InvalidInput
+from labeldp.shown import count_of
 
 _QUOTED = re.compile(r"""'.*'|".*"|`.*`|(?<=value )\S+""")
 TEXT = pa.large_string()
@@ -28,15 +29,17 @@ def checked_labels(column: pa.Array, name: str, first: int, file: Path, unit: st
     durations = pa.types.is_duration(kind)
     if unit is not None and not durations:
         raise InvalidInput(
-            f"{file}: the label column {name!r} holds {kind}, not durations, so the unit {unit} says nothing about it. Leave "
-            "out --unit if the numbers are meant as they are"
+            f"{file}: the label column {name!r} holds {kind}, not durations, so the unit {unit} of the bounds says nothing "
+            "about it. Is it the right column? If the numbers are meant as they are, make the release without a unit "
+            "(privatize without --unit)"
         )
     if not (durations or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise InvalidInput(f"{file}: the label column {name!r} holds {kind}, not numbers. Convert it first.")
     if column.null_count:
         rows = np.flatnonzero(np.asarray(column.is_null()))[:3] + first
         raise InvalidInput(
-            f"{file}: the label column {name!r} has {column.null_count} missing values near row {', '.join(map(str, rows))} "
+            f"{file}: the label column {name!r} has {count_of(column.null_count, 'missing value')} near row "
+            f"{', '.join(map(str, rows))} "
             "(rows count from 0). Drop or repair these records first."
         )
     if durations:

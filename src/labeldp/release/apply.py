@@ -142,10 +142,7 @@ def apply(
         )
         domain.judge_clipping(scanned.clipped, scanned.records, out_of_range)
         if scanned.id_kind != opened.header.id_type:
-            raise InvalidInput(
-                f"the message's ids are {opened.header.id_type}, these are {scanned.id_kind}: they would never be the same "
-                f"records. Give --id-type {opened.header.id_type}"
-            )
+            raise InvalidInput(_other_ids(source, opened.header.id_type))
         resumed = kept.pending is not None
         if resumed and kept.pending != scanned.input_hmac:
             raise InvalidInput(
@@ -278,6 +275,19 @@ def _check_source(message: Message, source: LabelSource) -> Domain:
             f"added to it. Give --label {known}, and rename the column in the new file if it is the same quantity"
         )
     return message.mechanism.domain
+
+
+def _other_ids(source: LabelSource, kind: str) -> str:
+    """Why ids of another kind than the message's are refused, and what to do. Reads the ids again, as that kind."""
+    words = {"int": "whole numbers", "str": "text"}
+    these = words["str" if kind == "int" else "int"]
+    try:
+        for _ in replace(source, id_type=kind).batches():
+            pass
+        advice = f"Give --id-type {kind}"
+    except InvalidInput:
+        advice = f"Not all of them could be {words[kind]}: is {source.id_column!r} the right column?"
+    return f"the message's ids are {words[kind]}, these are {these}: they would never be the same records. {advice}"
 
 
 def _randomize(

@@ -170,7 +170,10 @@ def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
     """The release of that id; refuses one that is not in the ledger."""
     found = read_releases(connection, "WHERE id = ?", release_id)
     if not found:
-        raise InvalidInput(f"the ledger has no release {release_id!r}; `labeldp ledger history DB` lists them")
+        raise InvalidInput(
+            f"the ledger has no release {release_id!r}: give the ledger that privatize charged for this message, if it did. `labeldp ledger "
+            "history DB` lists the releases of a ledger"
+        )
     return found[0]
 
 

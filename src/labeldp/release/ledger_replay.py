@@ -203,7 +203,8 @@ def replay(connection: sqlite3.Connection, *, expect: str | None, journal: bool)
 
 
 def expected_hash(text: str | None) -> str | None:
-    """A hash as it was noted, in small letters."""
+    """A hash as it was noted, in small letters and without blanks around it."""
+    text = None if text is None else text.strip()
     if text is not None and not re.fullmatch("[0-9a-fA-F]{64}", text):
         raise InvalidInput(
             f"a head hash has 64 hexadecimal digits, as `labeldp ledger verify` prints it, got {text!r:.80}"

@@ -91,9 +91,9 @@ class FeatureFile(ABC):
                 return _IpcFile(path)
         raise InvalidInput(f"cannot tell what {path} is: name it .parquet, .csv, .tsv (these also with .gz) or .arrow")
 
-    def require(self, name: str) -> None:
-        """Refuse a name that is no column, or that several columns have."""
-        require_column(name, self.names, self.path)
+    def require(self, name: str, advice: str = "") -> None:
+        """Refuse a name that is no column, or that several columns have. `advice` ends the error about a missing one."""
+        require_column(name, self.names, self.path, advice)
 
     @property
     def index_columns(self) -> list[str]:
@@ -302,13 +302,13 @@ class _TextFile(FeatureFile):
         )
 
 
-def require_column(name: str, names: Sequence[str], where: object) -> None:
+def require_column(name: str, names: Sequence[str], where: object, advice: str = "") -> None:
     """Refuse a name that is no column, or that several columns have; `where` says in errors what has these columns."""
     if list(names).count(name) > 1:
         raise InvalidInput(f"{where} has several columns named {name!r}: rename all but one")
     if name not in names:
         shown = [other for other in names if not text.looks_like_data(other)]
-        raise InvalidInput(f"{where} has no column {name!r}{closest(name, shown)}")
+        raise InvalidInput(f"{where} has no column {name!r}{closest(name, shown)}{advice}")
 
 
 def pandas_index(schema: pa.Schema) -> list[str]:

@@ -71,7 +71,8 @@ def predictions_beside(
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> tuple[Floats, Floats]:
     """The predictions for every row of `features`, and the numbers in the column `label`. `phase` is as above."""
-    file, names = _opened(model, features, delimiter, label)
+    together = f". It must hold the features and the true labels together, those in a column {label!r}"
+    file, names = _opened(model, features, delimiter, label, together)
     wanted = list(dict.fromkeys([label, *names]))
     file.prepare(wanted, phase)
     found = [
@@ -81,19 +82,29 @@ def predictions_beside(
     if not found:
         raise InvalidInput(f"{features} holds no rows: there is nothing to compare")
     truth = pa.chunked_array([column for column, _ in found], file.schema([label]).types[0])
-    labels = label_array(truth.combine_chunks(), f"the labels in {label!r}", model.facts.get("unit"))
+    unit = model.facts.get("unit")
+    if unit is None and pa.types.is_duration(truth.type):
+        raise InvalidInput(
+            f"the labels in {label!r} are durations, but the model predicts plain numbers, as the bounds of its message had no "
+            "unit. Convert the column to numbers of the same unit"
+        )
+    labels = label_array(truth.combine_chunks(), f"the labels in {label!r}", unit)
     return np.concatenate([values for _, values in found]), labels
 
 
-def _opened(model: SavedModel, path: Path, delimiter: str | None, beside: str | None) -> tuple[FeatureFile, list[str]]:
-    """The file, and its columns that the model takes. `beside` is another column that is wanted."""
+def _opened(
+    model: SavedModel, path: Path, delimiter: str | None, beside: str | None, advice: str = ""
+) -> tuple[FeatureFile, list[str]]:
+    """The file, and its columns that the model takes. `beside` is another column that is wanted, and `advice` what to say without it."""
     file = FeatureFile.open(path, delimiter)
     trained = list(model.facts.get("columns", ()))
     if trained and set(trained) <= set(file.names):
         features = trained
     else:  # the model says what is missing; it never sees labels, whose values its words could quote
         features = [name for name in file.names if name != beside]
-    for name in {*([] if beside is None else [beside]), *features}:
+    if beside is not None:
+        file.require(beside, advice)
+    for name in features:
         file.require(name)
     return file, features
 

@@ -382,8 +382,9 @@ def rows(run, tmp_path, monkeypatch):
 def test_the_command_that_privatize_prints_works_without_an_id_column(run, rows):
     command = rows.splitlines()[-1].replace("FILE", "features.parquet").replace("MODEL", "model").split()
     assert command[:2] == ["labeldp", "train"]
-    code, _, errors = run(*command[1:], "--folds", 0)
+    code, out, errors = run(*command[1:], "--folds", 0)
     assert code == 0, errors
+    assert "labeldp predict model FILE --out" in out
     model = SavedModel.load("model")
     assert model.facts["columns"] == ["x", "z"]
     low, high = model.predict(pa.table({"x": [0.05, 0.95], "z": [0.95, 0.05]}))
@@ -544,6 +545,30 @@ def test_randomized_response_trains_on_debiased_values(run, world, tmp_path):
     assert "verdict  none" in out
     code, out, _ = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
     assert json.loads(out)["R squared"] > 0.4  # with the cells as they were drawn it is below zero
+
+
+def test_evaluate_says_that_features_and_labels_are_in_one_file(run, world, tmp_path):
+    train(run, world, tmp_path, "--folds", 0)
+    code, _, errors = run("evaluate", tmp_path / "model", world / "features.parquet", "--label", "truth")
+    assert code == 2
+    assert "no column 'truth'. It must hold the features and the true labels together" in errors
+    assert "Features and true labels together" in run("evaluate", "--help")[1]
+
+
+def test_the_report_names_the_next_command_and_counts_in_words(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.linspace(0, 1, 3000)
+    pq.write_table(pa.table({"order no": range(3000), "amount": 400 * x}), "labels.parquet")
+    pq.write_table(pa.table({"order no": range(1, 3001), "x": x}), "features.parquet")
+    bounds = ("--epsilon", 4, "--lower", 0, "--upper", 400, "--id", "order no")
+    assert run("privatize", "labels.parquet", "--label", "amount", *bounds, "--out", "message")[0] == 0
+    code, out, _ = run(
+        "train", "message", "--features", "features.parquet", "--id", "order no", "--out", "model", "--folds", 0
+    )
+    assert code == 0
+    assert "unpaired 1 row of features had no private label and was not used" in out
+    assert "unpaired 1 private label had no features and was not used" in out
+    assert "labeldp predict model FILE --id 'order no' --out predictions.parquet" in out
 
 
 def test_evaluate_has_the_loss_of_the_model_first(run, world, tmp_path):

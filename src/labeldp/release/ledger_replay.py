@@ -175,7 +175,8 @@ def _prove(release: Release, entry: int, rows: Rows) -> None:
 
 
 def _expected_hash(text: str | None) -> str | None:
-    """A hash as it was noted, in small letters."""
+    """A hash as it was noted, in small letters and without blanks around it."""
+    text = text.strip() if isinstance(text, str) else text
     if text is not None and not (isinstance(text, str) and re.fullmatch("[0-9a-fA-F]{64}", text)):
         raise InvalidInput(
             f"a head hash has 64 hexadecimal digits, as `labeldp ledger verify` prints it, got {text!r:.80}"

@@ -1,5 +1,6 @@
 """Predictions for files of features, batch by batch: memory does not grow with the file."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ from labeldp.errors import InvalidInput
 from labeldp.release.privatize import Phase
 from labeldp.release.staging import publish
 from labeldp.training.feature_file import FeatureFile
+from labeldp.training.model_columns import columns_by_number, columns_taken, of_labeldp, trained_columns
 from labeldp.training.saved import SavedModel, check_new
+from labeldp.training.suspects import FeatureWarning
+from labeldp.training.tables import closest
 
 WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {".parquet": pq.ParquetWriter, ".csv": csv.CSVWriter}
 PREDICTION = "prediction"
@@ -66,7 +70,7 @@ def predictions_beside(
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> tuple[Floats, Floats]:
     """The predictions for every row of `features`, and the numbers in the column `label`. `phase` is as above."""
-    file, names = _opened(model, features, delimiter, [label], phase)
+    file, names = _opened(model, features, delimiter, [label], phase, label)
     found = list(_predicted(model, file, names, [label], phase))
     if not found:
         raise InvalidInput(f"{features} holds no rows: there is nothing to compare")
@@ -76,18 +80,33 @@ def predictions_beside(
 
 
 def _opened(
-    model: SavedModel, path: Path, delimiter: str | None, beside: list[str], phase: Phase
+    model: SavedModel, path: Path, delimiter: str | None, beside: list[str], phase: Phase, label: str | None = None
 ) -> tuple[FeatureFile, list[str]]:
-    """The file, ready to be read, and its columns that the model takes. `beside` are other columns that are wanted."""
+    """The file, ready to be read, and its columns that the model takes. `beside` are other columns that are wanted.
+
+    The `label` is never among the columns for the model.
+    """
     file = FeatureFile.open(path, delimiter)
-    trained = list(model.facts.get("columns", ()))
-    if trained and set(trained) <= set(file.names):
-        features = trained
-    else:  # the model says what is missing; it never sees labels, whose values its words could quote
-        features = [name for name in file.names if name not in beside]
-    for name in {*beside, *features}:
+    for name in beside:
         file.require(name)
-    file.prepare([*beside, *features], phase)
+    trained = trained_columns(model.model, model.facts)
+    if trained:
+        features = [name for name in trained if name in file.names and name != label]
+        if not features:
+            _refuse_without(trained, features, file)
+    else:
+        rest = [name for name in file.names if name not in beside]
+        features = columns_by_number(model.model, rest, path)
+        if columns_taken(model.model) is not None and not of_labeldp(model.model):
+            warnings.warn(
+                f"the model was trained without the names of its columns: these were taken, in the order of {path}: "
+                f"{', '.join(features):.300}",
+                FeatureWarning,
+                stacklevel=3,
+            )
+    for name in features:
+        file.require(name)
+    file.prepare(list(dict.fromkeys([*beside, *features])), phase)
     return file, features
 
 
@@ -97,8 +116,27 @@ def _predicted(
     """For each batch the columns `beside`, and the predictions."""
     wanted = list(dict.fromkeys([*beside, *features]))
     for batch in file.batches(wanted, phase("predicting", file.rows)):
-        table = pa.Table.from_batches([batch])
-        yield [batch.column(name) for name in beside], model.predict(table.select(features))
+        table = pa.Table.from_batches([batch]).select(features)
+        try:
+            values = model.predict(table)
+        except InvalidInput:  # only then: a model may well drop a column that it was trained on
+            _refuse_without(trained_columns(model.model, model.facts), features, file)
+            raise
+        yield [batch.column(name) for name in beside], values
+
+
+def _refuse_without(trained: list[str], features: list[str], file: FeatureFile) -> None:
+    """Say which columns that the model was trained on it did not get, if any."""
+    for name in trained:
+        if name not in file.names:
+            raise InvalidInput(
+                f"{file.path} has no column {name!r}{closest(name, file.names)}, and the model was trained on it"
+            ) from None
+        if name not in features:
+            raise InvalidInput(
+                f"the model was trained on the column {name!r}, which is the label here: a model that reads the label cannot be "
+                "evaluated. Train it again without that column"
+            ) from None
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -98,9 +98,16 @@ def _checked(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | N
 
 
 def _mechanism(path: Path, mechanism: Any) -> Any:
+    from labeldp.message.reader import message_folder
+
     if not path.is_file():
         raise InvalidInput(f"there is no mechanism at {path}: give a message folder or a mechanism.json")
-    text = read_text(path)
+    try:
+        text = read_text(path)
+    except InvalidInput:
+        if path.suffix.lower() != ".json":
+            message_folder(path)  # a zip file or a labels file is not one, and this says what to give instead
+        raise
     try:
         return mechanism.from_json(text)
     except PrivacyRefused:
@@ -127,11 +134,13 @@ def _show_message(message: Message) -> None:
     if signature is not None:
         signed = f"signed by {signature.key}, {'verified' if signature.verified else 'not verified: give --verify-key'}"
     prior, labels = float(Fraction(manifest.epsilon_prior)), float(Fraction(manifest.epsilon_labels))
+    ignored = manifest.ignored_files(message.path)
+    others = f"no other file but {', '.join(ignored)}, left by a desktop and ignored" if ignored else "no other file"
     batches = f"{len(message.files)} {'batch' if len(message.files) == 1 else 'batches'}"
     for name, text in (
         ("release", manifest.release),
         ("signature", signed),
-        ("files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and no other file"),
+        ("files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and {others}"),
         ("rows", f"{message.records:,} in {batches}, as many as listed; every code fits the mechanism"),
         ("ids", "all different"),
         ("epsilon", f"{message.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"),

@@ -122,6 +122,9 @@ def test_the_verdict_says_whether_the_model_beats_the_mean():
     assert "too noisy to say" in report(-0.2, -0.01, 0.3)
     assert "it explains at least -20 % and at most 30 % of" in report(-0.2, -0.01, 0.3)
     assert "it explains at most 30 % of" in report(None, 0.1, 0.3)
+    assert "it explains at least -20 % of" in report(-0.2, 0.1, 1.0)
+    for nearly_all in (1.0, 0.999):  # which no model exceeds
+        assert report(None, 0.1, nearly_all).splitlines()[0].endswith("better than always answering the mean")
     assert "it is worse than always answering the mean" in report(-0.5, -0.3, -0.1)
 
 
@@ -160,6 +163,14 @@ def test_counts_are_not_used_for_batches_that_they_do_not_count(run, tmp_path):
     assert alone["assumptions"][-1] == "part"  # 2,000 of the 4,000 labels that were counted
     assert both["records"] == 3900
     assert "part" not in both["assumptions"]
+
+
+def test_figures_without_a_verdict_stand_under_a_heading():
+    figure = {"value": 88.9, "lower": 80.0, "upper": 99.0}
+    estimates = {"mean": figure, "error_of_mean": figure}  # as with --folds 0
+    lines = verdict({"estimates": estimates, "assumptions": ["tails"]})
+    assert [name for name, _ in lines] == ["labels", "", ""]
+    assert verdict({"estimates": {}, "assumptions": []})[0][0] == "verdict"
 
 
 def test_the_verdict_names_what_it_assumes():

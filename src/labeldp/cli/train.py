@@ -24,6 +24,8 @@ TrustPickle = Annotated[
         "Only for a model of somebody whom you would let run programs here.",
     ),
 ]
+ALL = 99.5
+"""A share in percent that is printed as 100 %. No model explains more, so that "at most 100 %" says nothing."""
 Features = Annotated[Path, typer.Argument(metavar="FILE", help="Features: Parquet, CSV, TSV (also .gz) or Arrow IPC.")]
 
 
@@ -246,7 +248,8 @@ def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
         besides = f", and {', and '.join(made)} (--assume-nothing does without)" if made else ""
         bare = "95 % intervals, from the private labels alone; they assume that labels lie within the bounds"
         lines.append(("", f"({bare}{besides})"))
-    return lines
+    first, *others = lines
+    return [(first[0] or "labels", first[1]), *others]  # without a verdict the figures are about the labels alone
 
 
 def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[tuple[str, str]]:
@@ -276,12 +279,10 @@ def _explained(share: dict[str, float | None]) -> str:
     elif upper is not None and upper < 0:
         judged = "it is worse than always answering the mean"
     else:
-        ends = [
-            f"{word} {_figure(end, ' %', 2)}"
-            for word, end in (("at least", lower), ("at most", upper))
-            if end is not None
-        ]
-        return f"too noisy to say whether the model is better than always answering the mean: it explains {' and '.join(ends)} of the labels' variation"
+        known = (("at least", lower), ("at most", None if upper is None or upper >= ALL else upper))
+        ends = [f"{word} {_figure(end, ' %', 2)}" for word, end in known if end is not None]
+        share_known = f": it explains {' and '.join(ends)} of the labels' variation" if ends else ""
+        return f"too noisy to say whether the model is better than always answering the mean{share_known}"
     return f"the model explains {_interval(share, ' %', digits=2)} of the labels' variation: {judged}"
 
 

@@ -1,5 +1,6 @@
 """Predictions for files of features, batch by batch: memory does not grow with the file."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ from labeldp.errors import InvalidInput
 from labeldp.release.privatize import Phase
 from labeldp.release.staging import publish
 from labeldp.training.feature_file import FeatureFile
+from labeldp.training.model_columns import columns_by_number, columns_taken, of_labeldp, trained_columns
 from labeldp.training.saved import SavedModel, check_new
+from labeldp.training.suspects import FeatureWarning
+from labeldp.training.tables import closest
 
 WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {".parquet": pq.ParquetWriter, ".csv": csv.CSVWriter}
 PREDICTION = "prediction"
@@ -52,7 +56,7 @@ def predict_file(
     try:
         with WRITERS[predictions.suffix](partial, schema) as writer:
             for batch in file.batches(names, phase("predicting", file.rows), as_written=id_column):
-                values = model.predict(_table(batch, names))
+                values = _predicted(model, file, batch, names)
                 columns = [*batch.columns[len(names) :], pa.array(values)]
                 writer.write_table(pa.table(columns, names=schema.names).cast(schema))
                 rows += values.size
@@ -72,11 +76,11 @@ def predictions_beside(
 ) -> tuple[Floats, Floats]:
     """The predictions for every row of `features`, and the numbers in the column `label`. `phase` is as above."""
     together = f". It must hold the features and the true labels together, those in a column {label!r}"
-    file, names = _opened(model, features, delimiter, label, together)
+    file, names = _opened(model, features, delimiter, label, together, label=label)
     wanted = list(dict.fromkeys([label, *names]))
     file.prepare(wanted, phase)
     found = [
-        (batch.column(label), model.predict(_table(batch, names)))
+        (batch.column(label), _predicted(model, file, batch, names))
         for batch in file.batches(wanted, phase("predicting", file.rows))
     ]
     if not found:
@@ -93,25 +97,62 @@ def predictions_beside(
 
 
 def _opened(
-    model: SavedModel, path: Path, delimiter: str | None, beside: str | None, advice: str = ""
+    model: SavedModel,
+    path: Path,
+    delimiter: str | None,
+    beside: str | None,
+    advice: str = "",
+    *,
+    label: str | None = None,
 ) -> tuple[FeatureFile, list[str]]:
-    """The file, and its columns that the model takes. `beside` is another column that is wanted, and `advice` what to say without it."""
+    """The file, and its columns that the model takes. `beside` is another column that is wanted, and `advice` what to say without it.
+
+    The `label` is never among the columns for the model.
+    """
     file = FeatureFile.open(path, delimiter)
-    trained = list(model.facts.get("columns", ()))
-    if trained and set(trained) <= set(file.names):
-        features = trained
-    else:  # the model says what is missing; it never sees labels, whose values its words could quote
-        features = [name for name in file.names if name != beside]
     if beside is not None:
         file.require(beside, advice)
+    trained = trained_columns(model.model, model.facts)
+    if trained:
+        features = [name for name in trained if name in file.names and name != label]
+        if not features:
+            _refuse_without(trained, features, file)
+    else:
+        features = columns_by_number(model.model, [name for name in file.names if name != beside], path)
+        if columns_taken(model.model) is not None and not of_labeldp(model.model):
+            warnings.warn(
+                f"the model was trained without the names of its columns: these were taken, in the order of {path}: "
+                f"{', '.join(features):.300}",
+                FeatureWarning,
+                stacklevel=3,
+            )
     for name in features:
         file.require(name)
     return file, features
 
 
-def _table(batch: pa.RecordBatch, columns: list[str]) -> pa.Table:
-    """The columns of a batch by name, the first if two have that name."""
-    return pa.table([batch.column(batch.schema.names.index(name)) for name in columns], names=columns)
+def _predicted(model: SavedModel, file: FeatureFile, batch: pa.RecordBatch, columns: list[str]) -> Floats:
+    """The predictions for a batch, from its columns by name, the first if two have that name."""
+    table = pa.table([batch.column(batch.schema.names.index(name)) for name in columns], names=columns)
+    try:
+        return model.predict(table)
+    except InvalidInput:  # only then: a model may well drop a column that it was trained on
+        _refuse_without(trained_columns(model.model, model.facts), columns, file)
+        raise
+
+
+def _refuse_without(trained: list[str], features: list[str], file: FeatureFile) -> None:
+    """Say which columns that the model was trained on it did not get, if any."""
+    for name in trained:
+        if name not in file.names:
+            raise InvalidInput(
+                f"{file.path} has no column {name!r}{closest(name, file.names)}, and the model was trained on it"
+            ) from None
+        if name not in features:
+            raise InvalidInput(
+                f"the model was trained on the column {name!r}, which is the label here: a model that reads the label cannot be "
+                "evaluated. Train it again without that column"
+            ) from None
 
 
 def _id_type(file: FeatureFile, column: str) -> pa.DataType:

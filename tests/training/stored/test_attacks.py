@@ -255,6 +255,13 @@ ARGUMENTS = node("builtins", "tuple", "TupleNode", content=[plain("touch sentine
 SYSTEM = node("os", "system", "FunctionNode")
 NO_KEYS = {"key_types": node("builtins", "list", "ListNode", content=[])}
 EMPTY = node("builtins", "dict", "DictNode", content={}, **NO_KEYS)
+SELECTOR = ("sklearn.compose._column_transformer", "make_column_selector")
+
+
+def sliced(start=None, stop=None, step=None, **more):
+    return node("builtins", "slice", "SliceNode", content={"start": start, "stop": stop, "step": step} | more)
+
+
 ATTACKS = {
     "os.system": SYSTEM,
     "os.system as a type": node("os", "system", "TypeNode"),
@@ -280,6 +287,40 @@ ATTACKS = {
     "a random generator": node("numpy.random", "Generator", "RandomGeneratorNode", content={}),
     "a tree": node("sklearn.tree._tree", "Tree", "TreeNode", content=EMPTY, __reduce__={"args": ARGUMENTS}),
     "support vectors": node("sklearn.svm._classes", "SVR", "ObjectNode", content=EMPTY),
+    "a slice that holds a function": sliced(SYSTEM),
+    "a slice that holds a plain node": sliced(0, plain(3)),
+    "a slice that holds a text": sliced(0, "3"),
+    "a slice that holds a list": sliced(0, 3, [1]),
+    "a slice that holds a float": sliced(0.5),
+    "a slice that holds a truth value": sliced(stop=True),
+    "a slice that holds more": sliced(other=3),
+    "a slice without an end": node("builtins", "slice", "SliceNode", content={"start": 0, "step": 1}),
+    "a slice without content": node("builtins", "slice", "SliceNode", content=None),
+    "another type as a slice": node("os", "system", "SliceNode", content={"start": 0, "stop": 1, "step": 1}),
+    "a dtype of an object": node("numpy", "dtype", "DTypeNode", content=node(__name__, "Sentinel", "ObjectNode")),
+    "a dtype of an estimator": node(
+        "numpy", "dtype", "DTypeNode", content=node("sklearn.linear_model._base", "LinearRegression", "ObjectNode")
+    ),
+    "a dtype of a list": node("numpy", "dtype", "DTypeNode", content=node("builtins", "list", "ListNode", content=[])),
+    "a dtype without content": node("numpy", "dtype", "DTypeNode", content="f8"),
+    "another type as a dtype": node(
+        "os", "system", "DTypeNode", content=node("numpy", "ndarray", "NdArrayNode", type="numpy", file="a.npy")
+    ),
+    "a dtype that is called": node("numpy", "dtype", "ListNode", content=[plain("f8")]),
+    "a dtype as a function": node("numpy", "dtype", "FunctionNode"),
+    "a selector that is called": node(*SELECTOR, "ListNode", content=[]),
+    "a selector as a function": node(*SELECTOR, "FunctionNode"),
+    "a selector that holds a function": node(
+        *SELECTOR,
+        "ObjectNode",
+        content=node(
+            "builtins",
+            "dict",
+            "DictNode",
+            content={"pattern": SYSTEM},
+            key_types=node("builtins", "list", "ListNode", content=[node("builtins", "str", "TypeNode")]),
+        ),
+    ),
     "our own type": node("labeldp.training.boosting", "Trees", "ObjectNode", content=EMPTY),
 }
 
@@ -309,6 +350,20 @@ def test_skops_builds_nothing_that_is_not_trusted(attack):
             from_skops(data)
         with pytest.raises(InvalidInput, match=r"not on the list|not trusted"):
             from_bytes(holding({"skops": "a"}, {"a": np.frombuffer(data, np.uint8)}))
+
+
+def test_slices_and_dtypes_of_plain_values_are_built():
+    """The attacks above differ from these in what they hold."""
+    array = node("numpy", "ndarray", "NdArrayNode", type="numpy", file="a.npy")
+    for good, value in (
+        (sliced(0, 3), slice(0, 3)),
+        (sliced(-1, None, 2), slice(-1, None, 2)),
+        (node("numpy", "dtype", "DTypeNode", content=array), np.dtype("f8")),
+    ):
+        data = archive(
+            lambda schema, good=good: schema["content"]["content"].update(coef_=good), **{"a.npy": small_array()}
+        )
+        assert from_skops(data).coef_ == value
 
 
 def test_skops_reads_one_version_of_its_format():

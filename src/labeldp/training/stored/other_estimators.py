@@ -1,6 +1,6 @@
 """scikit-learn estimators that our list does not name, in the format of skops.
 
-skops builds only types that it trusts. Three things are stricter here: the packages of scikit-learn (no compiled predictor
+skops builds only types that it trusts, and a few more that we trust (`TRUSTED`). Three things are stricter here: the packages of scikit-learn (no compiled predictor
 that follows indices of the file), the kinds of nodes (no method, partial, operator or constructor call), and the archive (not
 compressed, so that it is no larger in memory than on disk). skops is imported only for such models, because its import
 takes 0.5 s, and 1.8 s where torch is installed, which it imports.
@@ -52,9 +52,19 @@ NODES = frozenset(
         "ObjectNode",
         "TypeNode",
         "FunctionNode",
+        "SliceNode",
+        "DTypeNode",
     }
 )
-"""The nodes of skops that a model may have. Functions must be ufuncs of NumPy or SciPy, which is what skops trusts."""
+"""The nodes of skops that a model may have. Functions must be ufuncs of NumPy or SciPy, which is what skops trusts. A slice (a
+`ColumnTransformer` notes the columns of its steps as such) holds whole numbers, and a dtype (of a `SimpleImputer`, for
+instance) is that of an array: see `_check_slice` and `_check_dtype`."""
+TRUSTED = {
+    "numpy.dtype": "DTypeNode",
+    "numpy.number": "TypeNode",
+    "sklearn.compose._column_transformer.make_column_selector": "ObjectNode",
+}
+"""What skops does not trust by itself, and the only kind of node that may name each: none does more than hold values."""
 PROTOCOL = 2
 """The version of the skops format that is read."""
 
@@ -83,7 +93,7 @@ def from_skops(data: bytes) -> Any:
 
     try:
         _check_archive(data)
-        model = skops.io.loads(data, trusted=[])
+        model = skops.io.loads(data, trusted=list(TRUSTED))
     except UntrustedTypesFoundException as error:
         raise InvalidInput(f"the model holds types that are not trusted: {error}") from error
     except InvalidInput:
@@ -140,8 +150,12 @@ def _nodes(part: Any) -> Iterator[dict[str, Any]]:
 
 def _check_node(node: dict[str, Any]) -> None:
     loader, module, name = (str(node.get(key)) for key in ("__loader__", "__module__", "__class__"))
-    if loader not in NODES:
+    if loader not in NODES or TRUSTED.get(f"{module}.{name}", loader) != loader:
         raise InvalidInput(f"the model holds a {loader[:60]} of {module[:60]}.{name[:60]}, which is not on the list")
+    if loader == "SliceNode":
+        _check_slice(node)
+    if loader == "DTypeNode":
+        _check_dtype(node)
     if loader != "ObjectNode":
         return
     path = module.split(".")
@@ -154,3 +168,23 @@ def _check_node(node: dict[str, Any]) -> None:
         isinstance(memory, dict) and memory.get("content") != "null"
     ):  # a folder of pickles, which the next fit would load
         raise InvalidInput("an estimator with a cache (memory) cannot be stored: set memory=None")
+
+
+def _check_slice(node: dict[str, Any]) -> None:
+    """Refuse a slice of anything but whole numbers. skops does not look at what a slice holds."""
+    content = node.get("content")
+    if (
+        (node.get("__module__"), node.get("__class__")) != ("builtins", "slice")
+        or not isinstance(content, dict)
+        or set(content) != {"start", "stop", "step"}
+        or any(end is not None and type(end) is not int for end in content.values())
+    ):
+        raise InvalidInput("the model holds a slice that is not on the list: a slice holds whole numbers only")
+
+
+def _check_dtype(node: dict[str, Any]) -> None:
+    """Refuse a dtype of anything but an array. skops would take the attribute `dtype` of whatever it holds."""
+    content = node.get("content")
+    of = content.get("__loader__") if isinstance(content, dict) else None
+    if (node.get("__module__"), node.get("__class__"), of) != ("numpy", "dtype", "NdArrayNode"):
+        raise InvalidInput("the model holds a dtype that is not on the list: a dtype is that of an array")

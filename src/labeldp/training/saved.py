@@ -116,7 +116,8 @@ class SavedModel:
         """What the model predicts. It may come from a changed file, so that it can fail in every way, deep in scikit-learn."""
         try:
             with without_values("the features"):
-                values = np.asarray(self.model.predict(features), np.float64)
+                answers = self.model.predict(features)
+            values = np.asarray(answers, np.float64)
         except (LabelDPError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - scikit-learn's words may show a value: our own say what they can

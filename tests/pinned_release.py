@@ -45,7 +45,8 @@ from labeldp.release.staging import publish
 FOR_THE_LABELS_PARTY = {
     r"standard error \d+, for the labels party": "SECURITY.md: how many labels lay outside the bounds, marked so",
     r"key: releases/\d+/(input_hmac|pending)": "an HMAC of the labels, in a file that is as private as they are",
-    r"ledger\.db: release\[\d+\]\.input_hmac": "the same HMAC, in a file that only its owner can read",
+    r"ledger\.db: (release\[\d+\]|batch\[\d+\]|journal\[\d+\]\.entry)\.input_hmac": "the same HMAC, in a file that only its owner can read",
+    r"ledger\.db: journal\[\d+\]\.hash": "a hash of the HMAC, which tells nothing without the key",
 }
 """The channels that may differ, as regular expressions, and why. Nothing else may."""
 
@@ -225,7 +226,13 @@ def tables(path: Path) -> Seen:
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for name in names:
             for number, row in enumerate(connection.execute(f"SELECT * FROM {name}")):
-                seen |= {f"{path.name}: {name}[{number}].{column}": row[column] for column in row.keys()}  # noqa: SIM118
+                for column in row.keys():  # noqa: SIM118
+                    place, value = f"{path.name}: {name}[{number}].{column}", row[column]
+                    seen |= (
+                        {f"{place}.{fact}": at for fact, at in flat(json.loads(value))}
+                        if column == "entry"
+                        else {place: value}
+                    )
     return seen
 
 

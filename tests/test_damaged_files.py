@@ -19,15 +19,16 @@ from forgery import rewrite_manifest
 from labeldp import Domain, LabelRandomizer, LabelSource, Ledger, Message, Prior, SavedModel, privatize
 from labeldp.errors import InvalidInput
 from labeldp.paper.data import load_census
+from labeldp.release.ledger_journal import LedgerBroken
 from labeldp.training.columns import ColumnEncoder
 from labeldp.training.feature_file import FeatureFile
 
 LABEL = "817263549"
 
 
-def refused(does, words=None):
+def refused(does, words=None, kind=InvalidInput):
     """The error of a function that must refuse, after a look for the label in it and in all that comes with it."""
-    with pytest.raises(InvalidInput, match=words) as caught:
+    with pytest.raises(kind, match=words) as caught:
         does()
     assert LABEL not in "".join(traceback.format_exception(caught.value))
 
@@ -118,6 +119,12 @@ CHANGES = [
     "UPDATE release SET reserved_at = ''",
     "UPDATE release SET state = x'00'",
     "UPDATE release SET epsilon = '-1'",
+    "UPDATE release SET state = CAST(x'ff' AS TEXT)",
+    "DROP TABLE release",
+    "DROP TABLE dataset",
+    "DROP TABLE batch",
+    "ALTER TABLE release RENAME TO other",
+    "ALTER TABLE batch RENAME COLUMN records TO other",
 ]
 
 
@@ -133,7 +140,11 @@ def test_a_ledger_with_something_else_in_it(tmp_path, change):
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute(change)
     connection.close()
-    refused(lambda: (Ledger(tmp_path / "ledger.db").datasets(), Ledger(tmp_path / "ledger.db").history()), "damaged")
+    refused(
+        lambda: (Ledger(tmp_path / "ledger.db").datasets(), Ledger(tmp_path / "ledger.db").history()),
+        "damaged",
+        LedgerBroken,
+    )
 
 
 def test_a_ledger_whose_columns_are_written_otherwise(tmp_path):
@@ -152,7 +163,7 @@ def test_a_ledger_whose_schema_is_no_text(tmp_path):
     content = file.read_bytes()
     file.write_bytes(content.replace(b"CREATE TABLE dataset", b"CREATE TABLE\xff\xda\xff\xff\xff\xff\xff\xff"))
     assert file.read_bytes() != content
-    refused(lambda: Ledger(file).datasets(), "ledger")
+    refused(lambda: Ledger(file).datasets(), "ledger", LedgerBroken)
 
 
 def test_a_prior_that_is_a_file_of_labels(tmp_path):

@@ -102,6 +102,12 @@ def test_integer_domains_have_one_cell_each():
     assert weeks.grid.tolist() == list(range(53))
     with pytest.raises(InvalidInput, match="whole number"):
         Domain.integers(0, 2.5)
+    with pytest.raises(InvalidInput, match="whole number"):
+        Domain.integers(0, float("nan"))
+    with pytest.raises(InvalidInput, match=r"upper bound .* is too large"):
+        Domain.integers(0, 99999999999999999999)
+    with pytest.raises(InvalidInput, match=r"lower bound .* is too large"):
+        Domain.integers(-(2**53) - 2, 0)
 
 
 @given(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp.errors import InvalidInput
-from labeldp.json_text import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, parse_json, read_json
+from labeldp.json_text import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, parse_json, read_bytes, read_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -83,6 +85,34 @@ def test_a_file_that_is_not_there_or_too_large_is_refused(tmp_path):
         file.truncate(MAX_BYTES + 1)  # sparse
     with pytest.raises(InvalidInput, match="more than"):
         read_json(tmp_path / "large.json")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs /dev/fd")
+@pytest.mark.parametrize(
+    ("length", "most"), [(0, 0), (1, 1), (1000, 1000), (1000, 5000), (1, 0), (1000, 999), (1000, 10)]
+)
+def test_the_limit_holds_for_a_pipe_whose_length_nobody_knows(length, most):
+    pipe, into = os.pipe()
+    try:
+        os.write(into, b"x" * length)
+        os.close(into)
+        if length <= most:
+            assert read_bytes(Path(f"/dev/fd/{pipe}"), most) == b"x" * length
+        else:
+            with pytest.raises(InvalidInput, match=f"it has more than {most} bytes"):
+                read_bytes(Path(f"/dev/fd/{pipe}"), most, "it")
+    finally:
+        os.close(pipe)
+
+
+@pytest.mark.parametrize("most", [0, 6, 7, 8, 1 << 40])
+def test_a_file_is_read_whole_or_not_at_all(most, tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    if most >= len(b"content"):
+        assert read_bytes(tmp_path / "file", most) == b"content"
+    else:
+        with pytest.raises(InvalidInput, match=f"file has more than {most} bytes"):
+            read_bytes(tmp_path / "file", most)
 
 
 @pytest.mark.parametrize("value", [None, 7, {}, object()])

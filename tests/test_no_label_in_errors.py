@@ -13,6 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import (
+    BiasVariance,
+    BoostingRegressor,
+    ConditionalRegressor,
     Domain,
     KeyedRandomness,
     LabelDPRegressor,
@@ -20,9 +23,13 @@ from labeldp import (
     LabelSource,
     Ledger,
     Prior,
+    PrivateLabels,
     RROnBins,
+    SavedModel,
+    Staircase,
     apply,
     get_loss,
+    noise_corrected_scorer,
     private_prior,
     privatize,
 )
@@ -30,11 +37,13 @@ from labeldp.cli import main
 from labeldp.errors import LabelDPError
 from labeldp.paper.data.census import load_census
 from labeldp.paper.data.criteo import load_criteo
+from labeldp.priors.published_counts import NoisyCounts
 
 SECRET = "77123"
 NUMBER = float(SECRET)
 TEXT = f"x{SECRET}y"
 GOOD = [10.0, 20.0, 30.0, 40.0] * 10
+FEATURES = np.arange(41.0).reshape(-1, 1)
 
 
 def shown(error):
@@ -107,6 +116,7 @@ MISPLACED = {
     "polars": pl.Series([*GOOD, NUMBER]),
     "Arrow": pa.array([*GOOD, NUMBER]),
     "texts": [*map(str, GOOD), SECRET],
+    "text without dimensions": np.array(f"x{SECRET}"),
 }
 
 
@@ -128,10 +138,52 @@ MISPLACED = {
         lambda labels: RROnBins([10, 100], epsilon=labels),
         get_loss,
         lambda labels: LabelSource(labels, "y"),
-        lambda labels: Prior([*np.asarray(labels, float), NUMBER], np.ones(len(labels) + 1)),
+        lambda labels: Prior(labels, []),
+        lambda labels: Domain(0, 400, labels),
+        lambda labels: Domain(0, 400, cells=labels),
+        lambda labels: LabelDPRegressor(domain=(0, 400), target_values=labels).fit(np.zeros((40, 1)), GOOD),
+        lambda labels: LabelSource("a.csv", "y", id_type=labels),
+        lambda labels: BiasVariance.optimal(Prior([1, 2], [1, 1]), 1, tau=labels),
+        lambda labels: NoisyCounts(np.array([1]), labels, 5),
+        lambda labels: NoisyCounts(np.array([1]), 1.0, labels),
     ],
 )
 def test_labels_in_the_place_of_another_argument(use, labels):
+    with pytest.raises(LabelDPError) as refusal:
+        use(labels)
+    assert SECRET not in shown(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda labels: Prior(range(41), np.negative(labels)),
+        lambda labels: Prior([*labels, NUMBER], [1.0] * 42),
+        lambda labels: Prior(np.multiply(labels, 1e200), [1.0] * 41),
+        lambda labels: LabelDPRegressor(domain=(0, 400), ledger=Ledger.create("l.db"), dataset=labels).fit(
+            FEATURES, [*GOOD, 1.0]
+        ),
+        lambda labels: Ledger.create("l.db").add_dataset(labels, 1),
+    ],
+)
+def test_labels_that_are_numbers_in_the_place_of_another_argument(folder, use):
+    with pytest.raises(LabelDPError) as refusal:
+        use([*GOOD, NUMBER])
+    assert SECRET not in shown(refusal.value)
+    assert "7.7123" not in shown(refusal.value)
+
+
+@pytest.mark.parametrize("labels", [ARRAYS["text in a list"], ARRAYS["text among objects"], ARRAYS["bytes"], TEXT])
+@pytest.mark.parametrize(
+    "use",
+    [
+        Domain(0, 400, 41).cell,
+        RROnBins([10, 100], epsilon=1).conditional_moments,
+        Staircase((0, 400), 1).conditional_moments,
+        lambda labels: noise_corrected_scorer(RROnBins([10, 100], epsilon=1))(None, FEATURES, labels),
+    ],
+)
+def test_text_where_numbers_are_computed_with(use, labels):
     with pytest.raises(LabelDPError) as refusal:
         use(labels)
     assert SECRET not in shown(refusal.value)
@@ -292,8 +344,6 @@ def test_parquet(tmp_path, column):
 def test_true_labels_for_evaluate(tmp_path, content, monkeypatch, capsys):
     from sklearn.linear_model import Ridge
 
-    from labeldp import SavedModel
-
     model = Ridge().fit(pd.DataFrame({"x": [1.0, 2.0]}), [1.0, 2.0])
     SavedModel(model, {"columns": ["x"], "model": "ridge", "epsilon": 1}).save(tmp_path / "model")
     (tmp_path / "test.csv").write_text(content.format(secret=SECRET))
@@ -309,7 +359,6 @@ def test_true_labels_for_evaluate(tmp_path, content, monkeypatch, capsys):
 def test_a_model_that_does_not_fit_the_file_never_sees_its_labels(tmp_path):
     from sklearn.linear_model import Ridge
 
-    from labeldp import SavedModel
     from labeldp.training.files import predictions_beside
 
     model = Ridge().fit(pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 1.0]}), [1.0, 2.0])  # another y than the labels
@@ -341,3 +390,144 @@ def test_ids_that_are_labels_by_mistake_are_not_quoted(tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table({"order": [1.0, 2.0], "amount": [SECRET, SECRET]}), "t.parquet")
     assert SECRET not in refused(monkeypatch, capsys, "t.parquet", "--label", "order", "--id", "amount")
+
+
+PARTS = {
+    "integers": (pa.array([1, 2], pa.int8()), pa.array([1, int(SECRET)], pa.int64())),
+    "times": (pa.array([1, 2], pa.timestamp("ns")), pa.array([1, int(SECRET) * 86400 * 366], pa.timestamp("s"))),
+    "text": (pa.array([1.0, 2.0]), pa.array(["1", TEXT])),
+    "decimals": (pa.array([Decimal("1.5")] * 2), pa.array([Decimal(f"{SECRET}.5")] * 2)),
+}
+
+
+@pytest.mark.parametrize("column", ["x", "y", "id"])
+@pytest.mark.parametrize("case", PARTS)
+def test_parts_of_a_folder_with_other_types(tmp_path, case, column):
+    """Every command that reads features reads them here."""
+    from labeldp.training.feature_file import FeatureFile
+
+    for number, values in enumerate(PARTS[case]):
+        parts = {"x": [0.5, 1.5], "y": [1.0, 2.0], "id": [2 * number, 2 * number + 1], column: values}
+        pq.write_table(pa.table(parts), tmp_path / f"part-{number}.parquet")
+    with pytest.raises(LabelDPError, match=rf"part-1\.parquet.*column '{column}'.*same types") as refusal:
+        list(FeatureFile.open(tmp_path).batches(["x", "y", "id"]))
+    assert SECRET not in shown(refusal.value)
+    assert str(int(SECRET) * 86400 * 366) not in shown(refusal.value)
+
+
+def readers(path):
+    """Every way to read a table from a file."""
+    from labeldp.training.feature_file import FeatureFile
+
+    return [
+        lambda: list(LabelSource(path, "y", "id").batches()),
+        lambda: list(FeatureFile.open(path).batches(["x"])),
+        lambda: PrivateLabels.load(path),
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.tsv.gz", "a.arrow", "a.feather", "a.parquet"])
+@pytest.mark.parametrize(
+    "content", [b"77123,5\n20,6\n" * 9, b"PAR1" + SECRET.encode() * 20 + b"PAR1", b"ARROW1\0\0771237712377"]
+)
+def test_the_first_bytes_of_a_file_of_another_format(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    for read in readers(tmp_path / name):
+        with pytest.raises(LabelDPError) as refusal:
+            read()
+        said = str(refusal.value).replace(str(tmp_path / name), "")
+        assert not any(sign.isdigit() for sign in said), said
+        assert "b'" not in said
+
+
+NO_FEATURES = {
+    "a flat array": np.full(41, NUMBER),
+    "a flat list": [NUMBER] * 41,
+    "a pandas series": pd.Series([NUMBER] * 41),
+    "a polars series": pl.Series([NUMBER] * 41),
+    "an Arrow array": pa.array([NUMBER] * 41),
+    "a single number": np.array(NUMBER),
+    "an array of text": np.array([[*GOOD, TEXT]]).T,
+    "an array with text": np.array([[*GOOD, TEXT]], object).T,
+    "a list with text": [[TEXT]] * 41,
+    "complex numbers": np.full((41, 1), complex(NUMBER, 1)),
+}
+NO_WEIGHTS = {
+    "text": np.array([*GOOD, TEXT]),
+    "text among objects": np.array([*GOOD, TEXT], object),
+    "text in pandas": pd.Series([*GOOD, TEXT]),
+    "one text": TEXT,
+}
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("given", NO_FEATURES.values(), ids=NO_FEATURES)
+def test_labels_in_the_place_of_features_cost_nothing(given, loss):
+    """As in `fit(y, x)`, with the arguments swapped."""
+    model = LabelDPRegressor(domain=(0, 400), loss=loss)
+    with pytest.raises(ValueError) as refusal:
+        model.fit(given, np.array([*GOOD, 1.0]))
+    assert SECRET not in shown(refusal.value)
+    assert not hasattr(model, "epsilon_spent_")
+
+
+@pytest.mark.parametrize("weights", NO_WEIGHTS.values(), ids=NO_WEIGHTS)
+def test_labels_in_the_place_of_weights_cost_nothing(weights):
+    model = LabelDPRegressor(domain=(0, 400))
+    with pytest.raises(ValueError) as refusal:
+        model.fit(FEATURES, np.array([*GOOD, 1.0]), sample_weight=weights)
+    assert SECRET not in shown(refusal.value)
+    assert not hasattr(model, "epsilon_spent_")
+
+
+def test_labels_in_the_place_of_features_of_the_users_estimator():
+    from sklearn.linear_model import Ridge
+
+    with pytest.raises(LabelDPError, match="Reshape your data") as refusal:
+        LabelDPRegressor(Ridge(), domain=(0, 400)).fit(np.full(41, NUMBER), np.array([*GOOD, 1.0]))
+    assert SECRET not in shown(refusal.value)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    public = Prior.uniform(Domain(0, 400, 11))
+    private = LabelRandomizer(1, (0, 400), prior=public).randomize([*GOOD, 1.0])
+    regressor = LabelDPRegressor(domain=(0, 400), prior=public).fit(FEATURES, [*GOOD, 1.0])
+    return {
+        "regressor": regressor,
+        "conditional": ConditionalRegressor(None, private.mechanism, "absolute").fit(FEATURES, private),
+        "boosting": BoostingRegressor().fit(FEATURES, private.values()),
+        "saved": SavedModel(regressor, {"bounds": [0, 400]}),
+        "saved boosting": SavedModel(BoostingRegressor().fit(FEATURES, private.values()), {}),
+    }
+
+
+@pytest.mark.parametrize("given", NO_FEATURES.values(), ids=NO_FEATURES)
+@pytest.mark.parametrize("model", ["regressor", "conditional", "boosting", "saved", "saved boosting"])
+def test_predictions_for_labels(fitted, model, given):
+    with pytest.raises(ValueError) as refusal:
+        fitted[model].predict(given)
+    assert SECRET not in shown(refusal.value)
+
+
+@pytest.mark.parametrize("labels", NO_WEIGHTS.values(), ids=NO_WEIGHTS)
+@pytest.mark.parametrize("model", ["regressor", "boosting"])
+def test_scores_with_labels_that_are_no_numbers(fitted, model, labels):
+    for use in (
+        lambda: fitted[model].score(FEATURES, labels),
+        lambda: fitted[model].score(FEATURES, [*GOOD, 1.0], labels),
+        lambda: fitted[model].score(np.full(41, NUMBER), FEATURES[:, 0]),
+    ):
+        with pytest.raises(ValueError) as refusal:
+            use()
+        assert SECRET not in shown(refusal.value)
+
+
+@pytest.mark.parametrize("labels", NO_WEIGHTS.values(), ids=NO_WEIGHTS)
+def test_boosting_on_text(labels):
+    with pytest.raises(ValueError) as refusal:
+        BoostingRegressor().fit(FEATURES, labels)
+    assert SECRET not in shown(refusal.value)
+    with pytest.raises(ValueError) as refusal:
+        BoostingRegressor().fit(FEATURES, [*GOOD, 1.0], labels)
+    assert SECRET not in shown(refusal.value)

@@ -158,11 +158,14 @@ def test_arrow_files(world, name, ids, rows, twin):
 
 
 LATER_IDS = [*IDS[:90], *range(200_000, 200_140)]
+APPLY = ["apply", "message", "later.csv", "--label", "y", "--key-file", "key", "--ledger", "ledger.db"]
 LATER = [
-    command("--key-file", "key"),
-    ["apply", "message", "later.csv", "--label", "y", "--key-file", "key"],
-    ["apply", "message", "later.csv", "--label", "y", "--key-file", "key", "--json"],
+    CREATE,
+    command(*CHARGE, "--key-file", "key"),
+    APPLY,
+    [*APPLY, "--json"],
     ["audit", "message"],
+    ["ledger", "history", "ledger.db"],
 ]
 
 

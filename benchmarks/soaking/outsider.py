@@ -14,10 +14,14 @@ import pyarrow.parquet as pq
 
 from labeldp import Ledger, Message
 from labeldp.errors import LabelDPError
+from labeldp.message.reader import open_to_extend
+from labeldp.message.signing import SigningKey
 
 STAGED = ".*.labeldp-partial"
 HIDDEN = (".*.labeldp-*", "*-journal")
 """What a run that ended well leaves none of."""
+
+INTERRUPTED = "a run of apply is under way or was interrupted"
 
 
 class Violation(Exception):  # noqa: N818 - reads as what it is
@@ -31,10 +35,11 @@ class Outsider:
     again and gets another code, then one charge has paid for two draws.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sign_key: Path | None = None) -> None:
+        self.sign_key = sign_key
         self.codes: dict[tuple[str, str], int] = {}
         self.costs: dict[str, Fraction] = {}
-        self.published: set[str] = set()
+        self.later: dict[str, int] = {}
 
     def look(self, folder: Path) -> None:
         """Takes in all messages in a folder. Refuses one that is not whole, and a record with two codes."""
@@ -45,14 +50,14 @@ class Outsider:
             self._read_staged(path)
 
     def read(self, path: Path) -> Message:
-        """Takes in one message, which must be whole."""
+        """Takes in one message, which must be whole, but for a batch of a killed run that is not listed yet."""
         try:
-            message = Message.open(path)
+            message = open_message(path, self.sign_key)
             rows = [(ids, codes.tolist()) for ids, codes in message.batches()]
         except LabelDPError as error:
             raise Violation(f"{path.name} is not a whole message: {error}") from error
         release = message.header.release
-        self.published.add(release)
+        self.later[release] = max(len(message.files) - 1, self.later.get(release, 0))
         self.costs[release] = message.epsilon_exact
         names = [name for ids, _ in rows for name in id_names(ids)]
         if len(set(names)) != len(names):
@@ -90,9 +95,10 @@ class Outsider:
             (found,) = connection.execute("PRAGMA integrity_check").fetchone()
         if found != "ok":
             raise Violation(f"the ledger's file is damaged: {found}")
-        verify = getattr(ledger, "verify", None)
-        if verify is not None:
-            verify()
+        try:
+            ledger.verify()
+        except LabelDPError as error:
+            raise Violation(f"the ledger's chain does not hold: {error}") from error
         charged = {entry.id: entry.epsilon for entry in ledger.history()}
         for dataset in ledger.datasets():
             total = sum((entry.epsilon for entry in ledger.history(dataset.name)), Fraction(0))
@@ -105,6 +111,18 @@ class Outsider:
                 raise Violation(f"release {release} was drawn and is not in the ledger")
             if self.costs.get(release, Fraction(0)) > charged[release]:
                 raise Violation(f"release {release} costs {self.costs[release]} and was charged {charged[release]}")
+            if self.later.get(release, 0) > len(ledger.batches(release)):
+                raise Violation(f"release {release} has a later batch that is not in the ledger")
+
+
+def open_message(path: Path, sign_key: Path | None = None) -> Message:
+    """The message, also if a run of `apply` was killed between adding a batch and listing it. Readers refuse it until then."""
+    try:
+        return Message.open(path)
+    except LabelDPError as error:
+        if INTERRUPTED not in str(error):
+            raise
+    return open_to_extend(path, None if sign_key is None else SigningKey.read(sign_key, path))
 
 
 def id_names(ids: pa.Array) -> list[str]:
@@ -119,6 +137,16 @@ def id_names(ids: pa.Array) -> list[str]:
 def leftovers(*folders: Path) -> list[str]:
     """Hidden files and journals, of which a run that ended well leaves none."""
     return sorted({path.name for folder in folders for pattern in HIDDEN for path in folder.glob(pattern)})
+
+
+def is_hot(journal: Path) -> bool:
+    """Whether SQLite rolls the ledger back with this journal: its first byte is not 0.
+
+    SQLite writes zeros there first, then the pages as they were, flushes both and only then writes the true header; the ledger
+    itself is changed after that. A journal that begins with 0 therefore stands for a ledger that was not touched. Readers
+    ignore it, and the next writer begins it anew and removes it (pager.c: writeJournalHdr, syncJournal, hasHotJournal).
+    """
+    return journal.read_bytes()[:1] not in (b"", b"\0")
 
 
 def _release_of(description: object) -> str:

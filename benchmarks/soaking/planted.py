@@ -10,6 +10,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 from labeldp.engines.arrow import engine
 from labeldp.release import apply as apply_module
@@ -20,19 +21,32 @@ from labeldp.release.release_record import OpenRelease, ReleaseRecord
 
 def charge_late() -> None:
     """The ledger is charged when the message is in place, not before anything is drawn."""
-    fixed: dict[str, str] = {}
+    remember, commit = ReleaseRecord.remember, ReleaseRecord.commit
+    begun: dict[str, tuple[str | None, str | None]] = {}
+    fixed: dict[str, tuple[str, str]] = {}
 
-    def fix(self: ReleaseRecord, release: OpenRelease, mechanism) -> OpenRelease:
-        fixed[release.id] = mechanism.digest
+    def reserve_none(self: ReleaseRecord, scanned, request: str) -> OpenRelease:
+        release = OpenRelease(secrets.token_hex(16))
+        begun[release.id] = (None, None) if self.keys is None else (scanned.input_hmac, request)
+        return release
+
+    def fix_none(self: ReleaseRecord, release: OpenRelease, mechanism) -> OpenRelease:
+        fixed[release.id] = (mechanism.to_json(), mechanism.digest)
         return OpenRelease(release.id, mechanism.to_json())
 
-    def commit(self: ReleaseRecord, release: OpenRelease, digest: str) -> None:
+    def charge_and_commit(self: ReleaseRecord, release: OpenRelease, digest: str) -> None:
         if self.ledger is not None and release.id in fixed:
-            self.ledger.reserve(self._name, self.epsilon)
+            ledger.secrets = SimpleNamespace(token_hex=lambda size: release.id)
+            input_hmac, request = begun[release.id]
+            names = {"key_check": self._key_check, "input_hmac": input_hmac, "request": request}
+            self.ledger.reserve(self._name, self.epsilon, **names)
+            self.ledger.fix(release.id, mechanism_json=fixed[release.id][0], mechanism_digest=fixed[release.id][1])
+        commit(self, release, digest)
 
-    ReleaseRecord.reserve = lambda self, scanned, request: OpenRelease(secrets.token_hex(16))
-    ReleaseRecord.fix = fix
-    ReleaseRecord.commit = commit
+    ReleaseRecord.reserve = reserve_none
+    ReleaseRecord.fix = fix_none
+    ReleaseRecord.remember = lambda self, *rest: remember(replace(self, ledger=None), *rest)
+    ReleaseRecord.commit = charge_and_commit
 
 
 def draw_anew() -> None:
@@ -100,7 +114,11 @@ def leave_work_behind() -> None:
 
     class Keeping:
         def __getattr__(self, name: str):
-            return (lambda *_, **__: None) if name == "rmtree" else getattr(removed, name)
+            return self.keep if name == "rmtree" else getattr(removed, name)
+
+        def keep(self, folder: Path, *, ignore_errors: bool = False) -> None:
+            if not ignore_errors:  # the folder of a killed run, at the beginning
+                removed.rmtree(folder)
 
     staging.shutil = Keeping()
 

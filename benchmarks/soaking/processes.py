@@ -69,6 +69,11 @@ class Ended:
         names = {-signal.SIGKILL: "killed", 130: "stopped", HUNG: "hung", BROKEN: "broken"}
         return names.get(self.code, "refused")
 
+    @property
+    def said(self) -> str:
+        """Its error, without the notes before it."""
+        return self.err.strip()[max(0, self.err.strip().find("error:")) :]
+
 
 def run(commands: Sequence[Sequence[str]], fault: Fault, roles: dict[str, str]) -> list[Ended]:
     """Runs commands at the same time and waits for all. `roles` turns parts of paths into names for the summary."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import inspect
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,14 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp import Ledger, apply
+from labeldp import Ledger
+from labeldp.message.signing import write_signing_keys
 
-MECHANISMS = ("rr-on-bins", "randomized-response", "rr-with-prior", "discrete-laplace", "discrete-staircase")
-"""Exact mechanisms whose designs take milliseconds on a small grid."""
+MECHANISMS = ("auto", "rr-on-bins", "randomized-response", "rr-with-prior", "discrete-laplace", "discrete-staircase")
+"""The default, and exact mechanisms whose designs take milliseconds on a small grid."""
 
 BUDGET = 40
-
-APPLY_TAKES_A_LEDGER = "ledger" in inspect.signature(apply).parameters
 
 
 @dataclass(frozen=True)
@@ -53,6 +51,7 @@ class Release:
     keep_order: bool
     key: Path | None
     ledger: Path | None
+    sign_key: Path | None
 
     def write(self) -> Release:
         self.records.write(self.input)
@@ -75,6 +74,7 @@ class Release:
         words += ["--id", "id"] if self.ids else []
         words += ["--keep-order"] if self.keep_order else []
         words += [] if self.key is None else ["--key-file", f"{self.key}"]
+        words += [] if self.sign_key is None else ["--sign-key", f"{self.sign_key}"]
         return words + ([] if self.ledger is None else ["--ledger", f"{self.ledger}", "--dataset", "data"])
 
     @property
@@ -85,7 +85,7 @@ class Release:
     def varied(self, rng: random.Random, number: int) -> Release:
         """Another command for the same place, different in one thing."""
         other = self.input.with_name(f"other{number}{''.join(self.input.suffixes)}")
-        what = rng.choice(["labels", "one label", "ids", "epsilon", "upper", "mechanism", "key", "order"])
+        what = rng.choice(["labels", "one label", "ids", "epsilon", "upper", "mechanism", "key", "order", "signature"])
         if what == "labels":
             return replace(self, records=self.records.with_other_labels(rng), input=other)
         if what == "one label":
@@ -101,6 +101,8 @@ class Release:
             return replace(self, mechanism=rng.choice([name for name in MECHANISMS if name != self.mechanism]))
         if what == "key" and self.key is not None:
             return replace(self, key=self.key.with_name(f"key{number}"))
+        if what == "signature" and self.sign_key is not None:
+            return replace(self, sign_key=None)
         return replace(self, keep_order=not self.keep_order)
 
 
@@ -113,6 +115,7 @@ class Batch:
     message: Path
     key: Path
     ledger: Path | None
+    sign_key: Path | None
 
     def write(self) -> Batch:
         self.records.write(self.input)
@@ -121,7 +124,8 @@ class Batch:
     @property
     def command(self) -> list[str]:
         words = ["apply", f"{self.message}", f"{self.input}", "--label", "y", "--key-file", f"{self.key}", "--json"]
-        return words + (["--ledger", f"{self.ledger}"] if self.ledger is not None and APPLY_TAKES_A_LEDGER else [])
+        words += [] if self.sign_key is None else ["--sign-key", f"{self.sign_key}"]
+        return words + ([] if self.ledger is None else ["--ledger", f"{self.ledger}"])
 
 
 def draw_release(rng: random.Random, inputs: Path, messages: Path, vault: Path) -> Release:
@@ -134,6 +138,7 @@ def draw_release(rng: random.Random, inputs: Path, messages: Path, vault: Path) 
     ledger = vault / "ledger.db" if rng.random() < 0.85 else None
     if ledger is not None:
         Ledger.create(ledger).add_dataset("data", BUDGET)
+    sign_key, *_ = write_signing_keys(vault / "sign")
     return Release(
         records,
         inputs / f"labels{suffix}",
@@ -145,7 +150,13 @@ def draw_release(rng: random.Random, inputs: Path, messages: Path, vault: Path) 
         keep_order=rng.random() < 0.25,
         key=vault / "key" if rng.random() < 0.8 else None,
         ledger=ledger,
+        sign_key=sign_key if rng.random() < 0.3 else None,
     ).write()
+
+
+def public_half(sign_key: Path) -> Path:
+    """The file that readers check a signature with."""
+    return sign_key.with_name("sign-public.pem")
 
 
 def draw_batch(rng: random.Random, release: Release, number: int) -> Batch:
@@ -160,7 +171,7 @@ def draw_batch(rng: random.Random, release: Release, number: int) -> Batch:
     rng.shuffle(ids := list(ids))
     records = Records(tuple(ids), tuple(_label(rng) for _ in ids))
     path = release.input.with_name(f"batch{number}{rng.choice(['.parquet', '.csv'])}")
-    return Batch(records, path, release.out, release.key, release.ledger).write()
+    return Batch(records, path, release.out, release.key, release.ledger, release.sign_key).write()
 
 
 def _label(rng: random.Random) -> float:

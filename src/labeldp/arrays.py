@@ -25,6 +25,14 @@ def label_array(labels: Any, name: str = "labels", unit: str | None = None) -> F
     return read_labels(labels, name, unit)[0]
 
 
+def number_array(values: Any, name: str) -> Floats:
+    """Numbers of any shape as float64. The error for anything else shows nothing of it."""
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be numbers: convert them first") from None
+
+
 def read_labels(labels: Any, name: str = "labels", unit: str | None = None) -> tuple[Floats, bool]:
     """`label_array`, and whether the labels were durations."""
     array = as_numpy(labels, name)

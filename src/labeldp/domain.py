@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, label_array, offending_rows, read_labels
+from labeldp.arrays import Floats, label_array, number_array, offending_rows, read_labels
 from labeldp.durations import check_unit
 from labeldp.errors import ClippingWarning, InvalidInput, described
 
@@ -22,6 +22,8 @@ MOST_CLIPPED = 0.05
 OutOfRange = Literal["clip", "clip-all", "error"]
 LARGEST = 1e100
 """Bounds and their distance are at most this and at least its inverse, or zero: floats hold their squares and quotients."""
+LARGEST_WHOLE = 2.0**53
+"""Floats hold every whole number up to this one."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Domain:
         check_size([self.lower, self.upper], "the domain's bounds")
         if self.cells is not None:
             if not _is_whole(self.cells) or not 2 <= self.cells <= MAX_CELLS:
-                raise InvalidInput(f"cells must be a whole number from 2 to 2^32, got {self.cells!r}")
+                raise InvalidInput(f"cells must be a whole number from 2 to 2^32, got {described(self.cells)}")
             object.__setattr__(self, "cells", int(self.cells))
             if not self.lower + self.step > self.lower or not self.upper - self.step < self.upper:
                 raise InvalidInput(
@@ -115,10 +117,14 @@ class Domain:
             With `upper − lower + 1` cells, and `whole` set.
         """
         for name, value in (("lower", lower), ("upper", upper)):
-            if isinstance(value, bool) or int(_number(value, name)) != value:
+            if abs(number := _number(value, name)) > LARGEST_WHOLE:
+                raise InvalidInput(
+                    f"the {name} bound of integer labels is too large: at most 2^53 in size, got {described(value)}"
+                )
+            if isinstance(value, bool) or number != value or not number.is_integer():
                 raise InvalidInput(f"the {name} bound of integer labels must be a whole number, got {described(value)}")
         if not lower < upper:
-            raise InvalidInput(f"integer labels need lower < upper, got {lower}:{upper}")
+            raise InvalidInput(f"integer labels need lower < upper, got {described(lower)}:{described(upper)}")
         return cls(lower, upper, int(upper) - int(lower) + 1, whole=True, unit=unit)
 
     @classmethod
@@ -340,7 +346,7 @@ class Domain:
         array of uint32
             Indices into `grid`.
         """
-        values = np.asarray(labels, np.float64)
+        values = number_array(labels, "labels")
         position = np.rint((np.clip(values, self.lower, self.upper) - self.lower) / self.step)
         return np.minimum(position, self.count - 1).astype(np.uint32)
 
@@ -379,8 +385,8 @@ def check_size(values: Any, name: str) -> None:
     sizes = np.abs(np.append(numbers, high - low))
     if sizes.max() > LARGEST or sizes.min(where=sizes > 0, initial=1.0) < 1 / LARGEST:
         raise InvalidInput(
-            f"{name} must be 0 or from {1 / LARGEST:g} to {LARGEST:g} in size, and so must their distance, got {low:g} to "
-            f"{high:g}: give the labels in another unit"
+            f"{name} must be 0 or from {1 / LARGEST:g} to {LARGEST:g} in size, and so must their distance: give the "
+            "labels in another unit"
         )
 
 

@@ -86,8 +86,19 @@ def described(value: object) -> str:
     with suppress(ValueError):  # Python refuses to print integers of thousands of digits
         if value is None or isinstance(value, (Number, str)):
             return f"{value!r:.80}"
-    size = f" of length {len(value)}" if isinstance(value, Sized) else ""
+    size = ""
+    with suppress(TypeError):  # an array without dimensions has no length
+        size = f" of length {len(value)}" if isinstance(value, Sized) else ""
     return f"{type(value).__name__}{size}"
+
+
+def why_unreadable(error: BaseException) -> str:
+    """Why a file cannot be read, in our own words: those of a library may show a value, or the file's first bytes."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    if isinstance(error, NotImplementedError):  # also Arrow's
+        return "it is written in a way that the installed version of pyarrow cannot read"
+    return "its content is not what its name says, or it is damaged"
 
 
 def expect(value: object, kind: type, name: str, how: str) -> None:

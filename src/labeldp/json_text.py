@@ -3,6 +3,8 @@
 Python's own parser takes names twice (the last one wins), NaN and Infinity, half characters (lone surrogates), nests as deep
 as its stack and reads integers of thousands of digits. Each of these fails later and elsewhere, or lets two readers see two
 different texts. Here they are refused. Errors show places and never what stands there, since a key file is JSON too.
+
+`read_bytes` is for every file from outside that is read whole, JSON or not.
 """
 
 import json
@@ -117,14 +119,44 @@ def read_text(file: Path, name: object = None) -> str:
     """
     shown = file if name is None else name
     try:
-        with file.open("rb") as opened:
-            if os.fstat(opened.fileno()).st_size > MAX_BYTES:
-                raise InvalidInput(f"{shown} has more than {MAX_BYTES:,} bytes: it is not a file that labeldp wrote")
-            return opened.read().decode("utf-8")
-    except OSError as error:
-        raise InvalidInput(f"cannot read {shown}: {error.strerror or error}") from error
+        return read_bytes(file, MAX_BYTES, shown).decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidInput(f"{shown} is not valid JSON: it is not UTF-8 text") from None
+
+
+def read_bytes(file: Path, most: int, name: object = None) -> bytes:
+    """The content of a file, which is refused if it is longer than any of its kind.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+        The file. A pipe, or a file that grows while it is read, is held to the limit too.
+    most : int
+        The most bytes that it may have.
+    name : object, optional
+        What to call it in errors; the path by default.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read, or has more bytes.
+    """
+    shown = file if name is None else name
+    try:
+        with file.open("rb") as opened:
+            size = os.fstat(opened.fileno()).st_size  # 0 for a pipe
+            content = opened.read(size + 1) if size <= most else b""
+            while 0 < len(content) <= most and (more := opened.read(min(len(content), most + 1 - len(content)))):
+                content += more
+    except OSError as error:
+        raise InvalidInput(f"cannot read {shown}: {error.strerror or error}") from error
+    if max(size, len(content)) > most:
+        raise InvalidInput(f"{shown} has more than {most:,} bytes: it is damaged, or another kind of file")
+    return content
 
 
 def _check_depth(text: str) -> None:

@@ -19,6 +19,7 @@ from labeldp.mechanisms import RROnBins
 from labeldp.message import manifest
 from labeldp.message.reader import Message
 from labeldp.release import apply as later_batch
+from labeldp.release import key_file
 from labeldp.release.fixed_mechanism import stored_mechanism
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
@@ -272,6 +273,27 @@ def test_a_full_disk_leaves_the_message_as_it_was(run, message, monkeypatch):
     assert (code, "No space left on device" in errors, "as it was" in errors) == (1, True, True)
     assert {name: data for name, data in content(message).items() if data} == before
     assert apply(run)[0] == 0
+
+
+def test_a_full_disk_that_takes_no_key_file_either_does_not_hide_the_first_error(run, message, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    def publish(*_):
+        patch.setattr(key_file, "flush", full)  # from now on the key file cannot be written
+        full()
+
+    write("other.parquet", [7_000], [5.0])
+    before = content(message)
+    with monkeypatch.context() as patch:
+        patch.setattr(later_batch, "publish", publish)
+        code, _, errors = apply(run)
+    assert (code, "cannot add to message: No space left on device" in errors) == (1, True)
+    assert "as it was, and takes no other batch before this one" in errors
+    assert {name: data for name, data in content(message).items() if data} == before
+    refused(run, "other.parquet", says="an earlier batch was begun and not finished")
+    assert apply(run)[0] == 0
+    assert apply(run, "other.parquet")[0] == 0
 
 
 def test_a_message_with_a_single_byte_changed_is_refused(run, message):

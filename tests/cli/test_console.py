@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from labeldp.cli import console
 from labeldp.cli.options import comma_list
@@ -59,3 +61,54 @@ def test_json_has_null_for_what_is_no_number(capsys):
     assert "null" in captured.err
     console.print_json({"a": (1.0, 2)})
     assert capsys.readouterr().err == ""
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eok\udc80"
+"""Sets the title of a terminal, clears it, colours it (with one character), and turns the text round."""
+
+PRINTERS = {
+    "line": lambda: console.line("files", HOSTILE),
+    "styled line": lambda: console.line("files", Text(HOSTILE, "red")),
+    "error": lambda: console.complain(HOSTILE),
+    "note": lambda: console.note(HOSTILE),
+    "warning": lambda: console.show_warning(UserWarning(HOSTILE)),
+    "table": lambda: console.print_table(HOSTILE, ["name", HOSTILE], [[HOSTILE, Text(HOSTILE)]]),
+    "text": lambda: console.out.print(HOSTILE, markup=False),
+    "json": lambda: console.print_json({HOSTILE: HOSTILE}),
+}
+
+
+@pytest.mark.parametrize("printer", PRINTERS.values(), ids=PRINTERS)
+def test_no_control_character_reaches_the_terminal(printer, capsys):
+    printer()
+    captured = capsys.readouterr()
+    text = captured.out + captured.err
+    assert "ok" in text
+    assert all(sign.isprintable() for sign in text.replace("\n", ""))
+
+
+def test_control_characters_are_shown_by_their_escapes(capsys):
+    console.line("file", "\x1b[2Jé\u00a0ε 😀\nfiles    all good")
+    assert capsys.readouterr().out == "file     \\x1b[2Jé\u00a0ε 😀\\nfiles    all good\n"
+
+
+def test_a_further_line_of_an_error_does_not_look_like_a_line_of_its_own(capsys):
+    console.complain("no file a\nnote: all is well")
+    assert capsys.readouterr().err == "error: no file a\n  note: all is well\n"
+
+
+def test_json_with_control_characters_is_the_same_value(capsys):
+    console.print_json({"name": HOSTILE, "face": "😀", "private use": "\U000f0000"})
+    assert json.loads(capsys.readouterr().out) == {"name": HOSTILE, "face": "😀", "private use": "\U000f0000"}
+
+
+def test_a_table_on_a_terminal_shows_control_characters_too(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        console, "out", console.Screen(file=screen, force_terminal=True, width=60, color_system="standard")
+    )
+    console.print_table("files", ["name", "kind"], [["\x1b[2Jok", "\x9b2Jok"]], bold=[0])
+    assert "\\x1b[2Jok" in screen.getvalue()
+    assert "\x1b[2J" not in screen.getvalue()
+    assert "\x9b" not in screen.getvalue()
+    assert "\x1b[1m" in screen.getvalue(), "styles still work"

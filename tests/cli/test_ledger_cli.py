@@ -149,6 +149,15 @@ def test_a_locked_ledger_exits_with_3_and_says_what_to_do(run, path, monkeypatch
     assert len(Ledger(path).datasets()) == 1
 
 
+@pytest.mark.parametrize("command", ["show", "history", "verify"])
+def test_a_damaged_ledger_exits_with_3_and_says_that_a_backup_forgets_charges(run, path, command):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE release")
+    code, output, errors = run(command, path)
+    assert (code, output) == (3, "")
+    assert "charge again what was released since" in " ".join(errors.split())
+
+
 @pytest.mark.parametrize("command", ["create", "show", "history", "verify"])
 def test_help_has_an_example(run, command):
     code, output, _ = run(command, "--help")

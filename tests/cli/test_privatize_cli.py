@@ -473,6 +473,29 @@ def test_a_repeated_command_finds_its_message_and_charges_nothing(run, folder):
     assert spent() == Fraction(3)
 
 
+def test_a_repeated_command_that_asks_for_another_order_is_refused(run, folder):
+    more = (*LEDGER, "--key-file", "sales.key")
+    assert privatize(run, "sales.parquet", *more)[0] == 0
+    code, output, errors = privatize(run, "sales.parquet", *more, "--keep-order")
+    assert (code, output) == (2, "")
+    assert "made with keep_order = False, but this command asks for True" in errors
+    assert not Message.open("message").header.keep_order
+    assert spent() == 1
+    code, output, _ = privatize(run, "sales.parquet", *more)
+    assert (code, "nothing was charged again" in output) == (0, True)
+
+
+def test_a_repeated_command_whose_labels_have_another_name_is_refused(run, folder):
+    more = (*LEDGER, "--key-file", "sales.key")
+    assert privatize(run, "sales.parquet", *more)[0] == 0
+    table = pq.read_table("sales.parquet")
+    renamed = {"amount": "price"}
+    pq.write_table(table.rename_columns([renamed.get(name, name) for name in table.column_names]), "renamed.parquet")
+    code, _, errors = privatize(run, "renamed.parquet", *more, label="price")
+    assert (code, "not overwritten" in errors) == (2, True)
+    assert spent() == 1
+
+
 @pytest.mark.parametrize(("key", "says"), [(("--key-file", "key"), "not charged again"), ((), "it stays so")])
 def test_ctrl_c_leaves_nothing_and_says_how_to_go_on(run, folder, monkeypatch, key, says):
     def stop(*_, **__):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -65,6 +66,17 @@ def message(run, folder):
 
 def fingerprint():
     return Message.open("message").signature.key
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [(".", "is a folder"), ("..", "is a folder"), ("nodir/x", "does not exist: make it first")]
+)
+def test_a_pair_needs_a_name_in_a_folder_that_exists(run, tmp_path, monkeypatch, name, said):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("signing-keys", name)
+    assert (code, out) == (2, "")
+    assert said in " ".join(err.split())
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_pair_and_its_fingerprint_are_shown(run, tmp_path):
@@ -255,3 +267,36 @@ def test_audit_and_train_refuse_an_id_that_is_there_twice_whatever_the_manifest_
         code, out, err = command(run)
         assert (code, out) == (2, "")
         assert "holds the same id in rows 3 and 600" in err
+
+
+@pytest.mark.parametrize("edit", ["card", "header", "nothing else"])
+@pytest.mark.parametrize("key", [("--sign-key", "me-private.pem"), ("--sign-key", "other-private.pem"), ()])
+def test_apply_does_not_extend_or_sign_what_somebody_changed(run, message, edit, key):
+    """The signature is taken off and the digests are computed anew, so the manifest fits."""
+    if edit == "card":
+        (message / "PRIVACY.md").write_text("All labels are public.\n")
+    if edit == "header":
+        edit_json(message / "mechanism.json", lambda record: record["message"].update(label_column="z"))
+    rewrite_manifest(message)
+    edit_json(message / "manifest.json", lambda record: record.update(signature=None))
+    before = content()
+    code, _, err = apply(run, *key)
+    assert (code, content()) == (2, before)
+    assert "changed" in err
+
+
+def test_a_message_whose_signature_is_damaged_is_not_taken_for_the_same_release(run, message):
+    edit_json(message / "manifest.json", lambda record: record["signature"].update(value="0" * 128))
+    code, _, err = privatize(run, "--sign-key", "me-private.pem")
+    assert (code, "was not signed with the key" in err) == (2, True)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such names")
+def test_a_name_in_the_message_cannot_write_to_the_terminal(run, message):
+    del message
+    Path("message", "\x1b]0;owned\x07\x1b[2Jall is well").touch()
+    for code, out, err in (run("audit", "message"), train(run)):
+        assert code == 2
+        assert out == ""
+        assert r"\x1b[2Jall is well is not listed in manifest.json" in err
+        assert err.replace("\n", "").isprintable()

@@ -15,8 +15,10 @@ from forgery import rewrite_manifest
 from labeldp import Domain, LabelRandomizer, SavedModel
 from labeldp.cli.train import verdict
 from labeldp.engines.arrow.source import LabelSource
+from labeldp.errors import InvalidInput
 from labeldp.release.apply import apply
 from labeldp.release.privatize import privatize
+from labeldp.training.from_message import train_on_message
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +167,15 @@ def test_the_verdict_names_what_it_assumes():
     named = report(0.1, 0.2, 0.3, ["tails", "part"])
     assert "same side of the mean, and that the labels evaluated are a random part" in named
     assert "--assume-nothing" in named
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 2**40])
+def test_a_seed_has_32_bits(run, world, tmp_path, seed):
+    code, _, err = train(run, world, tmp_path, "--seed", seed)
+    assert code == 2
+    assert "--seed" in err
+    with pytest.raises(InvalidInput, match="seed must be"):
+        train_on_message(world / "message", world / "features.parquet", "order", seed=seed)
 
 
 def test_train_can_assume_nothing(run, world, tmp_path):

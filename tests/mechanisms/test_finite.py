@@ -17,7 +17,9 @@ from labeldp import (
     DiscreteStaircase,
     Domain,
     Exponential,
+    FiniteMechanism,
     KeyedRandomness,
+    Laplace,
     Mechanism,
     OsEntropy,
     Prior,
@@ -301,3 +303,14 @@ def test_kinds_are_checked():
         releasable("rr-on-bin")
     with pytest.raises(InvalidInput, match="needs a prior"):
         design("rr-on-bins", Request(DOMAIN, 1))
+
+
+def test_a_class_reads_descriptions_of_its_own_kind_only():
+    response, laplace = RROnBins([10, 100], 1), Laplace((0, 1), 1)
+    for reader in (Mechanism, FiniteMechanism, RROnBins):
+        assert reader.from_json(response.to_json()) == response
+    assert Mechanism.from_json(laplace.to_json()) == laplace
+    with pytest.raises(InvalidInput, match="laplace is not a FiniteMechanism: it is for comparison only"):
+        FiniteMechanism.from_json(laplace.to_json())
+    with pytest.raises(InvalidInput, match=r"rr-on-bins is not a Laplace$"):
+        Laplace.from_json(response.to_json())

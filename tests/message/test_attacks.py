@@ -247,6 +247,47 @@ def test_a_manifest_that_is_none_is_refused(message, content):
         Message.open(message)
 
 
+@pytest.mark.parametrize("field", ["release", "epsilon_prior", "epsilon_labels", "epsilon_total"])
+@pytest.mark.parametrize("value", [5, None, ["1"]])
+def test_every_text_of_the_manifest_is_text(message, field, value):
+    edit_json(message / "manifest.json", lambda record: record["manifest"].update({field: value}))
+    with pytest.raises(InvalidInput, match=rf"manifest\.json is damaged: one of .*{field}.* is not text"):
+        Message.open(message)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda manifest: manifest.update(format="other"), "its format is not labeldp-message"),
+        (lambda manifest: manifest.update(format_version=2.0), "it has further parts"),
+        (lambda manifest: manifest.update(records=float(manifest["records"])), "number of records"),
+        (lambda manifest: manifest.update(records=manifest["records"] + 1), "number of records"),
+        (lambda manifest: manifest.update(more=1), "it has further parts"),
+        (lambda manifest: manifest["files"][0].update(bytes=-1), "the size"),
+        (lambda manifest: manifest["files"][0].update(bytes=True), "the size"),
+        (lambda manifest: manifest["files"][0].update(more=1), "a part of it is missing or of another kind"),
+        (lambda manifest: manifest["files"][0].pop("rows"), "it has further parts"),
+        (lambda manifest: manifest["files"].reverse(), "other names than a message has"),
+        (lambda manifest: manifest.pop("release"), "a part of it is missing"),
+    ],
+)
+def test_a_damaged_manifest_is_refused_with_the_reason(message, change, says):
+    edit_json(message / "manifest.json", lambda record: change(record["manifest"]))
+    with pytest.raises(InvalidInput, match=rf"manifest\.json is damaged: .*{says}.*Ask for the message again"):
+        Message.open(message)
+
+
+def test_both_files_refuse_another_version_in_the_same_words(message):
+    says = "the message has version 3, but this labeldp reads version 2. Install"
+    edit_json(message / "mechanism.json", lambda record: record["message"].update(message_version=3))
+    rewrite_manifest(message)
+    with pytest.raises(InvalidInput, match=says):
+        Message.open(message)
+    edit_json(message / "manifest.json", lambda record: record["manifest"].update(format_version=3))
+    with pytest.raises(InvalidInput, match=says):
+        Message.open(message)
+
+
 def test_a_message_from_before_manifests_is_refused(message):
     (message / "manifest.json").unlink()
     with pytest.raises(InvalidInput, match=r"has no manifest\.json.*Ask for the message again"):
@@ -338,3 +379,21 @@ def test_a_link_to_a_folder_is_a_file_that_is_not_listed(message, tmp_path):
 def test_what_a_desktop_leaves_in_a_folder_is_ignored(message, name):
     (message / name).write_bytes(b"\0")
     assert len(Message.open(message)) == 2 * ROWS
+
+
+def test_labels_that_change_while_the_message_is_open_are_refused(world, message, tmp_path):
+    opened = Message.open(message)
+    file = message / "labels.parquet"
+    table = pq.read_table(file)
+    ids = table.column(0).take(np.roll(np.arange(len(table)), 1))
+    pq.write_table(table.set_column(0, table.column_names[0], ids), file)
+    with pytest.raises(InvalidInput, match="changed while the message was open"):
+        opened.to_arrow()
+
+
+@pytest.mark.parametrize("name", ["labels.parquet", "mechanism.json"])
+def test_a_file_that_is_a_link_is_refused(message, tmp_path, name):
+    (message / name).rename(tmp_path / "elsewhere")
+    (message / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidInput, match="is a link"):
+        Message.open(message)

@@ -13,7 +13,7 @@ from labeldp.message.privacy_card import privacy_card_text
 from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
 
-HEADER = Header("ab" * 16, "order", "int", keep_order=False, keyed=True)
+HEADER = Header("ab" * 16, "order", "int", keep_order=False, keyed=True, row_numbers=False, label_column="price")
 DOMAIN = Domain(0, 10, cells=11)
 
 
@@ -92,6 +92,6 @@ def test_lines_fit_a_page(private):
 
 
 def test_the_card_says_that_the_labels_name_is_in_the_message(private):
-    assert "What the labels are called" not in privacy_card_text(private, HEADER)
+    assert "- What the labels are called: `price`." in privacy_card_text(private, HEADER)
     named = privacy_card_text(private, replace(HEADER, label_column="net `amount`\n# 2026"))
     assert "- What the labels are called: `net 'amount' # 2026`." in named

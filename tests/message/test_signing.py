@@ -143,7 +143,7 @@ def test_what_is_no_file_of_a_key_is_refused(tmp_path, outside):
     for path, says in (
         (tmp_path / "nothing", "there is no"),
         (tmp_path, "is a folder"),
-        (tmp_path / "long", "too long"),
+        (tmp_path / "long", "has more than 65,536 bytes"),
     ):
         with pytest.raises(InvalidInput, match=says):
             VerifyKey.read(path)

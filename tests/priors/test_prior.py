@@ -49,7 +49,7 @@ def test_a_uniform_prior_needs_a_grid_which_bounds_alone_do_not_have():
         ([], [], "at least one"),
         ([1, 2], [1], "one mass per value"),
         ([1, 1], [1, 1], "rows 0 and 1 "),
-        ([1, 2, 3], [1, -1, -2], "negative: mass 1 is -1"),
+        ([1, 2, 3], [1, -1, -2], "negative: that in row 1 "),
         ([1, 2], [0, 0], "zero"),
         ([1, math.nan], [1, 1], "finite"),
         ([1, 2], [math.inf, 1], "finite"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -308,6 +309,33 @@ def test_a_batch_that_was_begun_is_not_continued_by_ids_of_another_type(party, m
         party.apply(batch)
     with_the_other_sign(later)
     assert party.apply(batch).resumed
+
+
+def test_a_batch_that_may_have_been_sent_stays_the_only_one_though_resuming_it_fails(party, monkeypatch):
+    """The message is put back alone, as it was before the batch. The key file remembers that the batch was begun."""
+    party.run()
+    message = party.folder / "message"
+    shutil.copytree(message, party.folder / "backup")
+    batches = [party.folder / "one.parquet", party.folder / "other.parquet"]
+    for file, label in zip(batches, (1.0, 9.0), strict=True):
+        write(file, [label] * 50, np.arange(ROWS, ROWS + 50))
+    one, other = (replace(party.source, path=file) for file in batches)
+    with monkeypatch.context() as patch:
+        patch.setattr("labeldp.release.apply.replace_file", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            party.apply(one)
+    shutil.rmtree(message)
+    shutil.copytree(party.folder / "backup", message)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "labeldp.release.apply.arrow.randomize", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        with pytest.raises(KeyboardInterrupt):
+            party.apply(one)
+    with pytest.raises(InvalidInput, match="begun and not finished"):
+        party.apply(other)
+    assert party.apply(one).resumed
+    assert party.apply(other).records == 0
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64])
@@ -626,3 +654,19 @@ def test_a_budget_too_small_for_the_prior_is_said_once(party, mechanism):
         privatize(party.source, LabelRandomizer(epsilon, DOMAIN, mechanism=mechanism), party.folder / "message")
     assert len(raised) == 1
     assert "prior" in str(raised[0].message)
+
+
+def test_another_function_is_another_loss(party, monkeypatch):
+    """Both are lambdas, so their names are the same."""
+
+    def run(loss):
+        randomizer = LabelRandomizer(1, DOMAIN, loss=loss, mechanism="rr-on-bins")
+        known = {"ledger": party.ledger, "dataset": "data", "key_file": party.folder / "key"}
+        return privatize(party.source, randomizer, party.folder / "message", **known)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("labeldp.release.privatize.publish", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            run(lambda output, label: abs(output - label))
+    assert not run(lambda output, label: (output - label) ** 4).resumed
+    assert party.spent == 2

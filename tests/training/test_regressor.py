@@ -310,8 +310,8 @@ WEIGHTS = np.where(np.arange(ROWS) == 900, np.nan, 1.0)
 @pytest.mark.parametrize(
     ("estimator", "features", "parameters", "error", "words"),
     [
-        (None, TEXT[:, None], {}, ValueError, "could not convert string to float"),
-        (None, TEXT[:, None].astype(object), {}, ValueError, "could not convert string to float"),
+        (None, TEXT[:, None], {}, ValueError, "hold text where numbers are needed"),
+        (None, TEXT[:, None].astype(object), {}, ValueError, "hold text where numbers are needed"),
         (None, X[:ROWS, 0], {}, ValueError, "Expected 2D array"),
         (None, np.zeros((ROWS, 2, 2)), {}, ValueError, "dim 3"),
         (None, scipy.sparse.csr_matrix(X[:ROWS]), {}, TypeError, "dense"),
@@ -322,8 +322,8 @@ WEIGHTS = np.where(np.arange(ROWS) == 900, np.nan, 1.0)
         (Ridge(), NAMED, {"sample_weight": WEIGHTS}, ValueError, "NaN"),
         (Ridge(), NAMED, {"nonsense": 1}, TypeError, "nonsense"),
         (make_pipeline(Ridge()), NAMED, {"ridge__sample_weight": WEIGHTS}, ValueError, "NaN"),
-        (Ridge(), NAMED.assign(t=TEXT), {}, ValueError, "could not convert string to float"),
-        (Ridge(), pa.table({"t": TEXT}), {}, ValueError, "could not convert string to float"),
+        (Ridge(), NAMED.assign(t=TEXT), {}, ValueError, "hold text where numbers are needed"),
+        (Ridge(), pa.table({"t": TEXT}), {}, ValueError, "hold text where numbers are needed"),
         (Ridge(), LATE, {}, ValueError, "infinity"),
         (Ridge(), pl.DataFrame({"a": LATE[:, 0]}), {}, ValueError, "infinity"),
         (Ridge(), np.where(np.isinf(LATE), np.nan, LATE), {}, ValueError, "NaN"),

@@ -14,6 +14,7 @@ from pyarrow import feather
 
 from forgery import edit_json, rewrite_manifest
 from labeldp import FeatureWarning, LabelRandomizer, LabelSource, Message, privatize
+from labeldp.errors import InvalidInput
 from labeldp.training.from_message import train_on_message
 from labeldp.training.suspects import is_index_name, is_near_unique, nearly_equal
 
@@ -184,11 +185,10 @@ def test_only_names_that_pandas_gives_are_index_names(name, index):
     assert is_index_name(name) is index
 
 
-def test_a_message_names_its_labels_and_one_without_a_name_is_read(world, frame, tmp_path):
+def test_a_message_names_its_labels_and_one_without_a_name_is_refused(world, tmp_path):
     assert Message.open(world / "message").header.label_column == "amount"
     nameless = shutil.copytree(world / "message", tmp_path / "message")
     edit_json(nameless / "mechanism.json", lambda record: record["message"].pop("label_column"))
     rewrite_manifest(nameless)
-    assert Message.open(nameless).header.label_column is None
-    features = pa.Table.from_pandas(frame.rename(columns={"shop": "amount"}), preserve_index=False)
-    assert train_on_message(nameless, features, "order", folds=0).facts["columns"] == ["hint", "amount"]
+    with pytest.raises(InvalidInput, match="label_column is missing or damaged"):
+        Message.open(nameless)

@@ -8,14 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
-from labeldp.cli.console import out, phases, print_json
+from labeldp.cli.console import Cell, line, phases, print_json
 from labeldp.cli.options import Json, VerifyKey
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.json_text import read_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from labeldp.audit import Measurement
+    from labeldp.mechanisms import FiniteMechanism, Mechanism
+    from labeldp.mechanisms.proof import Proof
     from labeldp.message.reader import Message
+
+WIDTH = 10
+"""The columns for the names, of which "mechanism" is one of the longest."""
 
 
 def audit(
@@ -41,10 +50,10 @@ def audit(
       labeldp audit mechanism.json --samples 10000000
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.audit import measure, verify
-    from labeldp.mechanisms import FiniteMechanism, Mechanism
+    from labeldp.mechanisms import FiniteMechanism
 
     message = _checked(path, verify_key, quiet=as_json)
-    mechanism = _mechanism(path, Mechanism) if message is None else message.mechanism
+    mechanism = _mechanism(path) if message is None else message.mechanism
     proof = verify(mechanism)
     assert isinstance(mechanism, FiniteMechanism), "others were refused by verify"
     record: dict[str, Any] = {
@@ -73,9 +82,8 @@ def audit(
     if as_json:
         print_json(record)
     else:
-        if message is not None:
-            _show_message(message)
-        _show(mechanism, proof, measured)
+        for name, text in (*_about(message), *_proven(mechanism, proof), *_sampled(measured)):
+            line(name, text, width=WIDTH)
     if not proof.holds or (measured is not None and measured.refuted):
         raise PrivacyRefused("the claimed epsilon does not hold: do not release with this mechanism")
 
@@ -97,12 +105,14 @@ def _checked(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | N
     return message
 
 
-def _mechanism(path: Path, mechanism: Any) -> Any:
+def _mechanism(path: Path) -> Mechanism:
+    from labeldp.mechanisms import Mechanism
+
     if not path.is_file():
         raise InvalidInput(f"there is no mechanism at {path}: give a message folder or a mechanism.json")
     text = read_text(path)
     try:
-        return mechanism.from_json(text)
+        return Mechanism.from_json(text)
     except PrivacyRefused:
         raise
     except InvalidInput as error:
@@ -121,38 +131,43 @@ def _record(message: Message) -> dict[str, Any]:
     }
 
 
-def _show_message(message: Message) -> None:
+def _about(message: Message | None) -> Iterator[tuple[str, Cell]]:
+    """What was checked of a message, in words."""
+    if message is None:
+        return
     manifest, signature = message.manifest, message.signature
     signed = "none: nothing shows who wrote this message"
     if signature is not None:
         signed = f"signed by {signature.key}, {'verified' if signature.verified else 'not verified: give --verify-key'}"
     prior, labels = float(Fraction(manifest.epsilon_prior)), float(Fraction(manifest.epsilon_labels))
     batches = f"{len(message.files)} {'batch' if len(message.files) == 1 else 'batches'}"
-    for name, text in (
-        ("release", manifest.release),
-        ("signature", signed),
-        ("files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and no other file"),
-        ("rows", f"{message.records:,} in {batches}, as many as listed; every code fits the mechanism"),
-        ("ids", "all different"),
-        ("epsilon", f"{message.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"),
-    ):
-        out.print(f"{name:<10} {text}", soft_wrap=True, markup=False)
+    yield "release", manifest.release
+    yield "signature", signed
+    yield "files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and no other file"
+    yield "rows", f"{message.records:,} in {batches}, as many as listed; every code fits the mechanism"
+    yield "ids", "all different"
+    yield "epsilon", f"{message.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"
 
 
-def _show(mechanism: Any, proof: Any, measured: Any) -> None:
+def _proven(mechanism: FiniteMechanism, proof: Proof) -> Iterator[tuple[str, Cell]]:
     low, high = proof.low_symbol, proof.high_symbol
-    out.print(f"mechanism  {mechanism.kind}, {mechanism.outputs.size:,} outputs")
-    out.print(f"digest     {mechanism.digest}", soft_wrap=True)
-    out.print(f"claimed    ε = {float(proof.epsilon_claimed):.12g}")
-    out.print(f"worst      {proof.ratio}", soft_wrap=True)
-    out.print(f"           = e^{proof.epsilon_proven:.12g}: output {proof.output}, symbol {high} against symbol {low}")
-    verdict = "[green]proven[/green]: the exact ratio is at most e^ε" if proof.holds else "[red]NOT private[/red]"
-    out.print(f"verdict    {verdict}")
+    yield "mechanism", f"{mechanism.kind}, {mechanism.outputs.size:,} outputs"
+    yield "digest", mechanism.digest
+    yield "claimed", f"ε = {float(proof.epsilon_claimed):.12g}"
+    yield "worst", str(proof.ratio)
+    yield "", f"= e^{proof.epsilon_proven:.12g}: output {proof.output}, symbol {high} against symbol {low}"
+    yield (
+        "verdict",
+        Text.assemble(("proven", "green"), ": the exact ratio is at most e^ε")
+        if proof.holds
+        else Text("NOT private", "red"),
+    )
     prior = mechanism.prior
     if prior is not None and prior.epsilon_exact > 0:
-        total = prior.epsilon_exact + mechanism.epsilon_exact
-        out.print(
-            f"in all     ε = {float(total):.12g}, of which {float(prior.epsilon_exact):.6g} paid for the private prior"
-        )
+        total, paid = prior.epsilon_exact + mechanism.epsilon_exact, prior.epsilon_exact
+        yield "in all", f"ε = {float(total):.12g}, of which {float(paid):.6g} paid for the private prior"
+
+
+def _sampled(measured: Measurement | None) -> Iterator[tuple[str, Cell]]:
     if measured is not None:
-        out.print(f"sampled    {measured}", soft_wrap=True)
+        yield "sampled", str(measured)

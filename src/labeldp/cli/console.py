@@ -1,8 +1,13 @@
-"""What the commands share on the terminal: results on standard output, everything else on standard error."""
+"""What the commands share on the terminal: results on standard output, everything else on standard error.
+
+Names and texts may come from a message, which anybody may have written. A terminal obeys control characters, so none of them is
+printed: they show as escapes, the way Python source has them.
+"""
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from fractions import Fraction
@@ -11,40 +16,60 @@ from typing import Any
 
 import typer
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.text import Text
 
 from labeldp.budget import decimal_text
 from labeldp.cli.plain_output import encodes_everything
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+
+class Screen(Console):
+    """A console that shows control characters and never obeys them, whatever is printed on it."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render into segments, those of texts and tables without control characters."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+def visible(text: str, *, keep: str = "\n") -> str:
+    """The text, with escapes as in Python source for characters that are neither printed nor spaces nor to be kept."""
+    return "".join(sign if sign in keep or _is_shown(sign) else sign.encode("unicode_escape").decode() for sign in text)
+
+
+out = Screen(highlight=False)
+err = Screen(stderr=True, highlight=False)
 
 WIDE = 240
 """The width of tables in files and pipes, where nothing needs to fit a screen."""
 
 Cell = str | Text
-"""A cell of a table; `Text` has its own style."""
+"""A text to print; `Text` has its own style."""
 
 FEW_ROWS = 1000
 """A bar of fewer steps shows no speed: it is over at once, or counts trained models and not rows."""
 
 
-def line(name: str, text: str) -> None:
-    """Print one line of a result. It is never wrapped and has no markup, so that paths and commands can be copied."""
-    out.print(f"{name:<8} {text}", markup=False, soft_wrap=True)
+def line(name: str, text: Cell, *, width: int = 8) -> None:
+    """Print one line of a result: a name, in so many columns, and a text.
+
+    It is never wrapped and has no markup, so that paths and commands can be copied.
+    """
+    shown = text if isinstance(text, Text) else visible(text, keep="")
+    out.print(Text.assemble(f"{name:<{width}} ", shown), soft_wrap=True)
 
 
 def complain(text: str) -> None:
     """Print an error in a form that both people and `2>&1 | grep` can read."""
-    err.print(f"[bold red]error:[/bold red] {escape(text)}", soft_wrap=True)
+    err.print(f"[bold red]error:[/bold red] {escape(_indented(text))}", soft_wrap=True)
 
 
 def note(text: str) -> None:
     """Print something that the user should know while the command goes on."""
-    err.print(f"[yellow]note:[/yellow] {escape(text)}", soft_wrap=True)
+    err.print(f"[yellow]note:[/yellow] {escape(_indented(text))}", soft_wrap=True)
 
 
 def show_warning(message: Warning | str, *_: object, **__: object) -> None:
@@ -97,8 +122,8 @@ def phases(*, quiet: bool = False) -> Iterator[Callable[[str, int | None], Calla
 def print_json(data: Any) -> None:
     """Print a result as JSON, which must be all of standard output.
 
-    Fractions become exact text and times ISO text. Infinity and NaN, which JSON does not know, become null. Where the
-    output cannot take all letters, JSON's escapes stand for them.
+    Fractions become exact text and times ISO text. Infinity and NaN, which JSON does not know, become null. JSON's escapes stand
+    for control characters and for letters that the output cannot take.
     """
     plain = not encodes_everything()
     write = partial(json.dumps, indent=2, ensure_ascii=plain, allow_nan=False, default=_exact_text)
@@ -107,7 +132,7 @@ def print_json(data: Any) -> None:
     except ValueError:
         note("figures that are infinite or undefined are null in the JSON")
         text = write(_finite(data))
-    print(text)
+    print("".join(sign if sign == "\n" or _is_shown(sign) else json.dumps(sign)[1:-1] for sign in text))
 
 
 def print_table(
@@ -141,7 +166,9 @@ def print_table(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    console = out if out.is_terminal else Console(file=out.file, width=WIDE, highlight=False)
+    head = [visible(text, keep="") for text in head]  # here, because escapes are wider than what they stand for
+    rows = [[cell if isinstance(cell, Text) else visible(cell, keep="") for cell in row] for row in rows]
+    console = out if out.is_terminal else Screen(file=out.file, width=WIDE, highlight=False)
     grouped = any(not row[0] for row in rows)
     console.print(Text(f"\n{title}", style="italic"))
     first, *others = (_width(head, rows, column) for column in range(len(head)))
@@ -196,6 +223,15 @@ def _print_lists(
             heading = Text(head[column] + " " * (widest - cell_len(head[column])))
             shown = _shown(cell, bold=bool(bold) and column == bold[number])
             console.print(Text.assemble(heading, shown), overflow="fold")
+
+
+def _is_shown(sign: str) -> bool:
+    return sign.isprintable() or unicodedata.category(sign) == "Zs"
+
+
+def _indented(text: str) -> str:
+    """Further lines are set in, so that none of them looks like a line of the command's own."""
+    return text.replace("\n", "\n  ")
 
 
 class _Rate(ProgressColumn):

@@ -19,7 +19,7 @@ def signing_keys(
 
     The other side checks with the public key that a message is yours and as you sent it.
 
-    Give it to them on another way than the messages, and let them compare the fingerprint.
+    Give it to them by another channel than the messages, and let them compare the fingerprint.
 
     Example: labeldp signing-keys sales
     """
@@ -29,6 +29,9 @@ def signing_keys(
     if as_json:
         print_json({"private_key": str(key), "public_key": str(public), "fingerprint": fingerprint})
         return
-    line("private", f"{key}: keep it to yourself, and sign with privatize --sign-key {key}")
-    line("public", f"{public}: give it to the other side, for train --verify-key {public}")
-    line("print", f"{fingerprint} (the key's fingerprint)")
+    for label, text in (
+        ("private", f"{key}: keep it to yourself, and sign with privatize --sign-key {key}"),
+        ("public", f"{public}: give it to the other side, for train --verify-key {public}"),
+        ("fingerprint", fingerprint),
+    ):
+        line(label, text, width=len("fingerprint"))

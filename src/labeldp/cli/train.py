@@ -63,7 +63,7 @@ def train(
         int | None,
         ModelOption(min=1, metavar="N", help="Epochs of the network. By default as many as labels this noisy deserve."),
     ] = None,
-    seed: Annotated[int | None, ModelOption(metavar="N", help="The seed of the model.")] = None,
+    seed: Annotated[int | None, ModelOption(min=0, max=2**32 - 1, metavar="N", help="The seed of the model.")] = None,
     folds: Annotated[
         int,
         ModelOption(min=0, max=50, metavar="N", help="Folds for the estimate of the test error; 0 for no estimate."),

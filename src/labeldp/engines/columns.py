@@ -1,6 +1,5 @@
 """What a label column and an id column may hold. Anything else is refused, by its row."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from labeldp.arrays import Floats
 from labeldp.durations import duration_numbers
 from labeldp.errors import InvalidInput
 
-_QUOTED = re.compile(r"""'.*'|".*"|`.*`""")
 TEXT = pa.large_string()
 """The type of all text ids. Its 64-bit offsets do not overflow, however long the ids are."""
 
@@ -87,12 +85,6 @@ def text_buffers(ids: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     _, offsets, data = wide.buffers()
     ends = np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1]
     return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), ends
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of a library's error message, without what it quotes, since that may be a label."""
-    text = str(error).strip()
-    return _QUOTED.sub("…", text.splitlines()[0])[:300].rstrip(".") if text else type(error).__name__
 
 
 def _integers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:

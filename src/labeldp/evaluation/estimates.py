@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from labeldp.arrays import Floats, label_array
-from labeldp.errors import InvalidInput, expect
+from labeldp.errors import InvalidInput, described, expect
 from labeldp.evaluation.intervals import consistent_range, explained_range
 from labeldp.evaluation.intervals.target import Target
 from labeldp.mechanisms import PrivateLabels
@@ -320,7 +320,7 @@ def _checked(private: PrivateLabels, predictions: Any, confidence: float) -> Flo
     if predicted.size != len(private):
         raise InvalidInput(f"one prediction per private label is needed: got {predicted.size:,} for {len(private):,}")
     if not 0 < confidence < 1:
-        raise InvalidInput(f"confidence must lie between 0 and 1, got {confidence!r}")
+        raise InvalidInput(f"confidence must lie between 0 and 1, got {described(confidence)}")
     return predicted
 
 

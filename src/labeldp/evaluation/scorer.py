@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.errors import InvalidInput, expect
+from labeldp.arrays import number_array
+from labeldp.errors import InvalidInput, described, expect
 from labeldp.evaluation.intervals.target import Target
 from labeldp.evaluation.moments import moment_values
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
@@ -51,12 +52,12 @@ def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "auto") ->
     order = np.argsort(values, kind="stable")
 
     def score(estimator: Any, X: Any, y: Any) -> float:
-        targets = np.asarray(y, np.float64)
+        targets = number_array(y, "y")
         codes = order[np.searchsorted(values, targets, sorter=order).clip(max=values.size - 1)]
         if not np.array_equal(values[codes], targets):
             raise InvalidInput(
                 "y holds numbers that are not this mechanism's values. Score against private.values(decoder), with the "
-                f"decoder of the scorer, {decoder!r}."
+                f"decoder of the scorer, {described(decoder)}."
             )
         squared = Target.error(mechanism, np.asarray(estimator.predict(X), np.float64))
         moments = moment_values(mechanism, codes.size, origin=squared.origin)

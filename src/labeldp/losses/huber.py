@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from labeldp.arrays import Floats
 from labeldp.domain import LARGEST
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.losses.base import DistanceLoss, as_float
 from labeldp.losses.catalogue import loss
 from labeldp.losses.structure import HuberDistance
@@ -35,7 +35,7 @@ class Huber(DistanceLoss):
     def __post_init__(self) -> None:
         if not 1 / LARGEST <= self.delta <= LARGEST:
             raise InvalidInput(
-                f"huber needs a finite delta greater than 0, from {1 / LARGEST:g} to {LARGEST:g}, got {self.delta}"
+                f"huber needs a finite delta greater than 0, from {1 / LARGEST:g} to {LARGEST:g}, got {described(self.delta)}"
             )
 
     @property

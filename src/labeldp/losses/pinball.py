@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.arrays import Floats
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.losses.base import DistanceLoss, Loss, as_float
 from labeldp.losses.catalogue import loss
 from labeldp.losses.structure import PinballDistance
@@ -36,7 +36,7 @@ class Pinball(Loss):
 
     def __post_init__(self) -> None:
         if not 0 < self.quantile < 1:
-            raise InvalidInput(f"pinball needs a quantile strictly between 0 and 1, got {self.quantile}")
+            raise InvalidInput(f"pinball needs a quantile strictly between 0 and 1, got {described(self.quantile)}")
 
     @property
     def name(self) -> str:

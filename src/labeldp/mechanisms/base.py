@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from labeldp.arrays import Floats
+from labeldp.arrays import Floats, number_array
 from labeldp.budget import float_up
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.json_text import parse_json
 from labeldp.losses import LossLike
 from labeldp.mechanisms.catalogue import MECHANISMS
@@ -167,7 +167,7 @@ class Mechanism(Shown, ABC):
         -------
         array of float64
         """
-        points = np.asarray(values, np.float64)
+        points = number_array(values, "values")
         return self.conditional_moments(points)[0] - points
 
     def variance(self, values: Any) -> Floats:
@@ -182,7 +182,7 @@ class Mechanism(Shown, ABC):
         -------
         array of float64
         """
-        return self.conditional_moments(np.asarray(values, np.float64))[1]
+        return self.conditional_moments(number_array(values, "values"))[1]
 
     @abstractmethod
     def to_json(self) -> str:
@@ -209,9 +209,12 @@ class Mechanism(Shown, ABC):
         Mechanism
         """
 
-    @staticmethod
-    def from_json(text: str) -> Mechanism:
+    @classmethod
+    def from_json(cls, text: str) -> Self:
         """The mechanism that `to_json` described.
+
+        `Mechanism.from_json` reads every kind, and each class only its own: `FiniteMechanism.from_json` refuses mechanisms for
+        comparison only.
 
         Parameters
         ----------
@@ -225,11 +228,25 @@ class Mechanism(Shown, ABC):
         Raises
         ------
         InvalidInput
-            If the description was edited or damaged, or comes from another version.
+            If the description was edited or damaged, comes from another version, or is of another kind of mechanism.
         PrivacyRefused
             If its ε cannot be proven.
         """
-        record = parse_json(text, "the mechanism")
+        return cls.from_description(parse_json(text, "the mechanism"))
+
+    @classmethod
+    def from_description(cls, record: Any) -> Self:
+        """The mechanism from what `parse_json` made of its description; as `from_json`, which most callers need.
+
+        Parameters
+        ----------
+        record : dict
+            The description as plain data. Whatever else it holds is ignored.
+
+        Returns
+        -------
+        Mechanism
+        """
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise InvalidInput(f"this JSON does not describe a labeldp mechanism (its format is not {FORMAT!r})")
         if record.get("format_version") != FORMAT_VERSION:
@@ -247,6 +264,9 @@ class Mechanism(Shown, ABC):
             raise
         except (AttributeError, KeyError, TypeError, IndexError, ArithmeticError, ValueError) as error:
             raise InvalidInput(f"the mechanism's description is damaged: {type(error).__name__} {error}") from error
+        if not isinstance(made, cls):
+            reason = "" if made.exact else ": it is for comparison only and cannot release labels"
+            raise InvalidInput(f"the mechanism {made.kind} is not a {cls.__name__}{reason}")
         return made
 
     def plot(self, prior: Prior | None = None, *, view: str = "bins", ax: Axes | None = None) -> Axes:
@@ -269,7 +289,7 @@ class Mechanism(Shown, ABC):
         if view == "bins":
             return self._plot_bins(shown, ax)
         if view != "joint":
-            raise InvalidInput(f'view must be "bins" or "joint", got {view!r}')
+            raise InvalidInput(f'view must be "bins" or "joint", got {described(view)}')
         if shown is None:
             raise InvalidInput("the joint density needs a prior: plot(prior, view='joint')")
         frame = self.domain or Domain(float(shown.values[0]), float(shown.values[-1]))

@@ -9,7 +9,7 @@ import numpy as np
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.channels import Anchors, best_values, bias_variance_channel, integer_channel, visible_bias_matrix
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.cells import MOST_LABELS, Cells
@@ -97,9 +97,9 @@ class BiasVariance(FiniteMechanism):
         BiasVariance
         """
         if not (isinstance(tau, (int, float)) and 0 < tau <= 1):
-            raise InvalidInput(f"tau must be greater than 0 and at most 1, got {tau!r}")
+            raise InvalidInput(f"tau must be greater than 0 and at most 1, got {described(tau)}")
         if not (isinstance(visible, (int, float)) and 0 < visible <= 1):
-            raise InvalidInput(f"visible must be greater than 0 and at most 1, got {visible!r}")
+            raise InvalidInput(f"visible must be greater than 0 and at most 1, got {described(visible)}")
         budget, measure = exact_epsilon(epsilon), get_loss(loss)
         cells = Cells.of(prior, domain)
         measure.valid_labels.check(cells.labels, f"labels of the {measure.name} loss")

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, label_array
+from labeldp.arrays import Floats, label_array, number_array
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
@@ -89,7 +89,7 @@ class ContinuousMechanism(Mechanism):
         return np.asarray((weights * losses).sum(axis=1))
 
     def conditional_moments(self, values: Floats) -> tuple[Floats, Floats]:
-        nodes, weights = self._quadrature(np.atleast_1d(np.asarray(values, np.float64)), np.empty(0))
+        nodes, weights = self._quadrature(np.atleast_1d(number_array(values, "values")), np.empty(0))
         mean = (weights * nodes).sum(axis=1)
         return mean, (weights * (nodes - mean[:, None]) ** 2).sum(axis=1)
 

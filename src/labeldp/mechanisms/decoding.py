@@ -6,7 +6,7 @@ import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.channels import best_values, visible_bias_matrix
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.losses import LOSSES
 from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
 from labeldp.mechanisms.catalogue import MECHANISMS
@@ -67,7 +67,7 @@ def code_values(mechanism: FiniteMechanism, decoder: str = "auto") -> Floats:
         return debiased_values(mechanism)
     if decoder == "positive":
         return positive_values(mechanism)
-    raise InvalidInput(f"unknown target values {decoder!r}; choose from {', '.join(DECODERS)}")
+    raise InvalidInput(f"unknown target values {described(decoder)}; choose from {', '.join(DECODERS)}")
 
 
 def training_decoder(mechanism: FiniteMechanism) -> str:

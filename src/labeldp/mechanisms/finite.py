@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, frozen, label_array
+from labeldp.arrays import Floats, frozen, label_array, number_array
 from labeldp.budget import decimal_text, exact_epsilon, parse_amount
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.base import FORMAT, FORMAT_VERSION, Mechanism
 from labeldp.mechanisms.catalogue import MECHANISMS
@@ -229,7 +229,7 @@ class FiniteMechanism(Mechanism):
 
     def _rows(self, values: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Values and their probability rows, in pieces of bounded size."""
-        points = np.atleast_1d(np.asarray(values, np.float64))
+        points = np.atleast_1d(number_array(values, "values"))
         step = max(1, (1 << 22) // self.outputs.size)
         for start in range(0, points.size, step):
             part = points[start : start + step]
@@ -380,7 +380,7 @@ def _prior(record: dict[str, Any]) -> Prior:
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
-        raise InvalidInput(f"a parameter of a mechanism is a number, got {value!r:.40}")
+        raise InvalidInput(f"a parameter of a mechanism is a number, got {described(value)}")
     return value
 
 

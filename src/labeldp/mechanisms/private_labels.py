@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen
 from labeldp.budget import float_up
-from labeldp.errors import InvalidInput
-from labeldp.mechanisms.base import Mechanism
+from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.shown import Tabular
@@ -144,16 +143,12 @@ class PrivateLabels(Tabular):
             raise InvalidInput(f"there is no file {path}; the labels of a message are Message.open(folder).labels")
         try:
             table = open_parquet(Path(path), piecewise=False).read()
-        except UnicodeDecodeError:
-            raise InvalidInput(f"cannot read {path}: the names of its columns are damaged") from None
-        except (pa.ArrowException, OSError) as error:
-            raise InvalidInput(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"cannot read {path}: {why_unreadable(error)}") from None
         described = (table.schema.metadata or {}).get(_METADATA)
         if described is None or "code" not in table.schema.names:
             raise InvalidInput(f"{path} does not hold private labels as PrivateLabels.save writes them")
-        mechanism = Mechanism.from_json(described.decode(errors="replace"))
-        if not isinstance(mechanism, FiniteMechanism):
-            raise InvalidInput(f"{path} names a mechanism for comparison only: it cannot be a release")
+        mechanism = FiniteMechanism.from_json(described.decode(errors="replace"))
         codes: Any = table.column("code").to_numpy()
         return cls(codes, mechanism)
 

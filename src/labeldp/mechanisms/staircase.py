@@ -10,7 +10,7 @@ import numpy as np
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.losses import LossLike
 from labeldp.mechanisms.catalogue import Request, mechanism
 from labeldp.mechanisms.continuous import ContinuousMechanism
@@ -61,7 +61,7 @@ class Staircase(ContinuousMechanism):
     ) -> None:
         width = _least_variance(float(exact_epsilon(epsilon))) if gamma is None else float(gamma)
         if not 0 < width <= 1:
-            raise InvalidInput(f"gamma must lie in (0, 1], got {gamma!r}")
+            raise InvalidInput(f"gamma must lie in (0, 1], got {described(gamma)}")
         super().__init__(domain, epsilon, clip=clip, gamma=width)
 
     @classmethod

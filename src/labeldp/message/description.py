@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput
 from labeldp.json_text import parse_json, read_text
-from labeldp.mechanisms import FiniteMechanism, Mechanism
-
-MESSAGE_VERSION = 2
-"""Version 1 had no manifest."""
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.layout import MESSAGE_VERSION, check_version
 
 
 @dataclass(frozen=True)
@@ -36,10 +34,10 @@ class Header:
     keyed : bool
         Whether the labels party kept the key, so that later batches are possible.
     row_numbers : bool
-        Whether the ids are the row numbers of the input, and so show its order. Older messages do not say it.
-    label_column : str or None
+        Whether the ids are the row numbers of the input, and so show its order.
+    label_column : str
         The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
-        it; it says nothing about any label. Messages of older versions have none.
+        it; it says nothing about any label.
     """
 
     release: str
@@ -47,37 +45,28 @@ class Header:
     id_type: str
     keep_order: bool
     keyed: bool
-    row_numbers: bool = False
-    label_column: str | None = None
+    row_numbers: bool
+    label_column: str
 
     @staticmethod
     def of(record: Any) -> Header:
         """The header from its JSON record; refuses one that is missing, damaged or of another version."""
         if not isinstance(record, dict):
             raise InvalidInput("it describes a mechanism but no release")
-        if record.get("message_version") != MESSAGE_VERSION:
-            raise InvalidInput(
-                f"the message has version {record.get('message_version')!r}, but this labeldp reads version "
-                f"{MESSAGE_VERSION}. Install the labeldp that wrote it, or a newer one"
-            )
-        kinds = {"release": str, "id_column": str, "id_type": str, "keep_order": bool, "keyed": bool}
-        if "row_numbers" in record:
-            kinds["row_numbers"] = bool
+        check_version(record.get("message_version"))
+        kinds = get_type_hints(Header)
         wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
         if not wrong and not re.fullmatch("[0-9a-f]{32}", record["release"]):
             wrong = ["release"]
-        label_column = record.get("label_column")
-        if not isinstance(label_column, str | None):
-            wrong.append("label_column")
         if wrong:
             raise InvalidInput(f"{', '.join(wrong)} is missing or damaged. Ask for the message again")
-        return Header(**{name: record[name] for name in kinds}, label_column=label_column)
+        return Header(**{name: record[name] for name in kinds})
 
 
 def describe(mechanism: FiniteMechanism, header: Header) -> str:
     """The text of `mechanism.json`."""
     record = mechanism.to_record() | {
-        "message": {"message_version": MESSAGE_VERSION, **{n: getattr(header, n) for n in Header.__dataclass_fields__}},
+        "message": {"message_version": MESSAGE_VERSION, **asdict(header)},
         "adjacency": "replace one label",
         **epsilon_parts(mechanism),
         "labeldp_version": version("labeldp"),
@@ -89,13 +78,11 @@ def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
     """What `describe` wrote. The mechanism is proven again, and the parts of ε must add up."""
     text = read_text(file)
     try:
-        mechanism = Mechanism.from_json(text)
         record = parse_json(text, "the description")
+        mechanism = FiniteMechanism.from_description(record)
         header = Header.of(record.get("message"))
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from error
-    if not isinstance(mechanism, FiniteMechanism):
-        raise InvalidInput(f"{file} names a mechanism that is for comparison only and cannot release labels")
     if any(record.get(name) != amount for name, amount in epsilon_parts(mechanism).items()):
         raise InvalidInput(f"{file}: the parts of epsilon do not add up to epsilon_total; the message was edited")
     return mechanism, header

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header
 from labeldp.parquet_file import open_parquet
@@ -41,6 +41,8 @@ class LabelsFile:
     path: Path
     header: Header
     mechanism: FiniteMechanism
+    sha256: str | None = None
+    """The listed digest. If it is known, the file is compared again after its last row: it may have changed meanwhile."""
 
     @staticmethod
     def create(path: Path, schema: pa.Schema) -> Any:
@@ -87,6 +89,10 @@ class LabelsFile:
                 yield batch.column(self.header.id_column), codes.astype(np.uint32)
             if rows != self.count():
                 raise InvalidInput(f"{self.path} says that it has {self.count():,} rows and has {rows:,}; {_EDITED}")
+            if self.sha256 not in (None, file_digest(self.path)):
+                raise InvalidInput(
+                    f"{self.path} changed while the message was open. Do not use what was read, and open it again"
+                )
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -96,8 +102,8 @@ class LabelsFile:
             raise InvalidInput(f"{self.path} is damaged. Ask for the message again.") from None
         except (pa.ArrowException, OSError) as error:
             raise InvalidInput(
-                f"{self.path} is damaged: {str(error).splitlines()[0]}. Ask for the message again."
-            ) from error
+                f"cannot read {self.path}: {why_unreadable(error)}. Ask for the message again."
+            ) from None
 
 
 FORMATS = {kind.suffix: kind for kind in (LabelsFile,)}

@@ -12,16 +12,16 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from labeldp.errors import InvalidInput
-from labeldp.json_text import parse_json
+from labeldp.json_text import parse_json, read_bytes
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.description import MESSAGE_VERSION, epsilon_parts
+from labeldp.message.description import epsilon_parts
 from labeldp.message.labels_file import FORMATS, file_digest
-from labeldp.message.layout import CARD, DESCRIPTION, MANIFEST, labels_path
+from labeldp.message.layout import CARD, DESCRIPTION, MANIFEST, MESSAGE_VERSION, check_version, labels_path
 from labeldp.message.signing import SigningKey, VerifyKey
 
 FORMAT = "labeldp-message"
@@ -29,7 +29,7 @@ ALGORITHM = "Ed25519"
 MOST_BYTES = 1 << 26
 """A manifest of 300,000 batches is shorter."""
 
-DROPPINGS = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini", re.IGNORECASE)
+DESKTOP_FILES = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini", re.IGNORECASE)
 """Files that a desktop writes into a folder when somebody looks at it. They are ignored, and never read."""
 
 _AGAIN = "Ask for the message again"
@@ -52,6 +52,10 @@ class ListedFile:
     def check(self, folder: Path) -> None:
         """Refuses a file that is missing or not the listed one, byte by byte."""
         path = folder / self.name
+        if path.is_symlink():
+            raise InvalidInput(
+                f"{path} is a link, and what it points to can change: copy the files themselves. {_AGAIN}"
+            )
         if not path.is_file():
             raise InvalidInput(f"{folder} is not a whole message: {self.name} is missing. {_AGAIN}")
         try:
@@ -91,13 +95,18 @@ class Manifest:
         return tuple(file for file in self.files if file.rows is not None)
 
     @property
+    def papers(self) -> tuple[str, ...]:
+        """The digests of `mechanism.json` and `PRIVACY.md`."""
+        return tuple(file.sha256 for file in self.files if file.rows is None)
+
+    @property
     def records(self) -> int:
         """The number of records in all batches."""
         return sum(file.rows or 0 for file in self.files)
 
     def canonical(self) -> bytes:
         """The text that is signed: JSON in ASCII with sorted keys and no spaces, so that one manifest has one text."""
-        return json.dumps(self._record(), sort_keys=True, separators=(",", ":")).encode("ascii")
+        return _canonical(self._record())
 
     def content(self, key: SigningKey | None) -> bytes:
         """The content of `manifest.json`, signed if there is a key."""
@@ -114,7 +123,7 @@ class Manifest:
             file.check(folder)
         listed = {MANIFEST, allowed, *(file.name for file in self.files)}
         for name in sorted(_files_in(folder)):
-            if name not in listed and not DROPPINGS.fullmatch(Path(name).name):
+            if name not in listed and not DESKTOP_FILES.fullmatch(Path(name).name):
                 raise InvalidInput(self._unlisted(folder, name))
 
     def _unlisted(self, folder: Path, name: str) -> str:
@@ -132,7 +141,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Signature:
-    """Who says to have signed a manifest, by the fingerprint of the key, and whether that was verified."""
+    """Who claims to have signed a manifest, by the fingerprint of the key, and whether that was verified."""
 
     key: str
     value: str
@@ -150,8 +159,10 @@ def read_manifest(folder: Path, verify: VerifyKey | None = None) -> tuple[Manife
         manifest, signature = _manifest(record["manifest"]), _signature(record["signature"])
     except InvalidInput:
         raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"{path} is damaged. {_AGAIN}") from error
+    except (KeyError, TypeError) as error:
+        raise InvalidInput(f"{path} is damaged: a part of it is missing or of another kind. {_AGAIN}") from error
+    except ValueError as error:
+        raise InvalidInput(f"{path} is damaged: {error}. {_AGAIN}") from error
     if verify is None:
         return manifest, signature
     if signature is None:
@@ -165,39 +176,35 @@ def read_manifest(folder: Path, verify: VerifyKey | None = None) -> tuple[Manife
 
 
 def _json(path: Path) -> Any:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except FileNotFoundError as error:
+    if not path.is_file():
         raise InvalidInput(
             f"{path.parent} has no {MANIFEST}: it was lost, or the message was made by a labeldp that wrote none. {_AGAIN}"
-        ) from error
-    except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
-    if len(content) > MOST_BYTES:
-        raise InvalidInput(f"{path} is too long for a manifest. {_AGAIN}")
-    return parse_json(content, path)
+        )
+    return parse_json(read_bytes(path, MOST_BYTES), path)
 
 
 def _manifest(record: dict[str, Any]) -> Manifest:
     """The manifest from its record, with every field as `Manifest._record` writes it and none besides."""
     if record["format"] != FORMAT:
-        raise ValueError("another format")
-    if record["format_version"] != MESSAGE_VERSION:
-        raise InvalidInput(
-            f"the message has version {str(record['format_version'])[:20]}, but this labeldp reads version "
-            f"{MESSAGE_VERSION}. Install the labeldp that wrote it, or a newer one"
-        )
+        raise ValueError(f"its format is not {FORMAT}")
+    check_version(record["format_version"])
     files = tuple(ListedFile(**entry) for entry in record["files"])
-    texts = {name: record[name] for name in ("release", "epsilon_prior", "epsilon_labels", "epsilon_total")}
+    if not all(map(_well_formed, files)):
+        raise ValueError("the SHA-256, the size or the rows of a file are not such")
+    texts = {one.name: record[one.name] for one in fields(Manifest) if one.name != "files"}
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise ValueError(f"one of {', '.join(texts)} is not text")
     manifest = Manifest(**texts, files=files)
-    known = all(isinstance(text, str) for text in texts.values()) and all(map(_well_formed, files))
-    if not known or manifest._record() | {"files": record["files"]} != record:  # noqa: SLF001 - of this module
-        raise ValueError("other fields, or totals that do not add up")
+    if manifest.canonical() != _canonical(record):
+        raise ValueError("it has further parts, or its number of records is not the sum of its files")
     names = [file.name for file in files]
     if not any(names == _names(len(manifest.labels), suffix) for suffix in FORMATS):
-        raise ValueError("other names than a message has")
+        raise ValueError("it lists other names than a message has")
     return manifest
+
+
+def _canonical(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 def _well_formed(file: ListedFile) -> bool:
@@ -220,9 +227,9 @@ def _signature(record: dict[str, Any] | None) -> Signature | None:
     if record is None:
         return None
     if record["algorithm"] != ALGORITHM or not all(isinstance(record[name], str) for name in ("key", "value")):
-        raise ValueError("another kind of signature")
+        raise ValueError(f"its signature is not of the kind {ALGORITHM}")
     if not re.fullmatch("[0-9a-f]{64}", record["key"]):
-        raise ValueError("no fingerprint")
+        raise ValueError("its signature names no key")
     return Signature(record["key"], record["value"])
 
 

@@ -67,8 +67,6 @@ def _unit(mechanism: FiniteMechanism) -> str:
 
 
 def _names(header: Header) -> str:
-    if header.label_column is None:
-        return ""
     name = " ".join(header.label_column.replace("`", "'").split())
     return f"\n- What the labels are called: `{name}`. So a reader notices features that are the label itself."
 

@@ -190,8 +190,8 @@ class Message(Tabular):
 def open_to_extend(folder: Path, key: SigningKey | None) -> Message:
     """The message for `apply`, which may have been killed between adding a batch and listing it in the manifest.
 
-    Such a batch is among the `files` and in the `manifest` of what is returned, as if it were listed; the caller must know
-    it. A signed message is opened only with the key that signed it.
+    Such a batch is among the `files` and in the `manifest` of what is returned, as if it were listed; the caller
+    must check that it knows this batch. A signed message is opened only with the key that signed it.
     """
     manifest, signature = read_manifest(folder)
     if signature is not None:
@@ -207,8 +207,10 @@ def open_to_extend(folder: Path, key: SigningKey | None) -> Message:
     manifest.check_files(folder, allowed=name)
     mechanism, header, files = _read(folder, manifest)
     if further.exists():
-        files = (*files, _labels_file(further, header, mechanism))
-        manifest = replace(manifest, files=(*manifest.files, ListedFile.of(further, name, files[-1].count())))
+        file = _labels_file(further, header, mechanism)
+        listed = ListedFile.of(further, name, file.count())
+        files = (*files, replace(file, sha256=listed.sha256))
+        manifest = replace(manifest, files=(*manifest.files, listed))
     return Message(folder, mechanism, header, files, manifest.records, manifest, signature)
 
 
@@ -231,7 +233,7 @@ def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tu
             raise InvalidInput(
                 f"{folder}: {MANIFEST} has another {name} than {DESCRIPTION}; the message was edited or mixed up"
             )
-    files = tuple(_labels_file(folder / listed.name, header, mechanism) for listed in manifest.labels)
+    files = tuple(_labels_file(folder / listed.name, header, mechanism, listed.sha256) for listed in manifest.labels)
     for file, listed in zip(files, manifest.labels, strict=True):
         if file.count() != listed.rows:
             raise InvalidInput(
@@ -242,7 +244,7 @@ def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tu
     return mechanism, header, files
 
 
-def _labels_file(path: Path, header: Header, mechanism: FiniteMechanism) -> LabelsFile:
-    file = FORMATS[path.suffix](path, header, mechanism)
+def _labels_file(path: Path, header: Header, mechanism: FiniteMechanism, sha256: str | None = None) -> LabelsFile:
+    file = FORMATS[path.suffix](path, header, mechanism, sha256)
     file.check()
     return file

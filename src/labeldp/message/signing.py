@@ -26,8 +26,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from labeldp.errors import InvalidInput, LabelDPError, expect_path
+from labeldp.json_text import read_bytes
+from labeldp.message.layout import MESSAGE_VERSION
 
-CONTEXT = b"labeldp message manifest 2\0"
+CONTEXT = f"labeldp message manifest {MESSAGE_VERSION}\0".encode()
 """Stands before the bytes that are signed, so that no signature made for another purpose fits a message."""
 
 MOST_BYTES = 1 << 16
@@ -49,7 +51,7 @@ class VerifyKey:
     def read(cls, path: str | os.PathLike[str]) -> VerifyKey:
         """The public key in a PEM file."""
         expect_path(path, "verify_key", "give the PEM file of the sender's public key")
-        pem, _ = _content(Path(path), "public key")
+        pem = _content(Path(path), "public key")
         if b"PRIVATE KEY" in pem:
             raise InvalidInput(
                 f"{path} holds a private key, which only the sender should have: give the file of the public key"
@@ -91,7 +93,7 @@ class SigningKey:
             raise InvalidInput(
                 f"the signing key {path} is inside the message {message} and would be sent along with it: move it out first"
             )
-        pem, mode = _content(Path(path), "signing key")
+        pem, mode = _content(Path(path), "signing key"), stat.S_IMODE(Path(path).stat().st_mode)
         if b"PUBLIC KEY" in pem:
             raise InvalidInput(f"{path} holds a public key, and signing needs the private one: give its file")
         if os.name == "posix" and mode & 0o077:  # on Windows these bits say nothing
@@ -124,6 +126,10 @@ class SigningKey:
 
 def write_signing_keys(name: Path) -> tuple[Path, Path, str]:
     """Makes a new pair: NAME-private.pem, which only its owner can read, and NAME-public.pem. Returns both and the fingerprint."""
+    if not name.name or name.name == "..":
+        raise InvalidInput(f"{name} is a folder: give the name of the pair as well, as in {name / 'sales'}")
+    if not name.parent.is_dir():
+        raise InvalidInput(f"the folder {name.parent} does not exist: make it first")
     private = Ed25519PrivateKey.generate()
     pems = {
         name.with_name(f"{name.name}-private.pem"): private.private_bytes(
@@ -151,17 +157,10 @@ def write_signing_keys(name: Path) -> tuple[Path, Path, str]:
     return key, public, VerifyKey(private.public_key()).fingerprint
 
 
-def _content(path: Path, what: str) -> tuple[bytes, int]:
-    """The content of a key's file, and its mode."""
+def _content(path: Path, what: str) -> bytes:
+    """The content of a key's file."""
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder: give the file of the {what}")
-    try:
-        with path.open("rb") as file:
-            pem, mode = file.read(MOST_BYTES + 1), stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-    except FileNotFoundError as error:
-        raise InvalidInput(f"there is no {what} {path}. {_MAKE}") from error
-    except OSError as error:
-        raise InvalidInput(f"cannot read the {what} {path}: {error.strerror}") from error
-    if len(pem) > MOST_BYTES:
-        raise InvalidInput(f"{path} is too long for the PEM file of a key. {_MAKE}")
-    return pem, mode
+    if not path.exists():
+        raise InvalidInput(f"there is no {what} {path}. {_MAKE}")
+    return read_bytes(path, MOST_BYTES, f"the {what} {path}")

@@ -8,10 +8,10 @@ itself. Words that occur twice are suspects, and their ids are read again and co
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -56,7 +56,8 @@ class _Words:
         self._kept: list[Words] = []
         self._files: list[BinaryIO] = []
         if self._bits:
-            self._files = [stack.enter_context(_temporary_file()) for _ in range(1 << self._bits)]
+            files = (TemporaryFile() for _ in range(1 << self._bits))  # noqa: SIM115 - the stack closes them
+            self._files = [stack.enter_context(file) for file in files]
 
     def add(self, words: Words) -> None:
         if not self._files:
@@ -76,12 +77,6 @@ class _Words:
         for file in self._files:
             file.seek(0)
             yield _repeated(np.frombuffer(bytearray(file.read()), np.uint64))
-
-
-@contextmanager
-def _temporary_file() -> Iterator[BinaryIO]:
-    with tempfile.TemporaryFile() as file:
-        yield file
 
 
 def _repeated(words: Words) -> Words:

@@ -99,7 +99,7 @@ class Prior(Tabular):
             raise InvalidInput(f"a prior needs one mass per value, got {points.size} values and {weights.size} masses")
         if (weights < 0).any():
             first = int(np.argmax(weights < 0))
-            raise InvalidInput(f"prior masses must not be negative: mass {first} is {weights[first]:g}")
+            raise InvalidInput(f"prior masses must not be negative: that in row {first} (counting from 0) is")
         if counts is not None and counts.values.size != points.size:
             raise InvalidInput(f"a prior needs one noisy count per value, got {counts.values.size} for {points.size}")
         if counts is not None and counts.epsilon_exact != epsilon_exact:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 
 _MOST = 2**53
 """No count of a message may be larger: floats hold all integers up to here."""
@@ -58,9 +58,9 @@ class NoisyCounts:
         if not all(type(count) is int and abs(count) <= _MOST for count in given):
             raise InvalidInput("noisy counts must be whole numbers of at most 2^53")
         if isinstance(self.scale, bool) or not isinstance(self.scale, (int, float)) or not 0 < self.scale < math.inf:
-            raise InvalidInput(f"the scale of noisy counts must be a positive number, got {self.scale!r:.40}")
+            raise InvalidInput(f"the scale of noisy counts must be a positive number, got {described(self.scale)}")
         if type(self.records) is not int or not 0 <= self.records <= _MOST:
-            raise InvalidInput(f"the number of counted labels must be a whole number, got {self.records!r:.40}")
+            raise InvalidInput(f"the number of counted labels must be a whole number, got {described(self.records)}")
         values = np.array(given, np.int64)
         values.flags.writeable = False
         object.__setattr__(self, "values", values)

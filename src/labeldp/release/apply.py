@@ -1,7 +1,7 @@
 """`apply`: adds a later batch of records to a message, under its mechanism and its release."""
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -128,81 +128,164 @@ def apply(
     with KeyFile.use(key_path) as keys, staging(place) as hidden:
         opened = open_to_extend(place, signing)
         kept = _kept_release(opened, keys, key_path)
+        _refuse_changes(opened, kept, key_path)
         kept = _with_ledger(kept, ledger, opened)
         domain = _check_source(opened, source)
-        source = in_unit(source, domain)
-        typed = with_integer_type(source, opened.id_type) if pa.types.is_integer(opened.id_type) else source
-        rows = quick_row_count(source)
-        scanned = arrow.scan(
-            without_duplicates(typed, rows),
-            domain,
-            out_of_range=out_of_range,
-            key=keys.key,
-            progress=phase("checking", rows),
-        )
-        domain.judge_clipping(scanned.clipped, scanned.records, out_of_range)
-        if scanned.id_kind != opened.header.id_type:
-            raise InvalidInput(
-                f"the message's ids are {opened.header.id_type}, these are {scanned.id_kind}: they would never be the same "
-                f"records. Give --id-type {opened.header.id_type}"
-            )
-        resumed = kept.pending is not None
-        if resumed and kept.pending != scanned.input_hmac:
-            raise InvalidInput(
-                "an earlier batch was begun and not finished, and a copy of the message may contain it: run apply with that "
-                "batch's file first, unchanged. If the file is lost, make a new release with privatize"
-            )
-        digests = tuple(listed.sha256 for listed in opened.manifest.labels)
-        known = kept.parts or digests[:1]  # no parts: privatize was killed before it could record the first one
-        published = resumed and digests == (*known, kept.pending_part)
-        if digests != known and not published:
-            raise InvalidInput(_other_copy(path, key_path, len(digests), len(known) + bool(kept.pending_part)))
-        if not published and hidden.stat().st_dev != place.stat().st_dev:
+        batch = _scan_batch(opened, in_unit(source, domain), domain, keys.key, out_of_range, phase)
+        known, is_there = _place_of_batch(batch, kept, path, key_path)
+        if not is_there and hidden.stat().st_dev != place.stat().st_dev:
             raise InvalidInput(f"{path} is the top folder of a disk: move the message into a folder on that disk first")
         if ledger is not None:
             ledger.record_batch(
                 kept.id,
-                records=scanned.records,
-                input_hmac=scanned.input_hmac,
+                records=batch.scanned.records,
+                input_hmac=batch.scanned.input_hmac,
                 mechanism_digest=opened.mechanism.digest,
             )
-        if published:  # but perhaps not listed and not recorded
-            _put_manifest(_stage_manifest(opened.manifest, hidden, signing), place)
-            keys.put(replace(kept, done=True, parts=digests, pending=None, pending_part=None))
-            return _outcome(path, opened, scanned, opened.files[-1].count(), resumed=True)
-        target = opened.next_file
-        staged = hidden / target.name
-        kept = keys.put(replace(kept, done=True, parts=known, pending=scanned.input_hmac, pending_part=None))
-        try:
-            added = _randomize(opened, typed, domain, keys.key, scanned, staged, phase)
-            manifest = opened.manifest  # the older digests as they were checked
-            if added:
-                listed = ListedFile.of(staged, target.relative_to(place).as_posix(), added)
-                manifest = replace(manifest, files=(*manifest.files, listed))
-            new_manifest = _stage_manifest(manifest, hidden, signing)
-            if added:
-                kept = keys.put(replace(kept, pending_part=listed.sha256))
-                target.parent.mkdir(exist_ok=True)
-                publish(staged, target)
-                flush(place)
-            _put_manifest(new_manifest, place)
-        except BaseException as error:
-            published = target.exists()
-            if not published:  # nothing was released for certain, so any other batch may come next
-                keys.put(replace(kept, pending=None, pending_part=None))
-            if not isinstance(error, (OSError, MemoryError)):
-                raise
-            state = (
-                "The batch is there but perhaps not listed, and until then readers refuse the message"
-                if published
-                else "The message is as it was"
-            )
-            raise LabelDPError(
-                f"cannot add to {path}: {os_reason(error)}. {state}. Fix the cause and run the same command again"
-            ) from error
-        parts = tuple(listed.sha256 for listed in manifest.labels)
-        keys.put(replace(kept, parts=parts, pending=None, pending_part=None))
-    return _outcome(path, opened, scanned, added, resumed=resumed)
+        if is_there:
+            added = _finish_listed(batch, keys, kept, hidden, signing)
+        else:
+            begun = keys.put(replace(kept, done=True, parts=known, pending=batch.scanned.input_hmac))
+            resumed = kept.pending is not None
+            added = _add_batch(batch, keys, begun, hidden, signing, phase, path, resumed=resumed)
+    return ReleaseOutcome(
+        path,
+        opened.mechanism,
+        added,
+        batch.scanned.clipped,
+        resumed=kept.pending is not None,
+        already_held=batch.scanned.records - added,
+    )
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """A batch that was scanned, and the message that it is for. The ids of the source have the message's type."""
+
+    message: Message
+    source: LabelSource
+    domain: Domain
+    scanned: Scan
+
+
+def _scan_batch(
+    message: Message, source: LabelSource, domain: Domain, key: bytes, out_of_range: OutOfRange, phase: Phase
+) -> _Batch:
+    """Reads the whole batch once. Refuses rows that cannot be released and ids that are not such as the message has."""
+    typed = with_integer_type(source, message.id_type) if pa.types.is_integer(message.id_type) else source
+    rows = quick_row_count(source)
+    scanned = arrow.scan(
+        without_duplicates(typed, rows), domain, out_of_range=out_of_range, key=key, progress=phase("checking", rows)
+    )
+    domain.judge_clipping(scanned.clipped, scanned.records, out_of_range)
+    if scanned.id_kind != message.header.id_type:
+        raise InvalidInput(
+            f"the message's ids are {message.header.id_type}, these are {scanned.id_kind}: they would never be the same "
+            f"records. Give --id-type {message.header.id_type}"
+        )
+    return _Batch(message, typed, domain, scanned)
+
+
+def _place_of_batch(batch: _Batch, kept: KeptRelease, path: Path, key_file: Path) -> tuple[tuple[str, ...], bool]:
+    """The digests of the batches that were finished before, and whether this batch is in the message already.
+
+    If it is, a run was killed after adding it: it is perhaps not listed, and not recorded in the key file. Refuses any other
+    batch than one that was begun, and a message or a key file that is not the newest.
+    """
+    resumed = kept.pending is not None
+    if resumed and kept.pending != batch.scanned.input_hmac:
+        raise InvalidInput(
+            "an earlier batch was begun and not finished, and a copy of the message may contain it: run apply with that "
+            "batch's file first, unchanged. If the file is lost, make a new release with privatize"
+        )
+    digests = _digests(batch.message.manifest)
+    known = kept.parts or digests[:1]  # no parts: privatize was killed before it could record the first one
+    is_there = resumed and digests == (*known, kept.pending_part)
+    if digests != known and not is_there:
+        raise InvalidInput(_other_copy(path, key_file, len(digests), len(known) + bool(kept.pending_part)))
+    return known, is_there
+
+
+def _finish_listed(batch: _Batch, keys: KeyFile, kept: KeptRelease, hidden: Path, signing: SigningKey | None) -> int:
+    """Lists and records a batch that is in the message already; returns how many records it added."""
+    message = batch.message
+    _put_manifest(_stage_manifest(message.manifest, hidden, signing), message.path)
+    keys.put(replace(_as_released(kept, message.manifest, signing), done=True))
+    return message.files[-1].count()
+
+
+def _add_batch(
+    batch: _Batch,
+    keys: KeyFile,
+    begun: KeptRelease,
+    hidden: Path,
+    signing: SigningKey | None,
+    phase: Phase,
+    path: Path,
+    *,
+    resumed: bool,
+) -> int:
+    """Randomizes a batch that the key file knows as begun, adds it to the message and records it as finished.
+
+    Returns how many records it added. A batch that an earlier run had begun (`resumed`) may have been released: if this run
+    fails, it stays the only one that may come next.
+    """
+    target = batch.message.next_file
+    try:
+        manifest, added = _write_batch(batch, keys, begun, target, hidden, signing, phase)
+    except BaseException as error:
+        state = _state_after(keys, begun, target, resumed=resumed)
+        if not isinstance(error, (OSError, MemoryError)):
+            raise
+        raise LabelDPError(
+            f"cannot add to {path}: {os_reason(error)}. {state}. Fix the cause and run the same command again"
+        ) from error
+    keys.put(_as_released(begun, manifest, signing))
+    return added
+
+
+def _write_batch(
+    batch: _Batch,
+    keys: KeyFile,
+    begun: KeptRelease,
+    target: Path,
+    hidden: Path,
+    signing: SigningKey | None,
+    phase: Phase,
+) -> tuple[Manifest, int]:
+    """Draws the new records and puts them and then the manifest in place. Returns the manifest and how many records are new."""
+    place = batch.message.path
+    staged = hidden / target.name
+    added = _randomize(batch, keys.key, staged, phase)
+    manifest = batch.message.manifest  # the older digests as they were checked
+    if added:
+        listed = ListedFile.of(staged, target.relative_to(place).as_posix(), added)
+        manifest = replace(manifest, files=(*manifest.files, listed))
+    new_manifest = _stage_manifest(manifest, hidden, signing)
+    if added:
+        keys.put(replace(begun, pending_part=listed.sha256))
+        target.parent.mkdir(exist_ok=True)
+        publish(staged, target)
+        flush(place)
+    _put_manifest(new_manifest, place)
+    return manifest, added
+
+
+def _state_after(keys: KeyFile, begun: KeptRelease, target: Path, *, resumed: bool) -> str:
+    """Frees the way for another batch after a failure, if this one was certainly not released. Says how the message is."""
+    if target.exists():
+        return "The batch is there but perhaps not listed, and until then readers refuse the message"
+    if resumed:
+        return "The message is as it was, and takes no other batch before this one"
+    try:
+        keys.put(replace(begun, pending=None, pending_part=None))
+    except (LabelDPError, OSError, MemoryError):  # perhaps the same full disk: the first error is the one to show
+        return "The message is as it was, and takes no other batch before this one"
+    return "The message is as it was"
+
+
+def _digests(manifest: Manifest) -> tuple[str, ...]:
+    return tuple(listed.sha256 for listed in manifest.labels)
 
 
 def _stage_manifest(manifest: Manifest, hidden: Path, signing: SigningKey | None) -> Path:
@@ -240,6 +323,33 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
     return kept
 
 
+def _refuse_changes(message: Message, kept: KeptRelease, key_file: Path) -> None:
+    """Refuses a message whose texts or signature are not those that were released: a new signature would cover the change."""
+    signed_by = None if message.signature is None else message.signature.key
+    if kept.papers and kept.papers != message.manifest.papers:
+        raise InvalidInput(
+            f"{message.path} has another mechanism.json or PRIVACY.md than {key_file} recorded: they were changed. Use the "
+            "message as it was"
+        )
+    if kept.signed_by not in (None, signed_by):
+        raise InvalidInput(
+            f"{message.path} was signed with the key {kept.signed_by} when it was released, and its signature is gone: "
+            "somebody changed it. Use the message as it was"
+        )
+
+
+def _as_released(kept: KeptRelease, manifest: Manifest, signing: SigningKey | None) -> KeptRelease:
+    """The release with this manifest in place, and nothing begun."""
+    return replace(
+        kept,
+        parts=_digests(manifest),
+        papers=manifest.papers,
+        signed_by=None if signing is None else signing.verify_key.fingerprint,
+        pending=None,
+        pending_part=None,
+    )
+
+
 def _with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> KeptRelease:
     """The release, with the note that it has a ledger. Refuses a batch without that ledger, or with another one."""
     if ledger is None:
@@ -274,10 +384,9 @@ def _check_source(message: Message, source: LabelSource) -> Domain:
     return message.mechanism.domain
 
 
-def _randomize(
-    message: Message, source: LabelSource, domain: Domain, key: bytes, scanned: Scan, labels_file: Path, phase: Phase
-) -> int:
+def _randomize(batch: _Batch, key: bytes, labels_file: Path, phase: Phase) -> int:
     """Randomizes the new records into `labels_file`; returns how many there are."""
+    message, scanned = batch.message, batch.scanned
     work = labels_file.parent / "work"
     work.mkdir()
     randomness = KeyedRandomness(key, bytes.fromhex(message.header.release))
@@ -292,9 +401,9 @@ def _randomize(
         return spill
 
     return arrow.randomize(
-        unchanged(source, scanned, key, "Run again when nobody writes to the file"),
+        unchanged(batch.source, scanned, key, "Run again when nobody writes to the file"),
         message.mechanism,
-        domain,
+        batch.domain,
         randomness,
         scanned,
         labels_file=labels_file,
@@ -318,10 +427,4 @@ def _other_copy(message: Path, key_file: Path, held: int, known: int) -> str:
         )
     return (
         f"the batches in {message} are not those that {key_file} recorded: they were changed. Use the message as it was"
-    )
-
-
-def _outcome(path: Path, message: Message, scanned: Scan, added: int, *, resumed: bool) -> ReleaseOutcome:
-    return ReleaseOutcome(
-        path, message.mechanism, added, scanned.clipped, resumed=resumed, already_held=scanned.records - added
     )

@@ -23,7 +23,7 @@ from labeldp.release.staging import flush
 
 FORMAT = "labeldp-key"
 FORMAT_VERSION = 2
-"""Version 1 had neither `ledger` nor `pending_part`; it is read as it is and written anew as version 2."""
+"""Version 1 ended with `pending`; it is read as it is and written anew as version 2."""
 KEY_BYTES = 32
 
 
@@ -34,7 +34,9 @@ class KeptRelease:
     `parts` are the digests of the batches in the message. `pending` is the fingerprint of a batch that was begun and not
     recorded as finished. Its file may or may not be in the message, so only the same batch may come next. `pending_part` is
     the digest of that file, once it was drawn and before it was put into the message. `ledger` says whether the release was
-    charged to a ledger, which then has to know of later batches; older key files do not say it.
+    charged to a ledger, which then has to know of later batches; older key files do not say it. `papers` are the digests of
+    `mechanism.json` and `PRIVACY.md`, and `signed_by` is the fingerprint of the key that signed the message, if one did: with
+    these `apply` notices what somebody changed in a message, or that its signature is gone, and does not sign that.
     """
 
     id: str
@@ -47,15 +49,19 @@ class KeptRelease:
     pending: str | None = None
     ledger: bool | None = None
     pending_part: str | None = None
+    papers: tuple[str, ...] = ()
+    signed_by: str | None = None
 
     def __post_init__(self) -> None:
-        pending = (self.pending or "", self.pending_part or "")
-        texts = (self.id, self.id_type, self.input_hmac, self.request, self.mechanism, *self.parts, *pending)
+        perhaps = (self.pending or "", self.pending_part or "", self.signed_by or "")
+        sure = (self.id, self.id_type, self.input_hmac, self.request, self.mechanism)
+        texts = (*sure, *self.parts, *self.papers, *perhaps)
         if not all(isinstance(text, str) for text in texts) or not re.fullmatch("[0-9a-f]{32}", self.id):
             raise ValueError("a release in it is incomplete")
         if self.ledger is not None and not isinstance(self.ledger, bool):
             raise ValueError("a release in it says neither yes nor no about a ledger")
         object.__setattr__(self, "parts", tuple(self.parts))
+        object.__setattr__(self, "papers", tuple(self.papers))
 
 
 class KeyFile:
@@ -163,8 +169,10 @@ class KeyFile:
             flush(copy)
             copy.replace(self.path)
             flush(self.path.parent)
-        except OSError as error:
-            copy.unlink(missing_ok=True)
+        except BaseException as error:
+            copy.unlink(missing_ok=True)  # it holds the key, and what an interrupted run still records goes there too
+            if not isinstance(error, OSError):
+                raise
             raise LabelDPError(
                 f"cannot write the key file {self.path}: {error.strerror}. Fix the cause and run the same command again"
             ) from error

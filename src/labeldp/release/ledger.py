@@ -4,61 +4,55 @@ It is one SQLite file. A release is *reserved*, and thereby charged, before anyt
 is *fixed* before the first label is randomized. It is *committed* when its message is in place. Nothing is ever refunded, so
 a crash can waste budget but cannot overspend it.
 
-Triggers in the file stop accidents: no program removes or changes a row by mistake (`ledger_schema`). They do not stop
+Triggers in the file stop accidents: no INSERT, UPDATE or DELETE takes anything back (`ledger_schema`). They do not stop
 whoever owns the file. A journal of hashes, written in the same transactions, shows changes afterwards (`ledger_journal`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import secrets
 import sqlite3
-import unicodedata
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeldp.budget import (
-    MAX_DIGITS,
-    MIN_EPSILON,
-    Epsilon,
-    abbreviated,
-    decimal_text,
-    exact_epsilon,
-    float_up,
-    fraction_of,
-)
+from labeldp.budget import Epsilon, decimal_text, exact_epsilon, float_up
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect_path
+from labeldp.release.ledger_actions import Facts
 from labeldp.release.ledger_entries import (
     Batch,
     Dataset,
     Release,
     dataset_names,
+    expect_mechanism,
     read_batches,
     read_dataset,
     read_release,
     read_releases,
 )
 from labeldp.release.ledger_file import create_file, transaction
-from labeldp.release.ledger_journal import LedgerBroken, append, sha256_of
-from labeldp.release.ledger_replay import Replay, Verification, expected_hash, replay
-from labeldp.release.ledger_schema import format_of, require_guards
+from labeldp.release.ledger_journal import append, sha256_of
+from labeldp.release.ledger_replay import Verification, verify
+from labeldp.release.ledger_values import (
+    dataset_name,
+    exact_budget,
+    expect_records,
+    expect_texts,
+    key_fingerprint,
+    optional_texts,
+)
 from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["Ledger", "dataset_name", "exact_budget", "expect_mechanism", "key_fingerprint"]
+
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for other processes. A transaction takes milliseconds, so a process that takes this long is stuck."""
-
-MAX_BUDGET = 10**6
-
-Row = dict[str, str | int | None]
-"""A row of a table, which is also what the journal says of it."""
 
 
 class Ledger(Tabular):
@@ -87,6 +81,8 @@ class Ledger(Tabular):
     ------
     InvalidInput
         If there is no ledger at `path`, or a newer version of labeldp wrote it.
+    LedgerBroken
+        If the file is damaged or was changed by hand. Every method raises it where it notices that.
 
     Privacy
     -------
@@ -94,7 +90,7 @@ class Ledger(Tabular):
     the charge are one transaction, which is on disk before `reserve` returns. Nothing is ever refunded. A stored mechanism is
     proven and costs at most the charge.
 
-    This holds as long as the file is only written by labeldp. Its triggers refuse statements of other programs that would
+    This holds as long as the file is only written by labeldp. Its triggers refuse every INSERT, UPDATE or DELETE that would
     take something back. They stop accidents, not the owner of the file, who can drop them. `verify` finds such a change, and
     with a head hash that was noted elsewhere also a file that was replaced or rewritten.
 
@@ -172,7 +168,7 @@ class Ledger(Tabular):
                         f"the ledger {self.path} has a dataset {existing!r} already, and its budget stays as it was "
                         "agreed. Use another name for other data"
                     )
-            row: Row = {"name": name, "budget": decimal_text(amount), "created_at": _now()}
+            row: Facts = {"name": name, "budget": decimal_text(amount), "created_at": _now()}
             _insert(connection, "dataset", row)
             append(connection, "dataset", **row)
             return read_dataset(connection, name)
@@ -259,6 +255,7 @@ class Ledger(Tabular):
         InsufficientBudget
             If less than `epsilon` is left.
         """
+        optional_texts(key_check=key_check)
         amount = exact_epsilon(epsilon)
         with self._reading() as connection:
             remaining = read_dataset(connection, dataset).remaining
@@ -302,7 +299,10 @@ class Ledger(Tabular):
         ------
         InsufficientBudget
             If less than `epsilon` is left. Nothing is charged then.
+        InvalidInput
+            If the ledger does not know the dataset, or an argument is not what it should be. Nothing is charged then.
         """
+        optional_texts(key_check=key_check, input_hmac=input_hmac, request=request)
         amount = exact_epsilon(epsilon)
         if (key_check is None) != (input_hmac is None):
             raise InvalidInput("key_check and input_hmac go together: a release is resumed by both or not at all")
@@ -311,7 +311,7 @@ class Ledger(Tabular):
             if amount > remaining:
                 raise InsufficientBudget(dataset, amount, remaining)
             release = secrets.token_hex(16)
-            row: Row = {"id": release, "dataset": dataset, "epsilon": decimal_text(amount), "reserved_at": _now()}
+            row: Facts = {"id": release, "dataset": dataset, "epsilon": decimal_text(amount), "reserved_at": _now()}
             row |= {"key_check": key_check, "input_hmac": input_hmac, "request": request}
             _insert(connection, "release", row | {"state": "reserved"})
             append(connection, "reserve", **row)
@@ -342,6 +342,8 @@ class Ledger(Tabular):
         -------
         Release or None
         """
+        expect_texts(key_check=key_check, input_hmac=input_hmac)
+        optional_texts(request=request)
         where = (
             "WHERE dataset = ? AND epsilon = ? AND key_check = ? AND input_hmac = ? AND request IS ? "
             "AND state = 'reserved'"
@@ -381,12 +383,15 @@ class Ledger(Tabular):
         LabelDPError
             If another mechanism is stored already, for example by a faster process. Then nothing may be randomized.
         """
-        from labeldp.release.fixed_mechanism import check_charge, check_digest, stored_mechanism
+        from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
 
-        if not isinstance(mechanism_json, str):
-            raise InvalidInput("mechanism_json must be the mechanism's JSON text, as to_json() gives it")
+        expect_texts(mechanism_json=mechanism_json, mechanism_digest=mechanism_digest)
         mechanism = stored_mechanism(mechanism_json)
-        check_digest(mechanism, mechanism_digest)
+        if mechanism.digest != mechanism_digest:
+            raise InvalidInput(
+                f"mechanism_digest is {mechanism_digest}, and the digest of mechanism_json is {mechanism.digest}: they belong to "
+                "different mechanisms. Give the digest of the mechanism whose text you give"
+            )
         with self._writing() as connection:
             release = read_release(connection, release_id)
             check_charge(mechanism, release.epsilon)
@@ -458,15 +463,15 @@ class Ledger(Tabular):
         Raises
         ------
         InvalidInput
-            If the ledger does not know the release, or knows another mechanism for it.
+            If the ledger does not know the release or knows another mechanism for it, or if an argument is not what it should be.
         """
-        if isinstance(records, bool) or not isinstance(records, int) or records < 1:
-            raise InvalidInput(f"records must be the number of records in the batch, at least 1, got {records!r}")
+        expect_records(records)
+        expect_texts(input_hmac=input_hmac, mechanism_digest=mechanism_digest)
         with self._writing() as connection:
             expect_mechanism(read_release(connection, release_id), mechanism_digest)
             known = read_batches(connection, release_id)
             if not any(batch.input_hmac == input_hmac for batch in known):
-                row: Row = {"release": release_id, "number": len(known) + 1, "records": records}
+                row: Facts = {"release": release_id, "number": len(known) + 1, "records": records}
                 row |= {"input_hmac": input_hmac, "recorded_at": _now()}
                 _insert(connection, "batch", row)
                 append(connection, "batch", **row)
@@ -548,37 +553,7 @@ class Ledger(Tabular):
         >>> checked.entries, checked.expected_at
         (2, 1)
         """
-        wanted = expected_hash(expect)
-        with self._reading() as connection:
-            journal = format_of(connection) > 1
-            if journal:
-                require_guards(connection, self.path, alone=True)
-            played, expected_at = replay(connection, expect=wanted, journal=journal)
-        for release_id, entry in played.fixed.items():
-            self._prove(release_id, entry, played)
-        return Verification(
-            head=played.head,
-            entries=played.count,
-            datasets=len(played.datasets),
-            releases=len(played.releases),
-            batches=len(played.batches),
-            mechanisms=len(played.fixed),
-            expected_at=expected_at,
-        )
-
-    def _prove(self, release_id: str, entry: int, played: Replay) -> None:
-        """Proves a stored mechanism again, with a short transaction of its own."""
-        from labeldp.release.fixed_mechanism import check_charge, check_digest, stored_mechanism
-
-        release = self.release(release_id)
-        if sha256_of(release.mechanism_json) != played.releases[release_id]["mechanism_sha256"]:
-            raise LedgerBroken(f"the mechanism of release {release_id} changed during the check", entry)
-        try:
-            mechanism = stored_mechanism(release.mechanism_json or "")
-            check_digest(mechanism, release.mechanism_digest)
-            check_charge(mechanism, release.epsilon)
-        except InvalidInput as error:
-            raise LedgerBroken(f"the mechanism of release {release_id} does not hold: {error}", entry) from error
+        return verify(self.path, self._reading, expect)
 
     def _facts(self) -> dict[str, str]:
         facts = {"path": repr(str(self.path))}
@@ -596,64 +571,7 @@ class Ledger(Tabular):
         return transaction(self.path, self.timeout, "IMMEDIATE")
 
 
-def key_fingerprint(key: bytes) -> str:
-    """A fingerprint by which a ledger recognises a key without holding it.
-
-    Parameters
-    ----------
-    key : bytes
-        The key: at least 16 random bytes.
-
-    Returns
-    -------
-    str
-        An HMAC-SHA256 of a constant, in hexadecimal.
-
-    Raises
-    ------
-    InvalidInput
-        If the key is too short.
-
-    Examples
-    --------
-    >>> from labeldp import key_fingerprint
-    >>> key_fingerprint(bytes(32))[:16]
-    '767084f6d106ae33'
-    """
-    if len(key) < 16:
-        raise InvalidInput(f"a key needs at least 16 random bytes, this one has {len(key)}")
-    return hmac.new(key, b"labeldp ledger key check", hashlib.sha256).hexdigest()
-
-
-def expect_mechanism(release: Release, digest: str) -> None:
-    """Refuses a release whose mechanism in the ledger is not the one with this digest."""
-    if release.mechanism_digest != digest:
-        raise InvalidInput(
-            f"the ledger has another mechanism for release {release.id} than the message and the key file: one of them was damaged "
-            "or restored. Nothing was randomized"
-        )
-
-
-def dataset_name(name: str) -> str:
-    """Returns `name` if a dataset may be called so."""
-    if not (0 < len(name) <= 100 and name.isprintable() and name == unicodedata.normalize("NFC", name).strip()):
-        raise InvalidInput(
-            f"{name!r} cannot name a dataset: use 1 to 100 printable characters with no space at either end"
-        )
-    return name
-
-
-def exact_budget(budget: Epsilon) -> Fraction:
-    """The fraction that a budget stands for, as `exact_epsilon` reads it, but up to a million."""
-    value = fraction_of(budget)
-    if value is None or not MIN_EPSILON <= value <= MAX_BUDGET or value.denominator > 10**MAX_DIGITS:
-        raise InvalidInput(
-            f"a budget must be a number above 0 and at most {MAX_BUDGET}, for instance 3 or 0.5, got {abbreviated(budget)}"
-        )
-    return value
-
-
-def _insert(connection: sqlite3.Connection, table: str, row: Row) -> None:
+def _insert(connection: sqlite3.Connection, table: str, row: Facts) -> None:
     columns, places = ", ".join(row), ", ".join("?" * len(row))
     connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", tuple(row.values()))  # noqa: S608 - our own names
 

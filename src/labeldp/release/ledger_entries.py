@@ -7,12 +7,10 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal
 
-from labeldp.budget import abbreviated, parse_amount
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
+from labeldp.release.ledger_journal import LedgerBroken
 from labeldp.release.ledger_schema import format_of
-
-MOST = 10**6
-"""No amount in a ledger is larger: it is the largest budget."""
+from labeldp.release.ledger_values import expect_texts, stored_amount
 
 
 @dataclass(frozen=True)
@@ -130,6 +128,7 @@ def dataset_names(connection: sqlite3.Connection) -> list[str]:
 
 def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
     """The dataset of that name; refuses one that is not in the ledger."""
+    expect_texts(dataset=name)
     row = connection.execute("SELECT * FROM dataset WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise _unknown(name, dataset_names(connection))
@@ -144,8 +143,8 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         batches, batch_records = connection.execute(query, (name,)).fetchone()
     return Dataset(
         name=name,
-        budget=stored_amount(_field(row, "budget")),
-        spent=sum((stored_amount(charge["epsilon"]) * charge["times"] for charge in charges), Fraction(0)),
+        budget=_amount(_field(row, "budget")),
+        spent=sum((_amount(charge["epsilon"]) * charge["times"] for charge in charges), Fraction(0)),
         releases=sum(charge["times"] for charge in charges),
         uncommitted=sum(charge["times"] for charge in charges if charge["state"] == "reserved"),
         created_at=_time(_field(row, "created_at")),
@@ -163,15 +162,27 @@ def _unknown(name: str, names: list[str]) -> InvalidInput:
     else:
         shown = ", ".join(repr(known) for known in names[:5]) + (", …" if len(names) > 5 else "")
         hint = f"It has {shown}"
-    return InvalidInput(f"the ledger has no dataset {name!r}. {hint}")
+    return InvalidInput(f"the ledger has no dataset {described(name)}. {hint}")
 
 
 def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
     """The release of that id; refuses one that is not in the ledger."""
+    expect_texts(release_id=release_id)
     found = read_releases(connection, "WHERE id = ?", release_id)
     if not found:
-        raise InvalidInput(f"the ledger has no release {release_id!r}; `labeldp ledger history DB` lists them")
+        raise InvalidInput(f"the ledger has no release {described(release_id)}; `labeldp ledger history DB` lists them")
     return found[0]
+
+
+def expect_mechanism(release: Release, digest: str) -> None:
+    """Refuses a release whose mechanism in the ledger is not the one with this digest."""
+    if release.mechanism_digest is None:
+        raise InvalidInput(f"release {release.id} has no mechanism in the ledger yet. Nothing was randomized")
+    if release.mechanism_digest != digest:
+        raise InvalidInput(
+            f"the ledger has another mechanism for release {release.id}: it states the digest {release.mechanism_digest}, not "
+            f"{digest}. Something was damaged or restored from a backup. Nothing was randomized"
+        )
 
 
 def read_releases(connection: sqlite3.Connection, where: str, *values: str | None) -> list[Release]:
@@ -184,9 +195,9 @@ def read_releases(connection: sqlite3.Connection, where: str, *values: str | Non
         known: dict[str, Any] = dict(zip(names, row, strict=True))
         texts = {name: _text(known[name]) for name in columns if known[name] is not None}
         if not {"id", "dataset", "state", "reserved_at"} <= texts.keys():
-            raise _damaged("a release has an empty field")
+            raise LedgerBroken("a release has an empty field")
         known |= {name: _time(texts[name]) for name in ("reserved_at", "committed_at") if name in texts}
-        known["epsilon"] = stored_amount(known["epsilon"])
+        known["epsilon"] = _amount(known["epsilon"])
         known["batch_records"] = _count(known["batch_records"])
         found.append(Release(**known))
     return found
@@ -215,21 +226,17 @@ def _batch_columns(connection: sqlite3.Connection) -> str:
     )
 
 
-def stored_amount(text: object) -> Fraction:
-    """An amount from the file. Anything else there could free budget, so it is refused."""
+def _amount(text: object) -> Fraction:
     try:
-        value = parse_amount(text)
-    except InvalidInput:
-        value = Fraction(0)
-    if not 0 < value <= MOST:
-        raise _damaged(f"it holds {abbreviated(text)} in place of an amount")
-    return value
+        return stored_amount(text)
+    except ValueError as error:
+        raise LedgerBroken(str(error)) from None
 
 
 def _count(value: object) -> int:
     """A number of records from the file, where SQLite takes fractions and texts too."""
     if not isinstance(value, int):
-        raise _damaged("it holds something else in place of a number of records")
+        raise LedgerBroken("it holds something else in place of a number of records")
     return value
 
 
@@ -237,21 +244,17 @@ def _field(row: sqlite3.Row, name: str) -> object:
     try:
         return row[name]
     except IndexError:
-        raise _damaged(f"it has no column {name}") from None
+        raise LedgerBroken(f"it has no column {name}") from None
 
 
 def _time(text: object) -> datetime:
     try:
         return datetime.fromisoformat(_text(text))
     except ValueError:
-        raise _damaged("it holds something else in place of a time") from None
+        raise LedgerBroken("it holds something else in place of a time") from None
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise _damaged("something in it is not text")
+        raise LedgerBroken("something in it is not text")
     return value
-
-
-def _damaged(what: str) -> InvalidInput:
-    return InvalidInput(f"the ledger is damaged: {what}. Restore it from a backup")

@@ -26,6 +26,14 @@ from labeldp.release.ledger_schema import (
     upgrade,
 )
 
+_BROKEN = {
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_ERROR,  # a table or a column is missing, or a sum of records leaves 64 bits
+    sqlite3.SQLITE_CONSTRAINT,  # a table holds what our next row contradicts
+    sqlite3.SQLITE_MISMATCH,
+}
+"""SQLite's codes for a file whose content is at fault: our statements are right for every ledger as labeldp made it."""
+
 
 class LedgerLocked(LabelDPError):  # noqa: N818
     """Another process held the ledger for longer than the timeout. Nothing was changed, and trying again is safe."""
@@ -76,7 +84,7 @@ def transaction(path: Path, timeout: float, kind: Literal["DEFERRED", "IMMEDIATE
         version = _check(connection, path)
         if kind == "IMMEDIATE":
             if version < SCHEMA_VERSION:
-                upgrade(connection)
+                upgrade(connection, path)
             require_guards(connection, path)
         yield connection
         connection.execute("COMMIT")
@@ -97,7 +105,7 @@ def _connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     except sqlite3.Error as error:
         raise _explained(error, path, timeout) from error
     except UnicodeDecodeError as error:  # in the words of SQLite's own error about a damaged schema
-        raise _damaged(path, error) from error
+        raise LedgerBroken(f"SQLite cannot read {path} ({error})") from error
 
 
 def _begin_writing(connection: sqlite3.Connection, timeout: float) -> None:
@@ -152,8 +160,13 @@ def _explained(error: sqlite3.Error, path: Path, timeout: float) -> Exception:
             f"the ledger {path} is locked: another process held it for more than {timeout:g} s. Nothing was changed. "
             "Wait for that process or end it, then run again"
         )
-    if primary in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
-        return _damaged(path, error)
+    if primary == sqlite3.SQLITE_NOTADB:
+        return InvalidInput(
+            f"{path} is not a labeldp ledger, or its first bytes were overwritten ({error}). Check the path. If it was your ledger, "
+            "release nothing more until you know why. If you restore a backup, charge again what was released since"
+        )
+    if primary in _BROKEN or (code is None and isinstance(error, sqlite3.OperationalError)):  # text that is not UTF-8
+        return LedgerBroken(f"SQLite cannot work with {path} ({error})")
     if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
         return InvalidInput(
             f"cannot open the ledger {path} ({error}). You must be able to write to the file and to its folder"
@@ -164,10 +177,3 @@ def _explained(error: sqlite3.Error, path: Path, timeout: float) -> Exception:
             "Check the disk and its free space, then run again"
         )
     return LabelDPError(f"the ledger {path} refused an operation: {error}")
-
-
-def _damaged(path: Path, error: Exception) -> InvalidInput:
-    return InvalidInput(
-        f"{path} is not a labeldp ledger, or it is damaged ({error}). Check the path. If it is your ledger, release "
-        "nothing more until it is restored from a backup and charged again for what was released since"
-    )

@@ -17,7 +17,10 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from labeldp.errors import LabelDPError
+from labeldp.budget import abbreviated
+from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.json_text import parse_json
+from labeldp.release.ledger_actions import Facts, check_facts
 
 JOURNAL_TABLE = """
     CREATE TABLE journal (
@@ -30,11 +33,9 @@ JOURNAL_TABLE = """
 BEGINNING = "0" * 64
 """The hash before the first entry."""
 
-Facts = dict[str, Any]
-
 
 class LedgerBroken(LabelDPError):  # noqa: N818
-    """The ledger is not what its journal says. Release nothing more until it is known why.
+    """Something in a ledger's file is not as labeldp left it. Release nothing more until it is known why.
 
     Attributes
     ----------
@@ -56,15 +57,42 @@ class LedgerBroken(LabelDPError):  # noqa: N818
         return type(self), (self.wrong, self.entry)  # pickling calls __init__ with these
 
 
+class UnknownEntry(LedgerBroken):
+    """The journal has an entry of a kind that this version does not know, so the ledger cannot be checked.
+
+    Attributes
+    ----------
+    entry : int
+        The number of the first such entry.
+    """
+
+    def __init__(self, action: str, entry: int) -> None:
+        self.wrong, self.entry = action, entry
+        Exception.__init__(
+            self,
+            f"journal entry {entry:,} of the ledger is a {abbreviated(action)}, which this labeldp does not know: a newer "
+            "labeldp wrote it, or it was changed by hand. Upgrade labeldp and check again; release nothing more until then",
+        )
+
+
 def append(connection: sqlite3.Connection, action: str, **facts: Any) -> None:
-    """Adds an entry at the end. The entry that was last must have the hash that it says."""
+    """Adds an entry at the end. The entry that was last must have the hash that it says.
+
+    What is not text or a number where `ACTIONS` says so is refused: SQLite might hold it in another form than the journal.
+    """
+    try:
+        check_facts(action, facts)
+    except ValueError as error:
+        raise InvalidInput(
+            f"an entry {action!r} cannot be written to the ledger: {error}. Nothing was changed"
+        ) from None
     last = connection.execute("SELECT number, entry, hash FROM journal ORDER BY number DESC LIMIT 2").fetchall()
     number, previous = 0, BEGINNING
     if last:
         number, entry, previous = last[0]
         if previous != chained(last[1]["hash"] if len(last) > 1 else BEGINNING, entry):
             raise LedgerBroken("its text does not have the hash that stands beside it", number)
-    text = json.dumps({"action": action, **facts}, sort_keys=True, separators=(",", ":"), default=_not_text)
+    text = json.dumps({"action": action, **facts}, sort_keys=True, separators=(",", ":"))
     connection.execute(
         "INSERT INTO journal (number, entry, hash) VALUES (?, ?, ?)", (number + 1, text, chained(previous, text))
     )
@@ -80,9 +108,9 @@ def entries(connection: sqlite3.Connection) -> Iterator[tuple[int, str, Facts]]:
         if stated != chained(previous, entry):
             raise LedgerBroken("its text does not have the hash that stands beside it", number)
         try:
-            facts = json.loads(entry)
-        except (ValueError, RecursionError):
-            facts = None
+            facts = parse_json(entry, "its text")
+        except InvalidInput as error:
+            raise LedgerBroken(str(error), number) from None
         if not isinstance(facts, dict):
             raise LedgerBroken("it is not a record", number)
         yield number, stated, facts
@@ -106,7 +134,10 @@ def imported(connection: sqlite3.Connection) -> Iterator[Facts]:
 def import_rows(connection: sqlite3.Connection) -> None:
     """Begins the journal of a file of format 1."""
     for facts in list(imported(connection)):
-        append(connection, **facts)
+        try:
+            append(connection, **facts)
+        except InvalidInput as error:
+            raise LedgerBroken(str(error)) from None
 
 
 def rows_of(connection: sqlite3.Connection, table: str, order: str) -> Iterator[Facts]:
@@ -122,7 +153,3 @@ def rows_of(connection: sqlite3.Connection, table: str, order: str) -> Iterator[
 def sha256_of(text: str | None) -> str | None:
     """SHA-256 of a text, in hexadecimal."""
     return None if text is None else hashlib.sha256(str(text).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _not_text(value: object) -> None:
-    raise LedgerBroken(f"it holds {type(value).__name__} where text or a number belongs")

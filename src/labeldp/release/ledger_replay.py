@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
-from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput
-from labeldp.release.ledger_entries import stored_amount
-from labeldp.release.ledger_journal import BEGINNING, Facts, LedgerBroken, entries, imported, rows_of
-
-_CHARGE = frozenset(["id", "dataset", "epsilon", "reserved_at", "key_check", "input_hmac", "request"])
-_RELEASE = {"committed_at": None, "mechanism_digest": None, "mechanism_sha256": None, "state": "reserved"}
+from labeldp.release.ledger_actions import ACTIONS, Facts, Rows, check_facts
+from labeldp.release.ledger_entries import Release, expect_mechanism, read_release
+from labeldp.release.ledger_journal import (
+    BEGINNING,
+    LedgerBroken,
+    UnknownEntry,
+    entries,
+    imported,
+    rows_of,
+    sha256_of,
+)
+from labeldp.release.ledger_schema import format_of, require_guards
 
 
 @dataclass(frozen=True)
@@ -48,163 +57,126 @@ class Verification:
     expected_at: int | None = None
 
 
-@dataclass
-class Replay:
-    """What the entries so far amount to. Each row knows the entry that wrote it last."""
+def verify(
+    path: Path, reading: Callable[[], AbstractContextManager[sqlite3.Connection]], expect: str | None
+) -> Verification:
+    """Checks the whole ledger at `path`; `reading` opens a transaction on it."""
+    wanted = _expected_hash(expect)
+    with reading() as connection:
+        journal = format_of(connection) > 1
+        if journal:
+            require_guards(connection, path, alone=True)
+        played = _replayed(connection, expect=wanted, journal=journal)
+    for release_id, entry in played.rows.fixed.items():
+        with reading() as connection:  # a short transaction each: a proof may take seconds
+            release = read_release(connection, release_id)
+        _prove(release, entry, played.rows)
+    return Verification(
+        head=played.head,
+        entries=played.count,
+        datasets=len(played.rows.datasets),
+        releases=len(played.rows.releases),
+        batches=len(played.rows.batches),
+        mechanisms=len(played.rows.fixed),
+        expected_at=played.expected_at,
+    )
 
-    datasets: dict[str, Facts] = field(default_factory=dict)
-    names: set[str] = field(default_factory=set)
-    releases: dict[str, Facts] = field(default_factory=dict)
-    batches: dict[tuple[str, int], Facts] = field(default_factory=dict)
-    spent: dict[str, Fraction] = field(default_factory=dict)
-    written: dict[tuple[str, object], int] = field(default_factory=dict)
-    fixed: dict[str, int] = field(default_factory=dict)
+
+@dataclass
+class _Played:
+    """The journal up to some entry: the rows it amounts to, its head, its length and where the expected hash was."""
+
+    expected_at: int | None
+    rows: Rows = field(default_factory=Rows)
     head: str = BEGINNING
     count: int = 0
 
-    def play(self, number: int, facts: Facts) -> None:
-        """Takes one entry; refuses one that could not have happened."""
-        steps = {
-            "dataset": self._dataset,
-            "reserve": self._reserve,
-            "fix": self._fix,
-            "commit": self._commit,
-            "batch": self._batch,
-            "import dataset": self._import_dataset,
-            "import release": self._import_release,
-        }
-        try:
-            step = steps[facts.pop("action")]
-            step(number, facts)
-        except LedgerBroken:
-            raise
-        except InvalidInput as error:
-            raise LedgerBroken(str(error), number) from error
-        except (KeyError, TypeError, AttributeError) as error:
-            raise LedgerBroken("a part of it is missing or is not what it should be", number) from error
 
-    def _dataset(self, number: int, facts: Facts) -> None:
-        name = facts["name"]
-        if name.casefold() in self.names:
-            raise InvalidInput(f"it enters the dataset {name!r} a second time")
-        stored_amount(facts["budget"])
-        self.names.add(name.casefold())
-        self.datasets[name], self.spent[name] = facts, Fraction(0)
-        self.written["dataset", name] = number
-
-    def _reserve(self, number: int, facts: Facts) -> None:
-        if facts.keys() != _CHARGE:
-            raise InvalidInput("it says more or less of a release than its charge")
-        self._charge(number, facts)
-
-    def _charge(self, number: int, facts: Facts) -> None:
-        identity, name = facts["id"], facts["dataset"]
-        if identity in self.releases:
-            raise InvalidInput(f"it charges release {identity} a second time")
-        if name not in self.datasets:
-            raise InvalidInput(f"it charges a dataset {name!r} that was not entered before")
-        self.spent[name] += stored_amount(facts["epsilon"])
-        budget = stored_amount(self.datasets[name]["budget"])
-        if self.spent[name] > budget:
-            raise InvalidInput(
-                f"with it the releases of {name!r} cost ε = {decimal_text(self.spent[name])}, and its budget is "
-                f"{decimal_text(budget)}"
-            )
-        self.releases[identity] = _RELEASE | facts
-        self.written["release", identity] = number
-
-    def _fix(self, number: int, facts: Facts) -> None:
-        release = self._release(facts)
-        if release["mechanism_sha256"] is not None:
-            raise InvalidInput(f"it fixes the mechanism of release {facts['id']} a second time")
-        for name in ("mechanism_digest", "mechanism_sha256"):
-            release[name] = facts[name]
-        self.written["release", facts["id"]] = self.fixed[facts["id"]] = number
-
-    def _commit(self, number: int, facts: Facts) -> None:
-        release = self._release(facts)
-        if release["mechanism_sha256"] is None or release["state"] == "committed":
-            raise InvalidInput(f"it commits release {facts['id']}, which has no mechanism or is committed already")
-        release |= {"state": "committed", "committed_at": facts["committed_at"]}
-        self.written["release", facts["id"]] = number
-
-    def _batch(self, number: int, facts: Facts) -> None:
-        identity, batch = facts["release"], facts["number"]
-        if self._release({"id": identity})["mechanism_sha256"] is None:
-            raise InvalidInput(f"it adds a batch to release {identity}, which has no mechanism")
-        if batch != 1 and (identity, batch - 1) not in self.batches:
-            raise InvalidInput(f"it records batch {batch} of release {identity}, and the batch before is missing")
-        if (identity, batch) in self.batches:
-            raise InvalidInput(f"it records batch {batch} of release {identity} a second time")
-        self.batches[identity, batch] = facts
-        self.written["batch", (identity, batch)] = number
-
-    def _import_dataset(self, number: int, facts: Facts) -> None:
-        self._only_at_first(number)
-        self._dataset(number, facts)
-
-    def _import_release(self, number: int, facts: Facts) -> None:
-        self._only_at_first(number)
-        self._charge(number, facts)
-        if facts["mechanism_sha256"] is not None:
-            self.fixed[facts["id"]] = number
-
-    def _only_at_first(self, number: int) -> None:
-        if number != len(self.datasets) + len(self.releases) + 1:
-            raise InvalidInput("rows are taken over from format 1 before anything else happens, not later")
-
-    def _release(self, facts: Facts) -> Facts:
-        if facts["id"] not in self.releases:
-            raise InvalidInput(f"it is about release {facts['id']}, which was not charged before")
-        return self.releases[facts["id"]]
-
-    def compare(self, connection: sqlite3.Connection, *, batches: bool) -> None:
-        """Refuses tables that do not hold exactly what the entries amount to, in the same order."""
-        self._compare("dataset", self.datasets, {row["name"]: row for row in rows_of(connection, "dataset", "rowid")})
-        self._compare("release", self.releases, {row["id"]: row for row in rows_of(connection, "release", "number")})
-        if batches:
-            rows = rows_of(connection, "batch", "release, number")
-            self._compare("batch", self.batches, {(row["release"], row["number"]): row for row in rows}, ordered=False)
-
-    def _compare(self, table: str, wanted: dict, held: dict, *, ordered: bool = True) -> None:  # type: ignore[type-arg]
-        for key, row in wanted.items():
-            if held.get(key) != row:
-                different = [name for name in row if held.get(key, {}).get(name, row) != row[name]]
-                what = "is missing from" if key not in held else f"has another {', '.join(different)} in"
-                raise LedgerBroken(f"the {table} {_shown(key)} {what} its table", self.written[table, key])
-        for key in held:
-            if key not in wanted:
-                raise LedgerBroken(f"the table has a {table} {_shown(key)} that no entry of the journal tells of")
-        if ordered and list(wanted) != list(held):
-            raise LedgerBroken(f"the rows of the table {table} are in another order than their entries")
-
-
-def replay(connection: sqlite3.Connection, *, expect: str | None, journal: bool) -> tuple[Replay, int | None]:
-    """Plays the journal, and returns it with the number of the entry whose hash is `expect`. Checks the tables against it.
+def _replayed(connection: sqlite3.Connection, *, expect: str | None, journal: bool) -> _Played:
+    """Plays the journal and checks the tables against it.
 
     Without a `journal`, in a file of format 1, the rows are taken for what they would become.
     """
-    played, expected_at = Replay(), 0 if expect == BEGINNING else None
+    played = _Played(expected_at=0 if expect == BEGINNING else None)
     if journal:
-        for number, played.head, facts in entries(connection):
-            played.play(number, facts)
-            played.count = number
-            expected_at = number if played.head == expect else expected_at
+        for played.count, played.head, facts in entries(connection):
+            _play(played.rows, played.count, facts)
+            if played.head == expect:
+                played.expected_at = played.count
     else:
         for number, facts in enumerate(imported(connection), start=1):
-            played.play(number, facts)
-    if expect is not None and expected_at is None:
+            _play(played.rows, number, facts)
+    if expect is not None and played.expected_at is None:
         raise LedgerBroken(
             f"its journal does not contain the hash {expect}. The file was replaced by an older copy or by another ledger, or it "
             "was rewritten"
         )
-    played.compare(connection, batches=journal)
-    return played, expected_at
+    _compare_tables(connection, played.rows, batches=journal)
+    return played
 
 
-def expected_hash(text: str | None) -> str | None:
+def _play(rows: Rows, number: int, facts: Facts) -> None:
+    """Takes one entry; refuses one that could not have happened."""
+    action = facts.pop("action", None)
+    if not isinstance(action, str):
+        raise LedgerBroken("it does not say what happened", number)
+    if action not in ACTIONS:
+        raise UnknownEntry(action, number)
+    try:
+        check_facts(action, facts)
+        ACTIONS[action].step(rows, number, facts)
+    except ValueError as error:
+        raise LedgerBroken(str(error), number) from error
+
+
+def _compare_tables(connection: sqlite3.Connection, rows: Rows, *, batches: bool) -> None:
+    """Refuses tables that do not hold exactly what the entries amount to, in the same order."""
+    datasets = {row["name"]: row for row in rows_of(connection, "dataset", "rowid")}
+    _compare("dataset", rows.datasets, datasets, rows.written)
+    releases = {row["id"]: row for row in rows_of(connection, "release", "number")}
+    _compare("release", rows.releases, releases, rows.written)
+    if batches:
+        held = {(row["release"], row["number"]): row for row in rows_of(connection, "batch", "release, number")}
+        _compare("batch", rows.batches, held, rows.written, ordered=False)
+
+
+def _compare(
+    table: str,
+    wanted: Mapping[Any, Facts],
+    held: Mapping[Any, Facts],
+    written: Mapping[Any, int],
+    *,
+    ordered: bool = True,
+) -> None:
+    for key, row in wanted.items():
+        if held.get(key) != row:
+            different = [name for name in row if held.get(key, {}).get(name, row) != row[name]]
+            what = "is missing from" if key not in held else f"has another {', '.join(different)} in"
+            raise LedgerBroken(f"the {table} {_shown(key)} {what} its table", written[table, key])
+    for key in held:
+        if key not in wanted:
+            raise LedgerBroken(f"the table has a {table} {_shown(key)} that no entry of the journal tells of")
+    if ordered and list(wanted) != list(held):
+        raise LedgerBroken(f"the rows of the table {table} are in another order than their entries")
+
+
+def _prove(release: Release, entry: int, rows: Rows) -> None:
+    """Proves a stored mechanism again."""
+    from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
+
+    if sha256_of(release.mechanism_json) != rows.releases[release.id]["mechanism_sha256"]:
+        raise LedgerBroken(f"the mechanism of release {release.id} changed during the check", entry)
+    try:
+        mechanism = stored_mechanism(release.mechanism_json or "")
+        expect_mechanism(release, mechanism.digest)
+        check_charge(mechanism, release.epsilon)
+    except InvalidInput as error:
+        raise LedgerBroken(f"the mechanism of release {release.id} does not hold: {error}", entry) from error
+
+
+def _expected_hash(text: str | None) -> str | None:
     """A hash as it was noted, in small letters."""
-    if text is not None and not re.fullmatch("[0-9a-fA-F]{64}", text):
+    if text is not None and not (isinstance(text, str) and re.fullmatch("[0-9a-fA-F]{64}", text)):
         raise InvalidInput(
             f"a head hash has 64 hexadecimal digits, as `labeldp ledger verify` prints it, got {text!r:.80}"
         )

@@ -1,8 +1,9 @@
 """The tables of a ledger's file, and the triggers that guard them.
 
-The triggers bind every program that opens the file, so no mistake can remove a row, change a charge or swap a mechanism. They
-do not bind the owner of the file, who can drop them or replace the file. For that there is the journal (`ledger_journal`):
-a chain of hashes, which `labeldp ledger verify` walks.
+The triggers bind every program that opens the file: no INSERT, UPDATE or DELETE can remove a row, change a charge or swap a
+mechanism. SQLite has none for DROP TABLE or ALTER TABLE, which `require_guards` notices before the next charge. Nor do they bind
+the owner of the file, who can drop them or replace the file. For that there is the journal (`ledger_journal`): a chain of hashes,
+which `labeldp ledger verify` walks.
 
 SQLite deletes rows without firing a delete trigger when a statement says OR REPLACE. So each table also has an insert trigger
 that refuses a key which is taken, `rowid` included. An update trigger that lists columns misses `SET rowid = …`, so the update
@@ -130,27 +131,39 @@ _GUARDS = (
     ),
 )
 
-_TABLES_ADDED = (_BATCH, JOURNAL_TABLE)
-_SCHEMA = (_DATASET, _RELEASE, *_TABLES_ADDED, *_GUARDS)
+SCHEMAS = {2: (_DATASET, _RELEASE, _BATCH, JOURNAL_TABLE, *_GUARDS)}
+"""The tables and triggers of each format since the journal: a file must have exactly those of the format that it states."""
+
 _FORMAT_1_GUARDS = ("dataset_kept", "budget_kept", "release_kept", "charge_kept", "mechanism_kept", "commit_kept")
 
 
 def create_schema(connection: sqlite3.Connection) -> None:
     """Makes the tables and their guards in an empty database."""
-    for statement in _SCHEMA:
+    for statement in SCHEMAS[SCHEMA_VERSION]:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def upgrade(connection: sqlite3.Connection) -> None:
-    """Brings a file of format 1 up to date, inside the caller's transaction. Its rows become the journal's first entries."""
+def _to_2(connection: sqlite3.Connection) -> None:
+    """Adds batches and journal. The rows of format 1 become the journal's first entries."""
     for name in _FORMAT_1_GUARDS:
         connection.execute(f"DROP TRIGGER IF EXISTS {name}")
-    for statement in (*_TABLES_ADDED, *_GUARDS):
+    for statement in (_BATCH, JOURNAL_TABLE, *_GUARDS):
         connection.execute(statement)
     import_rows(connection)
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+UPGRADES = {1: _to_2}
+"""How a file of each older format becomes one of the next format."""
+
+
+def upgrade(connection: sqlite3.Connection, path: Path) -> None:
+    """Brings an older file up to date, format by format, inside the caller's transaction. Refuses one without its guards."""
+    for version in range(format_of(connection), SCHEMA_VERSION):
+        require_guards(connection, path)
+        UPGRADES[version](connection)
+        connection.execute(f"PRAGMA user_version = {version + 1}")
 
 
 def format_of(connection: sqlite3.Connection) -> int:
@@ -164,8 +177,13 @@ def has_journal(connection: sqlite3.Connection) -> bool:
 
 
 def require_guards(connection: sqlite3.Connection, path: Path, *, alone: bool = False) -> None:
-    """Refuses a file whose tables or triggers are not those that labeldp made; `alone`, also one that has others beside them."""
-    wanted = {_name(statement): _plain(statement) for statement in _SCHEMA}
+    """Refuses a file whose tables or triggers are not those of its format; `alone`, also one that has others beside them.
+
+    Nothing is refused in format 1, whose triggers were not checked.
+    """
+    if (version := format_of(connection)) not in SCHEMAS:
+        return
+    wanted = {_name(statement): _plain(statement) for statement in SCHEMAS[version]}
     found = {
         name: _plain(sql)
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")

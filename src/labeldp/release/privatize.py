@@ -12,7 +12,8 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +24,10 @@ from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.engine import Progress, Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
+from labeldp.losses import Custom, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header
-from labeldp.message.labels_file import file_digest
-from labeldp.message.layout import labels_path
+from labeldp.message.manifest import read_manifest
 from labeldp.message.reader import Message
 from labeldp.message.signing import SigningKey
 from labeldp.message.writer import new_message
@@ -215,12 +216,22 @@ def privatize(
         )
         domain.judge_clipping(scanned.clipped, scanned.records, randomizer.out_of_range)
         request = _request(source, randomizer, scanned)
+        header_of = partial(
+            Header,
+            id_column=source.id_name,
+            id_type=scanned.id_kind,
+            keep_order=keep_order,
+            keyed=keys is not None,
+            row_numbers=source.id_column is None,
+            label_column=source.label_column,
+        )
         if existing is not None and known is not None:
             if (known.input_hmac, known.request) != (scanned.input_hmac, request):
                 raise _in_the_way(out)
+            _check_header(out, existing.header, header_of(known.id))
             release = OpenRelease(known.id, existing.mechanism.to_json())
             record.remember(release, scanned, request)
-            _commit(out, existing.files[0].path, record, release)  # at most this was missing
+            _commit(out, record, release)  # at most this was missing
             return ReleaseOutcome(out, existing.mechanism, scanned.records, scanned.clipped, resumed=True)
         _check_space(place, scanned)
         randomizer.rehearse(scanned.records)
@@ -231,16 +242,7 @@ def privatize(
             if release.mechanism is None:
                 release = record.fix(release, _design(same, randomizer, scanned, phase))
             mechanism = record.remember(release, scanned, request)
-            header = Header(
-                release.id,
-                source.id_name,
-                scanned.id_kind,
-                keep_order,
-                keyed=keys is not None,
-                row_numbers=source.id_column is None,
-                label_column=source.label_column,
-            )
-            with new_message(place / "message", mechanism, header, signing) as labels_file:
+            with new_message(place / "message", mechanism, header_of(release.id), signing) as labels_file:
                 work = place / "work"
                 work.mkdir()
                 arrow.randomize(
@@ -260,7 +262,7 @@ def privatize(
             raise LabelDPError(
                 f"cannot write the message {out}: {os_reason(error)}.{left} {record.after_failure()}"
             ) from error
-        _commit(out, labels_path(out, 0), record, release)
+        _commit(out, record, release)
     return ReleaseOutcome(out, mechanism, scanned.records, scanned.clipped, resumed=begun is not None)
 
 
@@ -283,9 +285,9 @@ def _design(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan, pha
     return randomizer.design(counts, scanned.records)
 
 
-def _commit(out: Path, labels_file: Path, record: ReleaseRecord, release: OpenRelease) -> None:
+def _commit(out: Path, record: ReleaseRecord, release: OpenRelease) -> None:
     try:
-        record.commit(release, file_digest(labels_file))
+        record.commit(release, *read_manifest(out))
     except LabelDPError as error:
         again = " Run the same command again to record it" if record.keys is not None else ""
         raise LabelDPError(
@@ -307,7 +309,19 @@ def _message_at(out: Path, signing: SigningKey | None) -> Message | None:
             f"{out} exists, and is {'not signed' if held is None else f'signed with the key {held}'}. It is not overwritten: "
             "choose another --out, or repeat the command with the --sign-key that it had"
         )
+    if signing is not None:
+        read_manifest(out, signing.verify_key)  # that the key is named is not enough
     return found
+
+
+def _check_header(out: Path, held: Header, asked: Header) -> None:
+    """Refuses to take a message for the one that was asked for if it says anything else about itself."""
+    for name in (one.name for one in fields(Header)):
+        if (has := getattr(held, name)) != (wanted := getattr(asked, name)):
+            raise InvalidInput(
+                f"{out} exists and was made with {name} = {has!r}, but this command asks for {wanted!r}. It is not overwritten: "
+                "repeat the command as it was, or choose another --out, which makes a new release"
+            )
 
 
 def _in_the_way(out: Path) -> InvalidInput:
@@ -333,7 +347,7 @@ def _request(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan) ->
         {
             "epsilon": decimal_text(exact_epsilon(randomizer.epsilon)),
             "domain": domain.to_json(),
-            "loss": randomizer.loss if isinstance(randomizer.loss, str) else getattr(randomizer.loss, "name", "custom"),
+            "loss": _loss_text(randomizer.loss, domain),
             "mechanism": randomizer.mechanism,
             "prior": given,
             "id": source.id_column,
@@ -342,3 +356,13 @@ def _request(source: LabelSource, randomizer: LabelRandomizer, scanned: Scan) ->
         },
         sort_keys=True,
     )
+
+
+def _loss_text(loss: LossLike, domain: Domain) -> str:
+    """What tells a loss from others. Functions have no name of their own, so a digest of their values on the bounds is added."""
+    rule = get_loss(loss)
+    if not isinstance(rule, Custom):
+        return loss if isinstance(loss, str) else rule.name
+    grid = np.linspace(domain.lower, domain.upper, 33)
+    values = np.ascontiguousarray(rule(grid[:, None], grid[None, :]), "<f8")
+    return f"{rule.name} {hashlib.sha256(values.tobytes()).hexdigest()}"

@@ -8,10 +8,12 @@ from fractions import Fraction
 from labeldp.engines.arrow.engine import Scan
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.manifest import Manifest, Signature
 from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
 from labeldp.release.key_file import KeptRelease, KeyFile
-from labeldp.release.ledger import Ledger, expect_mechanism, key_fingerprint
-from labeldp.release.ledger_entries import Release
+from labeldp.release.ledger import Ledger
+from labeldp.release.ledger_entries import Release, expect_mechanism
+from labeldp.release.ledger_values import key_fingerprint
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,12 @@ class ReleaseRecord:
             return None
         if self.ledger is None:
             return self.keys.find(release)
-        charged = (entry for entry in self.ledger.history(self._name) if entry.id == release)
-        return next((entry for entry in charged if entry.key_check == self._key_check), None)
+        ours = (self._name, self._key_check)
+        try:
+            charged = self.ledger.release(release)
+        except InvalidInput:  # the ledger does not know it
+            return None
+        return charged if (charged.dataset, charged.key_check) == ours else None
 
     def reserve(self, scanned: Scan, request: str) -> OpenRelease:
         """A new release, charged for good. Its key is written to disk first, since a charge without its key is lost."""
@@ -120,15 +126,23 @@ class ReleaseRecord:
                 )
         return mechanism
 
-    def commit(self, release: OpenRelease, digest: str) -> None:
-        """Records that the message is in place, with the digest of its first batch. Keeps records of later batches."""
+    def commit(self, release: OpenRelease, manifest: Manifest, signature: Signature | None) -> None:
+        """Records that the message is in place, with its digests and its signer. Keeps records of later batches."""
         if self.ledger is not None:
             self.ledger.commit(release.id)
         if self.keys is not None:
             kept = self.keys.find(release.id)
             assert kept is not None, "remembered before"
             if not kept.done:
-                self.keys.put(replace(kept, done=True, parts=kept.parts or (digest,)))
+                self.keys.put(
+                    replace(
+                        kept,
+                        done=True,
+                        parts=kept.parts or (manifest.labels[0].sha256,),
+                        papers=manifest.papers,
+                        signed_by=None if signature is None else signature.key,
+                    )
+                )
 
     def after_failure(self) -> str:
         """Tells the user what a failed run has cost and what to do."""

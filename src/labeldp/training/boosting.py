@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,6 +12,7 @@ from labeldp.arrays import Floats
 from labeldp.training.columns import ColumnEncoder, ColumnKey
 from labeldp.training.learners import LEARNERS, Learner
 from labeldp.training.linear_start import LinearStart
+from labeldp.training.scikit_words import QuietScore, without_values
 from labeldp.training.sizing import after_a_line, boosting_settings
 
 RARE = 1e-4
@@ -50,7 +51,7 @@ class Trees(HistGradientBoostingRegressor):  # type: ignore[misc]
         return np.where(empty, values.dtype.type(0), values) if empty.any() else X
 
 
-class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class BoostingRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
     """scikit-learn's gradient boosting for tables with text, categories, dates and missing values.
 
     Noisy labels need fewer and smaller trees with larger leaves, see `boosting_settings`. Categories are split by code, with
@@ -124,7 +125,8 @@ class BoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.encoder_ = self.encoder(X)
         matrix = self.encoder_.ordinal(X)
         self.n_features_in_ = matrix.shape[1]
-        self.trees_ = self.trees(matrix.shape[0], len(self.encoder_.numeric)).fit(matrix, y, sample_weight)
+        with without_values("the targets or the sample weights"):
+            self.trees_ = self.trees(matrix.shape[0], len(self.encoder_.numeric)).fit(matrix, y, sample_weight)
         return self
 
     def encoder(self, X: Any) -> ColumnEncoder:

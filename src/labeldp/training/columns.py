@@ -24,7 +24,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from labeldp.arrays import Floats
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.training.tables import FeatureTable, closest, is_number_text, numbers
 from labeldp.training.vocabulary import Vocabulary
 
@@ -96,9 +96,9 @@ class ColumnEncoder:
 
         """
         if min_count < 1:
-            raise InvalidInput(f"min_count must be at least 1, got {min_count!r}")
+            raise InvalidInput(f"min_count must be at least 1, got {described(min_count)}")
         if max_categories is not None and max_categories < 2:
-            raise InvalidInput(f"max_categories must be at least 2, got {max_categories!r}")
+            raise InvalidInput(f"max_categories must be at least 2, got {described(max_categories)}")
         table = FeatureTable.of(features)
         number_names, category_names = infer_columns(table, categorical=categorical, numeric=numeric, exclude=exclude)
         return cls(

@@ -31,6 +31,7 @@ from labeldp.mechanisms.decoding import FLOOR_SHARE, code_values, learnable_valu
 from labeldp.mechanisms.label_scale import NormalScores
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.mean_learners import check_learns_means
+from labeldp.training.scikit_words import without_values
 from labeldp.training.sizing import value_share
 from labeldp.training.tables import FeatureTable
 
@@ -122,7 +123,8 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.floor_ = FLOOR_SHARE * prior.mean if get_loss(self.loss).valid_outputs.lower == 0 else -np.inf
         make, X = self._prepared(X, codes.size)
         score, square = values[codes].T
-        self.location_ = make(shares[0]).fit(X, score, **fit_params)
+        with without_values():
+            self.location_ = make(shares[0]).fit(X, score, **fit_params)
         seen = _out_of_fold(make(shares[0]), X, score, fit_params)
         squares = square - 2 * seen * score + np.square(seen)
         self.level_ = _common_spread(squares)
@@ -217,7 +219,8 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> tuple[Floats, Floats]:
         """`predict_scores` of features that are encoded already."""
-        location = np.asarray(self.location_.predict(X), np.float64)
+        with without_values("the features"):
+            location = np.asarray(self.location_.predict(X), np.float64)
         squared = np.full(location.size, self.level_)
         if self.spread_ is not None:
             squared += self.weight_ * (np.asarray(self.spread_.predict(X), np.float64) - self.level_)

@@ -22,8 +22,7 @@ from labeldp.engines.arrow import text
 from labeldp.engines.arrow.engine import Progress
 from labeldp.engines.arrow.files import read_ipc
 from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES
-from labeldp.engines.columns import first_line
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.json_text import parse_json
 from labeldp.parquet_file import open_parquet
 from labeldp.release.privatize import Phase
@@ -175,7 +174,7 @@ class _ParquetFolder(_WithSchema):
             for batch in _parquet_batches(Path(part.path), inside, rows):
                 yield pa.record_batch(
                     [
-                        batch.column(name).cast(kind)
+                        _converted(batch.column(name), kind, name, part.path)
                         if name in inside
                         else _repeated(stated.get(name), batch.num_rows, kind)
                         for name, kind in types.items()
@@ -282,6 +281,17 @@ def _parquet_batches(path: Path, columns: list[str], rows: int) -> Iterator[pa.R
             yield batch.select(columns)
 
 
+def _converted(column: Any, kind: pa.DataType, name: str, part: str) -> Any:
+    """A column of a part as the type that it has in the whole folder."""
+    try:
+        return column.cast(kind)
+    except pa.ArrowException:  # its text shows the value
+        raise InvalidInput(
+            f"cannot read {part}: its column {name!r} holds {column.type} values, and not all of them can be {kind}, as the column "
+            "is in another part of the folder. Write all parts with the same types"
+        ) from None
+
+
 def _repeated(value: Any, rows: int, kind: pa.DataType) -> Any:
     if pa.types.is_dictionary(kind) and value is not None:  # Arrow casts no integers to categories
         codes = pa.array(np.zeros(rows, kind.index_type.to_pandas_dtype()))
@@ -291,7 +301,7 @@ def _repeated(value: Any, rows: int, kind: pa.DataType) -> Any:
 
 @contextmanager
 def _readable(path: Path, delimiter: str | None = None) -> Iterator[None]:
-    """Name the file in Arrow's errors. Those about text files quote values, which may be labels: they are put in other words."""
+    """Name the file, and say in other words what Arrow says: its own words may show values, and these may be labels."""
     try:
         yield
     except MemoryError as error:  # Arrow's is also an ArrowException
@@ -304,4 +314,4 @@ def _readable(path: Path, delimiter: str | None = None) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if delimiter is not None and isinstance(error, pa.ArrowInvalid):
             raise InvalidInput(f"cannot read {path}: {text.problem(str(error), path, delimiter)}") from None
-        raise InvalidInput(f"cannot read {path}: {first_line(error)}") from None
+        raise InvalidInput(f"cannot read {path}: {why_unreadable(error)}") from None

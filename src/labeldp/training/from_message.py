@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
 from labeldp.evaluation.other_losses import estimate_loss
 from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model, made_assumptions, predicted_out_of_fold
@@ -67,7 +67,7 @@ def train_on_message(
     epochs : int, optional
         The number of passes over the data, for learners that count them.
     seed : int, optional
-        The seed of the learner.
+        The seed of the learner, from 0 to 2^32 - 1.
     folds : int
         The number of folds for the estimate of the test error. Below 2 there is no estimate.
     assume : collection of {"tails", "part"}
@@ -100,6 +100,8 @@ def train_on_message(
     learner = learner if isinstance(learner, Learner) else LEARNERS[learner]
     if folds == 1:
         raise InvalidInput("one fold leaves nothing to train on: give 2 folds or more, or 0 for no estimate")
+    if seed is not None and not 0 <= seed < 2**32:
+        raise InvalidInput(f"seed must be a whole number from 0 to 2^32 - 1, got {described(seed)}")
     mechanism = message.mechanism
     recipe = Recipe.of(mechanism, loss if loss is not None else loss_of(mechanism), target_values)
     _check_values(recipe, learner)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.losses import Loss, LossLike, Squared, get_loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.decoding import DECODERS, code_values
@@ -52,8 +52,7 @@ class Recipe:
     def of(cls, mechanism: FiniteMechanism, loss: LossLike, target_values: str | None = None) -> Recipe:
         """The recipe for a loss, or for values that the user names; an error where it cannot work."""
         measure = get_loss(loss)
-        if target_values is not None and target_values not in DECODERS:
-            raise InvalidInput(f"unknown target values {target_values!r}; choose from {', '.join(DECODERS)}")
+        check_target_values(target_values)
         if target_values not in (None, "auto") or isinstance(measure, Squared):
             recipe = cls(mechanism, measure, target_values or "auto")
             _ = recipe.values
@@ -90,6 +89,12 @@ class Recipe:
     def model(self, learner: Any) -> Any:
         """The unfitted model, from a regressor that learns means."""
         return ConditionalRegressor(learner, self.mechanism, self.loss) if self.conditional else learner
+
+
+def check_target_values(target_values: object) -> None:
+    """Refuse what names no values to train on."""
+    if target_values is not None and not (isinstance(target_values, str) and target_values in DECODERS):
+        raise InvalidInput(f"unknown target values {described(target_values)}; choose from {', '.join(DECODERS)}")
 
 
 def extreme_targets(recipe: Recipe, records: int) -> Floats:

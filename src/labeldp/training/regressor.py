@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import Bunch, check_array, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from labeldp.arrays import Floats, as_numpy
 from labeldp.budget import exact_epsilon, float_up
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput, RepeatedRelease, expect
+from labeldp.errors import InvalidInput, RepeatedRelease, described, expect
 from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms import releasable
 from labeldp.mechanisms.private_labels import PrivateLabels
@@ -26,15 +26,16 @@ from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.mean_learners import check_learns_means
-from labeldp.training.recipe import Recipe, extreme_targets
-from labeldp.training.rehearsal import default_trees, rehearse
+from labeldp.training.recipe import Recipe, check_target_values, extreme_targets
+from labeldp.training.rehearsal import check_given, default_trees, rehearse
+from labeldp.training.scikit_words import QuietScore, without_values
 from labeldp.training.tables import in_memory
 
 if TYPE_CHECKING:
     from labeldp.priors import Prior
 
 
-class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: ignore[misc]
     """A regressor whose `fit` is label-private: it randomizes `y` and trains a clone of `estimator` on the private labels.
 
     Parameters
@@ -61,7 +62,7 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     ledger : Ledger, optional
         Charge every fit to `dataset` in this ledger, before anything is drawn. Even before that, the estimator is fitted
         once to made-up targets as extreme as private values can be (your own estimator on 500 rows, also without a ledger),
-        so that what cannot work costs nothing.
+        so that what cannot work costs nothing. Without a ledger the default estimator only reads the features and weights.
     dataset : str, optional
         The dataset in `ledger` to charge.
     clip_predictions : bool
@@ -187,7 +188,9 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         elif self.dataset is not None:
             raise InvalidInput("dataset names a dataset in a ledger: give ledger=Ledger(path) too")
         X = in_memory(X)
-        labels = randomizer.checked(self._checked(X, y))
+        with without_values():
+            given = self._checked(X, y)
+        labels = randomizer.checked(given)
         inner = self._inner_params(sample_weight, fit_params)
         self._check_combination(randomizer, X, labels.size, inner)
         private = self._release(randomizer, labels)
@@ -196,7 +199,8 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         try:
             recipe = Recipe.of(private.mechanism, self.loss, self.target_values)
             model = recipe.model(self._learner(recipe, X, labels.size))
-            model.fit(X, recipe.targets(private.codes), **inner)
+            with without_values():
+                model.fit(X, recipe.targets(private.codes), **inner)
         except BaseException as error:  # also an interrupt: what is paid for is kept
             self.private_labels_ = private
             error.add_note(
@@ -223,9 +227,10 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         """
         check_is_fitted(self, "estimator_")
         X = in_memory(X)
-        if getattr(X, "ndim", 2) == 2:  # anything else the inner estimator refuses in its own words
+        if getattr(X, "ndim", 2) == 2:  # anything else the inner estimator refuses
             validate_data(self, X, reset=False, skip_check_array=True)
-        predictions = np.asarray(self.estimator_.predict(X))
+        with without_values("the features"):
+            predictions = np.asarray(self.estimator_.predict(X))
         if not self.clip_predictions:
             return predictions
         domain = Domain.of(self.domain)  # type: ignore[arg-type]
@@ -233,23 +238,29 @@ class LabelDPRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
 
     def _check_combination(self, randomizer: LabelRandomizer, X: Any, records: int, inner: dict[str, Any]) -> None:
         """Before anything is drawn, refuse what cannot work. An estimator of the user's is tried on made-up targets."""
+        check_target_values(self.target_values)
         if self.ledger is not None and self.dataset is None:
             raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
+        if self.dataset is not None and not isinstance(self.dataset, str):
+            raise InvalidInput(f"dataset must be the name of a dataset in the ledger, got {described(self.dataset)}")
         if self.estimator is not None and self.target_values == "auto":
             check_learns_means(self.estimator, get_loss(self.loss))
         plain = self.estimator is None and self.ledger is None and self.target_values == "auto"
-        if plain and releasable(self.mechanism).needs_prior:
-            return  # the recipe of every loss works, and a design takes time
+        if plain and releasable(self.mechanism).needs_prior:  # the recipe of every loss works, and a design takes time
+            check_given(X, inner)
+            return
         with warnings.catch_warnings():
             if self.ledger is None:  # then they are given when the labels are randomized
                 warnings.simplefilter("ignore", BudgetWarning)
             mechanism = randomizer.rehearse(records)
         recipe = Recipe.of(mechanism, self.loss, self.target_values)
         if self.estimator is None and self.ledger is None:
+            check_given(X, inner)
             return
         targets = extreme_targets(recipe, records)
         try:
-            rehearse(self.estimator, X, targets, inner)
+            with without_values():
+                rehearse(self.estimator, X, targets, inner)
         except ValueError as error:
             self._explain(error, targets, X, inner)
             raise

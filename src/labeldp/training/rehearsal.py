@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from labeldp.arrays import Floats
+from labeldp.errors import InvalidInput
 from labeldp.training.boosting import BoostingRegressor
+from labeldp.training.scikit_words import without_values
 from labeldp.training.tables import FeatureTable
 
 REHEARSAL_ROWS = 500
@@ -25,9 +27,7 @@ def rehearse(estimator: Any, X: Any, targets: Floats, inner: dict[str, Any]) -> 
     A user's estimator is tried on 500 rows first. Only if that fails is the whole table used, so that the real error is
     shown.
     """
-    for name, weights in inner.items():
-        if name.endswith("sample_weight") and weights is not None:
-            _check_sample_weight(weights, X)
+    _check_weights(X, inner)
     records = targets.size
     with _without_traces():
         if estimator is None:
@@ -40,6 +40,27 @@ def rehearse(estimator: Any, X: Any, targets: Floats, inner: dict[str, Any]) -> 
                 clone(estimator).fit(_safe_indexing(X, rows), targets[rows], **some)
                 return
         clone(estimator).fit(deepcopy(X), targets, **inner)  # a copy, since copy_X=False overwrites the features
+
+
+def check_given(X: Any, inner: dict[str, Any]) -> None:
+    """Refuse features or weights that the default estimator cannot read; nothing is trained."""
+    _check_weights(X, inner)
+    if others := sorted(inner.keys() - {"sample_weight"}):
+        raise InvalidInput(
+            f"the default estimator takes sample_weight and no {others[0]}: leave it out, or give an estimator"
+        )
+    if FeatureTable.is_frame(X):
+        BoostingRegressor().encoder(X).ordinal(X)
+        return
+    with without_values("the features"):
+        check_array(X, dtype=np.float64, ensure_all_finite=False)
+
+
+def _check_weights(X: Any, inner: dict[str, Any]) -> None:
+    for name, weights in inner.items():
+        if name.endswith("sample_weight") and weights is not None:
+            with without_values("the sample weights"):
+                _check_sample_weight(weights, X)
 
 
 def default_trees(boosting: BoostingRegressor, features: Any, rows: int) -> Any:

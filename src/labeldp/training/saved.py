@@ -21,9 +21,10 @@ import pyarrow as pa
 
 from labeldp.arrays import Floats
 from labeldp.durations import check_unit
-from labeldp.errors import InvalidInput, LabelDPError
-from labeldp.json_text import read_json
+from labeldp.errors import InvalidInput, LabelDPError, described
+from labeldp.json_text import parse_json, read_bytes
 from labeldp.release.staging import publish, staging
+from labeldp.training.scikit_words import without_values
 from labeldp.training.stored.kinds import NotStorable
 from labeldp.training.stored.model_file import LARGEST_FILE, from_bytes, to_bytes
 
@@ -98,7 +99,8 @@ class SavedModel:
     def _values(self, features: Any) -> Floats:
         """What the model predicts. It may come from a changed file, so that it can fail in every way, deep in scikit-learn."""
         try:
-            values = np.asarray(self.model.predict(features), np.float64)
+            with without_values("the features"):
+                values = np.asarray(self.model.predict(features), np.float64)
         except (LabelDPError, MemoryError):
             raise
         except Exception as error:
@@ -237,18 +239,16 @@ def _unpickled(content: bytes, stored: Path) -> Any:
 
 def _described(folder: Path) -> dict[str, Any]:
     """What model.json says, checked."""
-    described = folder / "model.json"
-    if not described.is_file():
+    written = folder / "model.json"
+    if not written.is_file():
         raise InvalidInput(f"{folder} is not a model: labeldp train writes a folder with model.json and {DATA}")
-    if described.stat().st_size > LARGEST_DESCRIPTION:
-        raise InvalidInput(f"{described} is damaged: it has more than {LARGEST_DESCRIPTION:,} bytes")
     try:
-        facts = read_json(described, "it")
+        facts = parse_json(read_bytes(written, LARGEST_DESCRIPTION, "it"), "it")
     except InvalidInput as error:
-        raise InvalidInput(f"{described} is damaged: {error}") from None
+        raise InvalidInput(f"{written} is damaged: {error}") from None
     if not isinstance(facts, dict):
-        raise InvalidInput(f"{described} is damaged: it must hold a JSON object, not a {type(facts).__name__}")
-    _check_facts(facts, str(described))
+        raise InvalidInput(f"{written} is damaged: it must hold a JSON object, not a {type(facts).__name__}")
+    _check_facts(facts, str(written))
     return facts
 
 
@@ -266,12 +266,12 @@ def _check_facts(facts: dict[str, Any], where: str) -> None:
         ("loss", isinstance(facts.get("loss", ""), str)),
     ):
         if not good:
-            raise InvalidInput(f"{where}: {name} cannot be {facts.get(name)!r:.60}")
+            raise InvalidInput(f"{where}: {name} cannot be {described(facts.get(name))}")
     if facts.get("unit") is not None:
         try:
             check_unit(facts["unit"])
         except (InvalidInput, TypeError) as error:
-            raise InvalidInput(f"{where}: unit cannot be {facts['unit']!r:.60}") from error
+            raise InvalidInput(f"{where}: unit cannot be {described(facts['unit'])}") from error
 
 
 def _is_finite(value: object) -> bool:
@@ -284,6 +284,4 @@ def _is_finite(value: object) -> bool:
 def _content(stored: Path) -> bytes:
     if not stored.is_file():
         raise InvalidInput(f"{stored.parent} is not a whole model: {stored.name} is missing")
-    if stored.stat().st_size > LARGEST_FILE:
-        raise InvalidInput(f"{stored} has more than {LARGEST_FILE:,} bytes: it is too large to be a model of ours")
-    return stored.read_bytes()
+    return read_bytes(stored, LARGEST_FILE)

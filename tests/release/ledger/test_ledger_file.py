@@ -15,6 +15,7 @@ from labeldp.errors import InvalidInput
 from labeldp.mechanisms import RROnBins
 from labeldp.release.ledger import Ledger, key_fingerprint
 from labeldp.release.ledger_file import SCHEMA_VERSION, transaction
+from labeldp.release.ledger_journal import LedgerBroken
 
 SAME = {"key_check": key_fingerprint(bytes(range(32))), "input_hmac": "ab" * 32}
 CHEAP = RROnBins([10, 100], epsilon="0.25")
@@ -94,8 +95,43 @@ def test_a_damaged_ledger_is_refused(ledger):
     size = ledger.path.stat().st_size
     with ledger.path.open("r+b") as file:
         file.truncate(size // 2)
-    with pytest.raises(InvalidInput, match=r"damaged.*backup"):
+    with pytest.raises(LedgerBroken, match=r"damaged.*restore a backup, charge again") as refusal:
         ledger.reserve("sales", 1)
+    assert refusal.value.exit_code == 3
+
+
+def test_a_file_that_is_no_database_any_more_may_have_been_a_ledger(ledger):
+    with ledger.path.open("r+b") as file:
+        file.write(bytes(16))
+    with pytest.raises(InvalidInput, match=r"not a labeldp ledger, or .* charge again"):
+        ledger.reserve("sales", 1)
+
+
+@pytest.mark.parametrize("change", ["DROP TABLE {0}", "ALTER TABLE {0} RENAME TO other"])
+@pytest.mark.parametrize("table", ["dataset", "release", "batch", "journal"])
+def test_a_table_that_is_gone_is_noticed_by_the_next_charge_and_by_the_check(ledger, raw, table, change):
+    """No trigger of SQLite can refuse these statements."""
+    ledger.reserve("sales", 1)
+    raw(change.format(table))
+    for act in (lambda: ledger.reserve("sales", 1), ledger.verify):
+        with pytest.raises(LedgerBroken, match="damaged or changed by hand"):
+            act()
+    if table != "journal":
+        with pytest.raises(LedgerBroken, match=r"damaged or changed by hand.*no such table"):
+            ledger.datasets()
+
+
+def test_a_batch_that_the_table_contradicts_is_not_recorded(ledger, raw):
+    """A gap in the numbers makes labeldp's next row one that the table refuses."""
+    release = ledger.fix(ledger.reserve("sales", 1).id, **MECHANISM)
+    batch = {"records": 9, "mechanism_digest": CHEAP.digest}
+    ledger.record_batch(release.id, input_hmac="aa", **batch)
+    (guard,) = raw("SELECT sql FROM sqlite_master WHERE name = 'batch_unchanged'")[0]
+    raw("DROP TRIGGER batch_unchanged")
+    raw("UPDATE batch SET number = 7")
+    raw(guard)
+    with pytest.raises(LedgerBroken, match="a batch is recorded once"):
+        ledger.record_batch(release.id, input_hmac="bb", **batch)
 
 
 @pytest.mark.parametrize("text", ["-2", "0", "lots", "1/0"])
@@ -104,7 +140,7 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
         "INSERT INTO release (id, dataset, epsilon, state, reserved_at) "
         f"VALUES ('{'0' * 32}', 'sales', '{text}', 'reserved', '2026-01-01T00:00:00+00:00')",
     )
-    with pytest.raises(InvalidInput, match="damaged"):
+    with pytest.raises(LedgerBroken, match=r"hand: it holds .* in place of an amount"):
         ledger.reserve("sales", 1)
 
 

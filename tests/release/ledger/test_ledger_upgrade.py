@@ -11,6 +11,7 @@ import pytest
 
 from labeldp.errors import InsufficientBudget
 from labeldp.mechanisms import RROnBins
+from labeldp.release import ledger_file, ledger_schema
 from labeldp.release.ledger import Ledger
 from labeldp.release.ledger_journal import BEGINNING, LedgerBroken
 
@@ -136,7 +137,7 @@ def test_a_refused_charge_leaves_the_old_file_as_it_was(old):
     [
         ("UPDATE dataset SET budget = '1.2'", "its budget is 1.2"),
         ("UPDATE release SET epsilon = '0.2' WHERE number = 1", r"only ε = 0\.2 was charged"),
-        ("UPDATE release SET mechanism_digest = 'cd'", "different mechanisms"),
+        ("UPDATE release SET mechanism_digest = 'cd'", "another mechanism"),
     ],
 )
 @pytest.mark.parametrize("upgraded", [False, True])
@@ -150,3 +151,50 @@ def test_what_was_wrong_in_format_1_is_found(old, damage, says, upgraded):
         old.add_dataset("new", 1)
     with pytest.raises(LedgerBroken, match=says):
         old.verify()
+
+
+def test_a_row_of_format_1_that_no_entry_can_state_is_not_taken_over(old):
+    with closing(sqlite3.connect(old.path)) as connection:
+        connection.execute("DROP TRIGGER charge_kept")
+        connection.execute("UPDATE release SET request = x'00' WHERE number = 1")
+        connection.commit()
+    before = old.path.read_bytes()
+    with pytest.raises(LedgerBroken, match="its request is not text"):
+        old.add_dataset("new", 1)
+    with pytest.raises(LedgerBroken, match="its request is not text"):
+        old.verify()
+    assert old.path.read_bytes() == before
+
+
+@pytest.fixture
+def format_3(monkeypatch):
+    """A labeldp of the future, whose format 3 adds a table to format 2."""
+    note = "CREATE TABLE note (text TEXT NOT NULL)"
+    monkeypatch.setitem(ledger_schema.SCHEMAS, 3, (*ledger_schema.SCHEMAS[2], note))
+    monkeypatch.setitem(ledger_schema.UPGRADES, 2, lambda connection: connection.execute(note))
+    for module in (ledger_schema, ledger_file):
+        monkeypatch.setattr(module, "SCHEMA_VERSION", 3)
+
+
+@pytest.mark.usefixtures("format_3")
+def test_files_of_each_older_format_are_upgraded_step_by_step(old, tmp_path):
+    old.reserve("visits", "0.25")
+    assert (version(old), old.verify().entries) == (3, 5)
+    assert Ledger.create(tmp_path / "new.db").verify().entries == 0
+
+
+def test_a_file_of_format_2_is_checked_as_one_and_upgraded_by_a_later_version(ledger, request):
+    ledger.reserve("sales", 1)
+    request.getfixturevalue("format_3")
+    assert (ledger.verify().entries, version(ledger)) == (2, 2)
+    ledger.reserve("sales", 1)
+    assert (ledger.verify().entries, version(ledger)) == (3, 3)
+
+
+def test_a_file_that_lost_its_guards_is_not_upgraded(ledger, raw, request):
+    raw("DROP TRIGGER release_kept")
+    request.getfixturevalue("format_3")
+    for act in (ledger.verify, lambda: ledger.reserve("sales", 1)):
+        with pytest.raises(LedgerBroken, match="release_kept"):
+            act()
+    assert version(ledger) == 2

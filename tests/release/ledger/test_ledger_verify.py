@@ -15,10 +15,13 @@ from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms import RROnBins
 from labeldp.release import ledger_journal
 from labeldp.release.ledger import Ledger
-from labeldp.release.ledger_journal import BEGINNING, LedgerBroken
+from labeldp.release.ledger_file import transaction
+from labeldp.release.ledger_journal import BEGINNING, LedgerBroken, UnknownEntry
 
 CHEAP = RROnBins([10, 100], epsilon="0.25")
 DEAR = RROnBins([10, 100], epsilon=2)
+FIX = "fixed_at mechanism_digest mechanism_sha256"
+CHARGE = "id dataset epsilon reserved_at key_check input_hmac request"
 ENTRIES = ["dataset", "reserve", "fix", "commit", "reserve", "batch"]
 
 
@@ -62,10 +65,14 @@ def chain_anew(connection, change=lambda number, entry: entry):
         connection.execute("UPDATE journal SET entry = ?, hash = ? WHERE number = ?", (text, previous, number))
 
 
-def rewritten(**changes):
-    """Changes the entry `number` and all hashes after it."""
-    number = changes.pop("number")
-    return lambda connection: chain_anew(connection, lambda place, entry: entry | changes if place == number else entry)
+def rewritten(place, drop="", **changes):
+    """Changes the entry at a place and all hashes after it; `drop` names fields that it loses."""
+
+    def change(number, entry):
+        kept = {name: value for name, value in entry.items() if name not in drop.split()}
+        return kept | changes if number == place else entry
+
+    return lambda connection: chain_anew(connection, change)
 
 
 def test_an_honest_ledger_passes_and_changes_nothing(used):
@@ -102,7 +109,7 @@ def test_a_number_of_records_that_is_none_is_refused_in_words(used, own, records
     """SQLite takes any value in any column."""
     own(f"UPDATE batch SET records = {records}")
     for read in (used.history, used.datasets, used.to_arrow):
-        with pytest.raises(InvalidInput, match="in place of a number of records"):
+        with pytest.raises(LedgerBroken, match="in place of a number of records"):
             read()
 
 
@@ -131,22 +138,39 @@ def test_a_new_ledger_has_an_empty_journal(tmp_path):
         ("DELETE FROM journal WHERE number = 2", 2, "missing"),
         ("DELETE FROM journal WHERE number = 6", None, "no entry"),
         ("DELETE FROM journal", None, "no entry"),
-        (rewritten(number=1, budget="100"), 1, "another budget"),
-        (rewritten(number=1, budget="1.4"), 5, "its budget is 1.4"),
-        (rewritten(number=1, budget="-1"), 1, "in place of an amount"),
-        (rewritten(number=2, epsilon="0"), 2, "in place of an amount"),
-        (rewritten(number=2, dataset="elsewhere"), 2, "was not entered"),
-        (rewritten(number=3, action="commit"), 3, "no mechanism"),
-        (rewritten(number=3, id="00"), 3, "not charged"),
-        (rewritten(number=4, action="fix", mechanism_digest="", mechanism_sha256=""), 4, "a second time"),
-        (rewritten(number=4, action="refund"), 4, "not what it should be"),
-        (rewritten(number=4, action=["fix"]), 4, "not what it should be"),
-        (rewritten(number=5, action="dataset", name="sales", budget="9"), 5, "a second time"),
-        (rewritten(number=5, action="dataset", name=7, budget="9"), 5, "not what it should be"),
-        (rewritten(number=5, action="import dataset", name="late", budget="9", created_at="now"), 5, "before anything"),
-        (rewritten(number=5, mechanism_sha256="00", state="committed"), 5, "more or less"),
-        (rewritten(number=6, number_=2), 6, "another number_"),
-        (rewritten(number=6, release="00"), 6, "not charged"),
+        (rewritten(1, budget="100"), 1, "another budget"),
+        (rewritten(1, budget="1.4"), 5, "its budget is 1.4"),
+        (rewritten(1, budget="-1"), 1, "in place of an amount"),
+        (rewritten(2, epsilon="0"), 2, "in place of an amount"),
+        (rewritten(2, dataset="elsewhere"), 2, "was not entered"),
+        (rewritten(3, FIX, action="commit", committed_at="now"), 3, "no mechanism"),
+        (rewritten(3, id="00"), 3, "not charged"),
+        (
+            rewritten(4, "committed_at", action="fix", fixed_at="", mechanism_digest="", mechanism_sha256=""),
+            4,
+            "a second time",
+        ),
+        (rewritten(4, action="refund"), 4, "newer labeldp"),
+        (rewritten(4, action=["fix"]), 4, "does not say what happened"),
+        (rewritten(4, "action"), 4, "does not say what happened"),
+        (rewritten(5, CHARGE, action="dataset", name="sales", budget="9", created_at="now"), 5, "a second time"),
+        (rewritten(5, CHARGE, action="dataset", name=7, budget="9", created_at="now"), 5, "its name is not text"),
+        (
+            rewritten(5, CHARGE, action="import dataset", name="late", budget="9", created_at="now"),
+            5,
+            "before anything",
+        ),
+        (rewritten(5, mechanism_sha256="00", state="committed"), 5, "more or less"),
+        *((rewritten(place, note="x"), place, "more or less .* note") for place in range(1, 7)),
+        (rewritten(1, "created_at"), 1, "more or less .* created_at"),
+        (rewritten(2, reserved_at=None), 2, "its reserved_at is not text"),
+        (rewritten(3, "fixed_at"), 3, "more or less .* fixed_at"),
+        (rewritten(4, "committed_at"), 4, "more or less .* committed_at"),
+        (rewritten(5, request=5), 5, "its request is not text"),
+        (rewritten(6, "records"), 6, "more or less .* records"),
+        (rewritten(6, records=True), 6, "its records is not a number"),
+        (rewritten(6, records=100.0), 6, "its records is not a number"),
+        (rewritten(6, release="00"), 6, "not charged"),
     ],
 )
 def test_every_change_by_the_owner_of_the_file_is_found(used, own, statement, entry, says):
@@ -156,7 +180,57 @@ def test_every_change_by_the_owner_of_the_file_is_found(used, own, statement, en
     assert found.value.entry == entry
     assert found.value.exit_code == 3
     if entry is not None:
-        assert f"journal entry {entry})" in str(found.value)
+        assert f"journal entry {entry}" in str(found.value)
+    assert str(found.value).lower().count("release nothing more") == 1  # one error, not one inside another
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ('{"action":"commit","action":"fix"}', "one name twice"),
+        ("[" * 100_000, "deeper"),
+        ('{"action":NaN}', "NaN"),
+        ("[]", "not a record"),
+        ("", "not valid JSON"),
+    ],
+    ids=["twice", "deep", "no number", "a list", "empty"],
+)
+def test_an_entry_is_read_as_strictly_as_any_other_file(used, own, entry, says):
+    def change(connection):
+        (previous,) = connection.execute("SELECT hash FROM journal WHERE number = 5").fetchone()
+        stated = hashlib.sha256(f"{previous}\n{entry}".encode()).hexdigest()
+        connection.execute("UPDATE journal SET entry = ?, hash = ? WHERE number = 6", (entry, stated))
+
+    own(change)
+    with pytest.raises(LedgerBroken, match=says) as found:
+        used.verify()
+    assert found.value.entry == 6
+
+
+def test_an_entry_of_an_unknown_kind_is_put_down_to_a_newer_version_first(used, own):
+    own(rewritten(4, action="refund"))
+    with pytest.raises(UnknownEntry, match=r"entry 4 .* 'refund', .* newer labeldp wrote it, or .* Upgrade") as found:
+        used.verify()
+    twin = pickle.loads(pickle.dumps(found.value))
+    assert (str(twin), twin.entry) == (str(found.value), 4)
+
+
+@pytest.mark.parametrize(
+    ("action", "facts"),
+    [
+        ("refund", {}),
+        ("commit", {"id": "00"}),
+        ("commit", {"id": "00", "committed_at": 5}),
+        ("commit", {"id": "00", "committed_at": None}),
+        ("commit", {"id": b"00", "committed_at": "now"}),
+        ("commit", {"id": "00", "committed_at": "now", "note": "x"}),
+    ],
+)
+def test_no_entry_is_written_that_the_check_would_refuse(used, action, facts):
+    before = used.verify().head
+    with pytest.raises(InvalidInput, match="Nothing was changed"), transaction(used.path, 1, "IMMEDIATE") as connection:
+        ledger_journal.append(connection, action, **facts)
+    assert used.verify().head == before
 
 
 def test_entries_that_change_places_are_found(used, own):
@@ -176,7 +250,7 @@ def fix_by_hand(mechanism, digest):
         connection.execute(
             "UPDATE release SET mechanism_json = ?, mechanism_digest = ? WHERE number = 1", (text, digest)
         )
-        rewritten(number=3, mechanism_digest=digest, mechanism_sha256=sha256)(connection)
+        rewritten(3, mechanism_digest=digest, mechanism_sha256=sha256)(connection)
 
     return change
 
@@ -185,7 +259,7 @@ def fix_by_hand(mechanism, digest):
     ("mechanism", "digest", "says"),
     [
         (DEAR, DEAR.digest, r"costs ε = 2 .* only ε = 1 was charged"),
-        (CHEAP, DEAR.digest, "different mechanisms"),
+        (CHEAP, DEAR.digest, "another mechanism"),
     ],
     ids=["costs more", "another digest"],
 )
@@ -198,7 +272,7 @@ def test_a_mechanism_that_does_not_fit_its_charge_is_found_though_all_hashes_fit
 
 def test_a_ledger_rewritten_as_a_whole_is_found_by_a_head_noted_before(used, own):
     noted = used.verify().head
-    own("UPDATE dataset SET budget = '100'", rewritten(number=1, budget="100"))
+    own("UPDATE dataset SET budget = '100'", rewritten(1, budget="100"))
     assert used.verify().entries == 6  # nothing in the file itself can show it
     with pytest.raises(LedgerBroken, match="does not contain the hash"):
         used.verify(expect=noted)

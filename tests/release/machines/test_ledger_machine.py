@@ -14,7 +14,6 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 from crashes import Crash, crash_at_statement
-from hypothesis import settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -23,6 +22,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from lengths import new_steps, same_steps
 
 from labeldp import Domain, InsufficientBudget, LabelDPError, Ledger, key_fingerprint
 from labeldp.mechanisms import Request, design
@@ -33,9 +33,6 @@ EPSILONS = ["0.1", "0.5", "1", "1/3", "2"]
 MECHANISMS = [
     design("randomized-response", Request(Domain(0, 3, cells=4), e)) for e in (Fraction(1, 10), Fraction(1, 2), 2)
 ]
-PROVES = hasattr(Ledger, "verify")
-"""Whether the ledger proves a mechanism before it stores it; it came with the chain of hashes."""
-
 KEYS = [key_fingerprint(bytes([number]) * 32) for number in range(2)]
 INPUTS = ["ab" * 32, "cd" * 32]
 REQUESTS = [None, "squared"]
@@ -120,7 +117,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert charge.mechanism not in (None, mechanism.digest) or mechanism.epsilon_exact > charge.epsilon
             return
         assert charge.mechanism in (None, mechanism.digest)
-        assert mechanism.epsilon_exact <= charge.epsilon or not PROVES
+        assert mechanism.epsilon_exact <= charge.epsilon
         charge.mechanism = mechanism.digest
 
     @precondition(lambda self: self.charges)
@@ -202,16 +199,13 @@ class LedgerMachine(RuleBasedStateMachine):
         for dataset in self.ledger.datasets():
             assert dataset.remaining == self.remaining(dataset.name) >= 0
         assert sorted(path.name for path in self.folder.iterdir()) == ["ledger.db"]
-        if PROVES:
-            self.ledger.verify()
+        self.ledger.verify()
 
 
 def test_a_ledger_does_what_its_model_does_in_hundreds_of_random_steps():
-    run_state_machine_as_test(
-        LedgerMachine, settings=settings(max_examples=20, stateful_step_count=20, derandomize=True)
-    )
+    run_state_machine_as_test(LedgerMachine, settings=same_steps(examples=20))
 
 
 @pytest.mark.slow
 def test_a_ledger_does_what_its_model_does_in_thousands_of_random_steps():
-    run_state_machine_as_test(LedgerMachine, settings=settings(max_examples=200, stateful_step_count=50))
+    run_state_machine_as_test(LedgerMachine, settings=new_steps(examples=200, steps=50))

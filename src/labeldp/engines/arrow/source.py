@@ -15,8 +15,8 @@ from labeldp.durations import check_unit
 from labeldp.engines.arrow import files
 from labeldp.engines.arrow.text import TEXT_SUFFIXES, checked_delimiter, file_format
 from labeldp.engines.batches import FileTypes, LabelBatch
-from labeldp.engines.columns import checked_ids, checked_labels, first_line
-from labeldp.errors import InvalidInput, expect_path
+from labeldp.engines.columns import checked_ids, checked_labels
+from labeldp.errors import InvalidInput, described, expect_path, why_unreadable
 from labeldp.message.labels_file import id_kind
 
 BATCH_ROWS = files.BATCH_ROWS
@@ -84,8 +84,8 @@ class LabelSource:
         object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
         if self.unit is not None:
             check_unit(self.unit)
-        if self.id_type not in (None, "int", "str"):
-            raise InvalidInput(f'id_type must be "int" or "str", got {self.id_type!r}')
+        if self.id_type is not None and not (isinstance(self.id_type, str) and self.id_type in ("int", "str")):
+            raise InvalidInput(f'id_type must be "int" or "str", got {described(self.id_type)}')
         if self.id_column == self.label_column:
             raise InvalidInput(
                 f"the label column {self.label_column!r} cannot be the id column too: the message shows the ids as they are"
@@ -239,7 +239,9 @@ def _readable(file: Path) -> Iterator[None]:
     except UnicodeDecodeError:  # of a name or a note in the file; it would carry the whole text along
         raise InvalidInput(f"cannot read {file}: something in it is not UTF-8 text. Is the file undamaged?") from None
     except _DAMAGED as error:
-        raise InvalidInput(f"cannot read {file}: {first_line(error)}. Is the file complete and undamaged?") from None
+        raise InvalidInput(
+            f"cannot read {file}: {why_unreadable(error)}. Is the file complete and undamaged?"
+        ) from None
 
 
 def _joined(pieces: list[LabelBatch]) -> LabelBatch:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described, why_unreadable
 
 TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 """Text files by their suffix, each with the delimiter that wins a tie."""
@@ -31,7 +31,9 @@ def checked_delimiter(delimiter: str | None) -> str | None:
     words = {word: sign for sign, word in DELIMITERS.items()} | {"\\t": "\t"}
     sign = words.get(delimiter, delimiter) if delimiter is not None else None
     if sign is not None and (not isinstance(sign, str) or len(sign) != 1 or not sign.isascii() or sign in '"\r\n'):
-        raise InvalidInput(f'a delimiter is one character such as "," or ";", or the word tab, got {delimiter!r}')
+        raise InvalidInput(
+            f'a delimiter is one character such as "," or ";", or the word tab, got {described(delimiter)}'
+        )
     return sign
 
 
@@ -61,8 +63,8 @@ def header(file: Path, delimiter: str) -> list[str]:
             names = next(csv.reader(text, delimiter=delimiter), None)
     except csv.Error:
         raise InvalidInput(f"cannot read the header line of {file}: is it a text file with columns?") from None
-    except (OSError, EOFError, zlib.error):
-        raise InvalidInput(f"cannot read {file}: is it complete and undamaged?") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInput(f"cannot read {file}: {why_unreadable(error)}. Is it complete and undamaged?") from None
     if not names:
         raise InvalidInput(f"{file} is empty: it needs a header line with column names")
     return names
@@ -159,7 +161,7 @@ def _first_line(file: Path) -> str:
         with gzip.open(file, "rb") if is_packed(file) else file.open("rb") as opened:
             start = opened.readline(1 << 20)
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput(f"cannot read {file}: {error}. Is it complete and undamaged?") from None
+        raise InvalidInput(f"cannot read {file}: {why_unreadable(error)}. Is it complete and undamaged?") from None
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InvalidInput(f"{file} is UTF-16 text: save it as UTF-8")
     return start.decode("utf-8-sig", errors="replace").rstrip("\r\n")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from labeldp.engines.columns import first_line
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, why_unreadable
 
 
 @contextmanager
@@ -30,7 +29,9 @@ def reading(path: Path, expected: str, explain: Callable[[str], str]) -> Iterato
     except MemoryError:
         raise InvalidInput(f"{path.name} does not fit into memory; expected {expected}") from None
     except OSError as error:
-        raise InvalidInput(f"{path.name} cannot be read to its end ({first_line(error)}); it may be cut off") from None
+        raise InvalidInput(
+            f"{path.name} cannot be read to its end ({why_unreadable(error)}); it may be cut off"
+        ) from None
 
 
 def located(path: Path, message: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -20,13 +20,14 @@ from labeldp.paper.network.progress import training_progress
 from labeldp.paper.network.weights import Singles, TrainingLoss, Weights, mean_loss
 from labeldp.training.columns import ColumnEncoder, ColumnKey, standardizer
 from labeldp.training.learners import LEARNERS, Learner, LearnerRequest
+from labeldp.training.scikit_words import QuietScore, without_values
 from labeldp.training.tables import FeatureTable
 
 if TYPE_CHECKING:
     from labeldp.paper.network.trainer import Settings
 
 
-class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
     """A regressor on categorical and numeric columns. Its defaults are the paper's network and training.
 
     Each category has a trained vector of 8 numbers. All categories of a column with fewer than 5 training rows share one
@@ -234,7 +235,8 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if not FeatureTable.is_frame(X):
-            X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
+            with without_values("the features"):
+                X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
         codes, numbers = self.encoder_.transform(X)
         return self.weights_.predict(codes, self._scaled(numbers))
 
@@ -246,7 +248,8 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise InvalidInput("NetworkRegressor requires y to be passed, but the target y is None")
         if not FeatureTable.is_frame(X):
-            X, y = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan", y_numeric=True)
+            with without_values():
+                X, y = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan", y_numeric=True)
             return FeatureTable.of(X), label_array(y, "y")
         table = FeatureTable.of(X)
         targets = label_array(column_or_1d(y, warn=True) if isinstance(y, np.ndarray) else y, "y")

@@ -41,7 +41,7 @@ from labeldp import (
     privatize,
 )
 from labeldp.errors import LabelDPError
-from labeldp.mechanisms import MECHANISMS, FiniteMechanism, Request
+from labeldp.mechanisms import MECHANISMS, FiniteMechanism, PrivateLabels, Request
 from labeldp.message.signing import SigningKey, VerifyKey
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger_journal import LedgerBroken
@@ -454,6 +454,20 @@ class Messages(Reader):
         return iter(())
 
 
+class Private(Reader):
+    """Private labels in a file of their own."""
+
+    name = "private labels"
+    weight = 3
+
+    def make(self) -> Iterator[Scene]:
+        made = RANDOMIZER.randomize(LABELS)
+        yield {"private.parquet": _written(made.save, "private.parquet")}
+
+    def run(self, folder: Path) -> None:
+        PrivateLabels.load(folder / "private.parquet").values()
+
+
 class SignedMessages(Messages):
     """A signed message and the key to verify it with."""
 
@@ -861,7 +875,7 @@ def command(*arguments: object) -> None:
 
 READERS: tuple[type[Reader], ...] = (
     *(Labels, Privatize, PrivatizeCommand, ApplyLabels, ApplyRecords, ApplyMessage, KeyFiles, SigningKeys),
-    *(Ledgers, LedgerCommand, LedgerVerifyCommand, Messages, SignedMessages, AuditMessageCommand, Joins),
+    *(Ledgers, LedgerCommand, LedgerVerifyCommand, Messages, SignedMessages, AuditMessageCommand, Joins, Private),
     *(Mechanisms, AuditCommand, Priors, Features, Models, PredictCommand, EvaluateCommand),
     *(Criteo, Census, TrainingLogs),
 )

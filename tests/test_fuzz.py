@@ -15,7 +15,7 @@ from labeldp.errors import InvalidInput
 
 FUZZ = Path(__file__).resolve().parents[1] / "benchmarks" / "fuzz.py"
 SOURCE = FUZZ.parents[1] / "src"
-CHEAP = "labels,mechanism,message,key file,ledger,prior,census,criteo,training log"
+CHEAP = "labels,mechanism,message,signed message,signing key,key file,ledger,prior,census,criteo,training log"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
 
@@ -104,6 +104,50 @@ def spin(folder):
 )
 def test_the_fuzzer_sees_what_is_planted(judge, does, kind):
     assert judge(does) == kind
+
+
+@pytest.fixture
+def run_on(monkeypatch, tmp_path):
+    """The fuzzer's verdict on files, for a reader by its name in `fuzz_readers`."""
+    monkeypatch.syspath_prepend(str(FUZZ.parent))
+    import fuzz as module
+    import fuzz_readers
+
+    def run_on(kind, change, *, sealed):
+        reader = getattr(fuzz_readers, kind)()
+        monkeypatch.setattr(fuzz_readers, "READERS", ())
+        target, scene = change(reader.scenes[0])
+        scene = reader.sealed(scene, target) if sealed else scene
+        return module.Fuzzer([], tmp_path).run(reader, scene).kind
+
+    return run_on
+
+
+def replaced(name, old, new):
+    """A change of one file that its reader can only find by a digest."""
+
+    def change(scene):
+        assert old in scene[name]
+        return name, scene | {name: scene[name].replace(old, new, 1)}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("Messages", replaced("out/PRIVACY.md", b"whatever anybody", b"nothing that one")),
+        ("SignedMessages", replaced("out/PRIVACY.md", b"whatever anybody", b"nothing that one")),
+        ("EvaluateCommand", replaced("model/model.safetensors", b'"max_iter":15', b'"max_iter":16')),
+        (
+            "LedgerVerifyCommand",
+            replaced("ledger.db", b'"action":"dataset","budget":"10"', b'"budget":"10","action":"dataset"'),
+        ),
+    ],
+)
+def test_what_is_sealed_gets_past_the_digests(run_on, kind, change):
+    assert run_on(kind, change, sealed=False) == "refused"
+    assert run_on(kind, change, sealed=True) == "ok"
 
 
 @pytest.mark.slow

@@ -66,6 +66,10 @@ def test_a_file_that_was_edited_is_refused(tmp_path):
     path.write_bytes(b"something else")
     with pytest.raises(InvalidInput, match="cannot read"):
         PrivateLabels.load(path)
+    PRIVATE.save(path)
+    path.write_bytes(path.read_bytes().replace(b"code", b"cod\xff"))
+    with pytest.raises(InvalidInput, match="cannot read"):
+        PrivateLabels.load(path)
 
 
 def test_codes_that_the_mechanism_does_not_have_are_refused():

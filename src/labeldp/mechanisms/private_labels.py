@@ -136,13 +136,14 @@ class PrivateLabels(Tabular):
             If the file is damaged, was edited, or holds something else.
         """
         import pyarrow as pa
-        import pyarrow.parquet as pq
+
+        from labeldp.parquet_file import open_parquet
 
         if not Path(path).is_file():
             raise InvalidInput(f"there is no file {path}; the labels of a message are Message.open(folder).labels")
         try:
-            table = pq.read_table(path)
-        except (pa.ArrowException, OSError) as error:
+            table = open_parquet(Path(path), piecewise=False).read()
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"cannot read {path}: {why_unreadable(error)}") from None
         described = (table.schema.metadata or {}).get(_METADATA)
         if described is None or "code" not in table.schema.names:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header
+from labeldp.parquet_file import open_parquet
 
 READ_ROWS = 1 << 19
 GROUP_ROWS = 1 << 19
@@ -59,7 +60,8 @@ class LabelsFile:
 
     def record_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, unchecked, in pieces of bounded size."""
-        yield from pq.ParquetFile(self.path).iter_batches(READ_ROWS)
+        with open_parquet(self.path, piecewise=False) as parquet:
+            yield from parquet.iter_batches(READ_ROWS)
 
     def check(self) -> None:
         """Refuses a file whose columns are not those of the message. Rows are checked when they are read."""

@@ -24,6 +24,7 @@ from labeldp.engines.arrow.files import read_ipc
 from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES
 from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.json_text import parse_json
+from labeldp.parquet_file import open_parquet
 from labeldp.release.privatize import Phase
 from labeldp.training.tables import closest
 
@@ -323,8 +324,7 @@ def pandas_index(schema: pa.Schema) -> list[str]:
 
 
 def _parquet_batches(path: Path, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-    # Without pre_buffer pages are read as they are needed, and not whole row groups at once.
-    with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as parquet:
+    with open_parquet(path, piecewise=True) as parquet:
         for batch in parquet.iter_batches(rows, columns=columns):
             yield batch.select(columns)
 

@@ -13,6 +13,7 @@ from pyarrow import ipc
 
 from labeldp.engines.arrow import text
 from labeldp.errors import InvalidInput
+from labeldp.parquet_file import open_parquet
 
 BATCH_ROWS = 1 << 19
 BATCH_BYTES = 1 << 26
@@ -25,7 +26,7 @@ BLOCK_BYTES = 1 << 24
 
 def read_parquet(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
     """These columns of a Parquet file."""
-    with pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as parquet:
+    with open_parquet(file, piecewise=True) as parquet:
         require_columns(wanted, parquet.schema_arrow.names, file)
         yield from parquet.iter_batches(_rows_in_bytes(parquet.metadata), columns=wanted)
 

@@ -19,9 +19,10 @@ from sklearn.preprocessing import StandardScaler
 
 from labeldp import BoostingRegressor, ConditionalRegressor, Domain, InvalidInput, LabelRandomizer, Prior
 from labeldp.paper.network import NetworkRegressor
+from labeldp.training.boosting import Trees
 from labeldp.training.stored.model_file import from_bytes, to_bytes
 from labeldp.training.stored.other_estimators import from_skops
-from labeldp.training.stored.tree_checks import NODES
+from labeldp.training.stored.tree_checks import TREE_NODES
 
 ROWS = 300
 RANDOM = np.random.default_rng(0)
@@ -160,6 +161,60 @@ def test_a_listed_type_with_an_attribute_that_it_cannot_have_is_refused(data, na
         from_bytes(changed(data, lambda state: state.update({name: value})))
 
 
+def inner(data, name):
+    """The file taken apart, and the state of the first object of that type in it."""
+    structure, arrays = taken_apart(data)
+    waiting = [structure["model"]]
+    while waiting:
+        part = waiting.pop(0)
+        if isinstance(part, dict) and part.get("object", [None])[0] == name:
+            return structure, arrays, part["object"][1]
+        waiting.extend(part.values() if isinstance(part, dict) else part if isinstance(part, list) else ())
+    raise AssertionError(f"no {name}")
+
+
+@pytest.mark.parametrize("attribute", ["_in_fit", "more_"])
+@pytest.mark.parametrize(
+    "name",
+    ["Trees", "TreePredictor", "_BinMapper", "LinearStart", "Pipeline", "StandardScaler", "SimpleImputer", "RidgeCV"],
+)
+def test_an_attribute_that_no_fitted_object_has_is_refused(name, attribute):
+    """With `_in_fit`, scikit-learn predicts without a look at the features, and a tree could read beyond them."""
+    data = to_bytes(make_pipeline(StandardScaler(), LINE).fit([[0.0], [1.0]], [0.0, 1.0]))
+    structure, arrays, state = inner(data if name == "StandardScaler" else BOOSTING, name)
+    from_bytes(put_together(structure, arrays))
+    state[attribute] = True
+    with pytest.raises(InvalidInput, match=rf"{name}: it cannot have an attribute '{attribute}'"):
+        from_bytes(put_together(structure, arrays))
+
+
+def test_trees_that_claim_more_columns_than_they_have_bins_are_refused():
+    structure, arrays, trees = inner(to_bytes(Trees(max_iter=1).fit(np.eye(50), np.arange(50.0))), "Trees")
+    trees["n_features_in_"] = trees["_n_features"] = 2_000_000
+    trees["_bin_mapper"]["object"][1]["is_categorical_"] = {"array": "flags"}
+    with pytest.raises(InvalidInput, match="bins do not fit the columns"):
+        from_bytes(put_together(structure, {**arrays, "flags": np.zeros(2_000_000, np.uint8)}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kw_args": {"dict": {"a_min": 0, "a_max": 255, "dtype": {"dtype": "u1"}, "casting": "unsafe"}}},
+        {"kw_args": {"dict": {"a_min": 0, "a_max": 255, "where": False}}},
+        {"kw_args": {"dict": {"a_min": 0, "a_max": {"array": "0"}}}},
+        {"func": None},
+        {"inverse_func": {"function": "numpy.clip"}},
+        {"inv_kw_args": {"dict": {"dtype": 1}}},
+    ],
+    ids=str,
+)
+def test_a_function_with_other_arguments_than_ours_is_refused(change):
+    structure, arrays, state = inner(BOOSTING, "FunctionTransformer")
+    state.update(change)
+    with pytest.raises(InvalidInput, match="FunctionTransformer: a FunctionTransformer can be stored"):
+        from_bytes(put_together(structure, arrays))
+
+
 def test_a_parameter_that_is_missing_is_refused():
     with pytest.raises(InvalidInput, match="share"):
         from_bytes(changed(BOOSTING, lambda state: state.pop("share")))
@@ -195,9 +250,9 @@ def test_a_step_that_is_no_estimator_is_refused(step):
 def test_a_tree_that_leads_out_of_its_arrays_is_refused(field, value):
     structure, arrays = taken_apart(BOOSTING)
     name, nodes = next(
-        (name, array.view(NODES).copy())
+        (name, array.view(TREE_NODES).copy())
         for name, array in arrays.items()
-        if array.dtype == np.uint8 and array.size > NODES.itemsize and array.size % NODES.itemsize == 0
+        if array.dtype == np.uint8 and array.size > TREE_NODES.itemsize and array.size % TREE_NODES.itemsize == 0
     )
     assert not nodes["is_leaf"][0]
     nodes[field][0] = value

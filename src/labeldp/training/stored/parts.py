@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from labeldp.errors import InvalidInput
 from labeldp.training.stored.kinds import NotStorable, kind_named, kind_of
 from labeldp.training.stored.other_estimators import from_skops, is_of_scikit_learn, to_skops
-from labeldp.training.stored.tree_checks import NODES
+from labeldp.training.stored.tree_checks import TREE_NODES
 
 Arrays = dict[str, NDArray[Any]]
 FUNCTIONS = {"numpy.clip": np.clip}
@@ -47,7 +47,7 @@ class Writer:
         return self._object(value, place)
 
     def _array(self, array: NDArray[Any], place: str) -> Any:
-        if array.dtype == NODES:
+        if array.dtype == TREE_NODES:
             return {"nodes": self._kept(np.ascontiguousarray(array).view(np.uint8))}
         if array.dtype.str[1:] in SIMPLE:
             return {"array": self._kept(array)}
@@ -111,9 +111,9 @@ class Reader:
 
     def _nodes(self, name: Any) -> NDArray[Any]:
         array = self._array(name)
-        if array.dtype != np.uint8 or array.ndim != 1 or array.size % NODES.itemsize:
+        if array.dtype != np.uint8 or array.ndim != 1 or array.size % TREE_NODES.itemsize:
             raise InvalidInput("the nodes of a tree are damaged, or come from another version of scikit-learn")
-        return array.view(NODES)
+        return array.view(TREE_NODES)
 
     def _objects(self, items: Any) -> NDArray[Any]:
         if not all(map(_is_plain, _typed(items, list))):

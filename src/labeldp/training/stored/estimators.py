@@ -89,7 +89,11 @@ def _check_function(transformer: Any) -> None:
     arguments = transformer.kw_args or {}
     numbers = all(type(number) in {int, float} for number in arguments.values())
     clips = transformer.func is np.clip and set(arguments) == {"a_min", "a_max"} and numbers
-    if not (clips or (transformer.func is None and not arguments)) or transformer.inverse_func or transformer.inv_kw_args:
+    if (
+        not (clips or (transformer.func is None and not arguments))
+        or transformer.inverse_func
+        or transformer.inv_kw_args
+    ):
         raise NotStorable("a FunctionTransformer can be stored only without a function")
 
 
@@ -173,7 +177,9 @@ INDICATED = (*OUTPUT, "_precomputed", "_n_features", "features_")
 for entry in (
     estimator(HistGradientBoostingRegressor, check=check_boosting, fitted=TREES),
     estimator(Trees, check=check_boosting, fitted=TREES),
-    estimator(TreePredictor, check=_check_predictor, fitted=("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")),
+    estimator(
+        TreePredictor, check=_check_predictor, fitted=("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")
+    ),
     estimator(
         _BinMapper, fitted=("is_categorical_", "missing_values_bin_idx_", "bin_thresholds_", "n_bins_non_missing_")
     ),

@@ -14,7 +14,16 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LassoCV, LinearRegression, Ridge, SGDRegressor
+from sklearn.linear_model import (
+    GammaRegressor,
+    LassoCV,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    SGDRegressor,
+    TweedieRegressor,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -28,7 +37,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVR
 from sklearn.utils.validation import check_is_fitted
 
-from labeldp import BoostingRegressor, ConditionalRegressor, LabelDPRegressor, LabelRandomizer, Ledger
+from labeldp import BoostingRegressor, ConditionalRegressor, InvalidInput, LabelDPRegressor, LabelRandomizer, Ledger
 from labeldp.losses import loss_examples
 from labeldp.paper.network import NetworkRegressor
 from labeldp.training.learners import LEARNERS, LearnerRequest
@@ -112,6 +121,10 @@ def test_a_private_regressor_with_a_ledger_is_refused(tmp_path):
         LinearRegression(),
         LassoCV(),
         SGDRegressor(random_state=0),
+        PoissonRegressor(),
+        make_pipeline(StandardScaler(), GammaRegressor()),
+        TweedieRegressor(power=1.5),
+        TweedieRegressor(power=0),
         HistGradientBoostingRegressor(loss="gamma"),
         HistGradientBoostingRegressor(loss="absolute_error", early_stopping=True),
         make_pipeline(StandardScaler(), Ridge()),
@@ -146,22 +159,33 @@ def test_a_pipeline_for_mixed_columns(columns):
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("model", "reason"),
     [
-        RandomForestRegressor(2),  # compiled trees, whose indices nothing checks
-        SVR(),
-        make_pipeline(FunctionTransformer(lambda X: X), Ridge()),
-        make_pipeline(StandardScaler(), Ridge(), memory="cache"),
-        TransformedTargetRegressor(Ridge(), func=lambda y: y, inverse_func=lambda y: y),
-        HistGradientBoostingRegressor(categorical_features=[2]),
-        make_pipeline(SplineTransformer(), Ridge()),  # compiled splines
+        (RandomForestRegressor(2), "sklearn.ensemble"),  # compiled trees, whose indices nothing checks
+        (SVR(), "sklearn.svm"),
+        (make_pipeline(FunctionTransformer(lambda X: X), Ridge()), "only without a function"),
+        (make_pipeline(StandardScaler(), Ridge(), memory="cache"), "memory=None"),
+        (
+            TransformedTargetRegressor(make_pipeline(StandardScaler(), Ridge(), memory="cache")),
+            "memory=None",
+        ),
+        (TransformedTargetRegressor(Ridge(), func=lambda y: y, inverse_func=lambda y: y), "<lambda>"),
+        (HistGradientBoostingRegressor(categorical_features=[2]), "categorical splits"),
+        (make_pipeline(SplineTransformer(), Ridge()), "BSpline"),
     ],
-    ids=["forest", "support vectors", "function", "cache", "function in skops", "categorical splits", "splines"],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_what_could_not_be_loaded_safely_is_refused_when_it_is_saved(model, tmp_path, monkeypatch):
+def test_what_could_not_be_loaded_safely_is_refused_when_it_is_saved(model, reason, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError):
-        to_bytes(model.fit(np.c_[X[:, :2], np.arange(ROWS) % 3], Y))
+    model.fit(np.c_[X[:, :2], np.arange(ROWS) % 3], Y)
+    with pytest.raises(InvalidInput, match=reason):
+        to_bytes(model)
+
+
+def test_what_is_no_regressor_is_refused_when_it_is_saved():
+    for model in (LogisticRegression().fit(X, Y > 100), StandardScaler().fit(X), "text", None):
+        with pytest.raises(NotStorable, match="no regressor"):
+            to_bytes(model)
 
 
 def test_a_loss_of_the_users_own_is_refused():

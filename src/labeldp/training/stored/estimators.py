@@ -1,4 +1,4 @@
-"""The estimators that a model file may hold: those that our learners are made of."""
+"""The estimators that a model file may hold: those that our learners are made of, and a few whose losses skops does not trust."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from sklearn._loss.loss import AbsoluteError, HalfGammaLoss, HalfPoissonLoss, HalfSquaredError
+from sklearn._loss.loss import (
+    AbsoluteError,
+    HalfGammaLoss,
+    HalfPoissonLoss,
+    HalfSquaredError,
+    HalfTweedieLoss,
+    HalfTweedieLossIdentity,
+)
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.linear_model import RidgeCV
+from sklearn.linear_model import GammaRegressor, PoissonRegressor, RidgeCV, TweedieRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -127,6 +134,16 @@ def _loss(kind: type) -> Kind:
     return Kind(kind.__name__, kind, lambda loss: {"constant_hessian": bool(loss.constant_hessian)}, build)
 
 
+def _tweedie(kind: type) -> Kind:
+    """A loss of scikit-learn for one power."""
+
+    def build(state: State) -> Any:
+        (power,) = exactly(state, "power")
+        return kind(power=is_a(power, int, float, what="power"))
+
+    return Kind(kind.__name__, kind, lambda loss: {"power": float(loss.closs.power)}, build)
+
+
 def _generator_state(generator: np.random.Generator) -> State:
     state: Any = generator.bit_generator.state
     if state["bit_generator"] != "PCG64":
@@ -184,6 +201,15 @@ for entry in (
         _BinMapper, fitted=("is_categorical_", "missing_values_bin_idx_", "bin_thresholds_", "n_bins_non_missing_")
     ),
     *(_loss(kind) for kind in (HalfSquaredError, HalfPoissonLoss, HalfGammaLoss, AbsoluteError)),
+    *(_tweedie(kind) for kind in (HalfTweedieLoss, HalfTweedieLossIdentity)),
+    *(
+        estimator(kind, {"_base_loss": losses}, fitted=(*INPUT, "n_iter_", "intercept_", "coef_"))
+        for kind, losses in (
+            (PoissonRegressor, (HalfPoissonLoss,)),
+            (GammaRegressor, (HalfGammaLoss,)),
+            (TweedieRegressor, (HalfTweedieLoss, HalfTweedieLossIdentity)),
+        )
+    ),
     estimator(Pipeline, check=_check_pipeline),
     estimator(FunctionTransformer, check=_check_function, fitted=OUTPUT),
     estimator(StandardScaler, fitted=SCALED),

@@ -1,9 +1,9 @@
 """scikit-learn estimators that our list does not name, in the format of skops.
 
-skops builds only types that it trusts, and a few more that we trust (`TRUSTED`). Three things are stricter here: the packages of scikit-learn (no compiled predictor
-that follows indices of the file), the kinds of nodes (no method, partial, operator or constructor call), and the archive (not
-compressed, so that it is no larger in memory than on disk). skops is imported only for such models, because its import
-takes 0.5 s, and 1.8 s where torch is installed, which it imports.
+skops builds only types that it trusts, and a few more that we trust (`TRUSTED`). Four things are stricter here: the packages of
+scikit-learn (no compiled predictor that follows indices of the file), the kinds of nodes (no method, partial, operator or
+constructor call), the archive (`archive`: no larger in memory than on disk), and the values of what was built (`built`). skops is
+imported only for such models, because its import takes 0.5 s, and 1.8 s where torch is installed, which it imports.
 """
 
 from __future__ import annotations

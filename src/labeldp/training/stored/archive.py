@@ -94,7 +94,7 @@ def _arrays(schema: Node) -> list[str]:
         if node.get("__loader__") == "NdArrayNode" and node.get("type") == "numpy":
             name, owner = node.get("file"), node.get("__id__")
             if not isinstance(name, str) or not owner or owners.setdefault(name, owner) != owner:
-                raise InvalidInput("an array is damaged: two values share its file")
+                raise InvalidInput("an array is damaged: it has no file of its own")
     return list(owners)
 
 

@@ -66,6 +66,9 @@ def verify(
         journal = format_of(connection) > 1
         if journal:
             require_guards(connection, path, alone=True)
+        (report,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if report != "ok":  # an index that misses a row would hide a charge
+            raise LedgerBroken(f"SQLite finds {path} damaged: {report}")
         played = _replayed(connection, expect=wanted, journal=journal)
     for release_id, entry in played.rows.fixed.items():
         with reading() as connection:  # a short transaction each: a proof may take seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -45,15 +46,24 @@ def test_a_mechanism(run, folder, how):
 def test_a_message_and_its_key_file(run, folder, how):
     source = LabelSource("labels.parquet", "y", "id")
     privatize(source, LabelRandomizer(1, (0, 10)), "message", key_file="key")
-    for name in ("key", "message/mechanism.json"):
+    manifest = (folder / "message/manifest.json").read_text()
+    for name in ("key", "message/mechanism.json", "message/manifest.json"):
         file = folder / name
         good = file.read_text()
         file.write_text(spoiled(good, how))
+        if name == "message/mechanism.json":
+            listed = json.loads(manifest)
+            listed["manifest"]["files"][0] |= {
+                "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+                "bytes": file.stat().st_size,
+            }
+            (folder / "message/manifest.json").write_text(json.dumps(listed))
         code, _, error = run("apply", "message", "labels.parquet", "--label", "y", "--id", "id", "--key-file", "key")
         assert code == 2
         assert name in error
         assert "not valid JSON" in error
         file.write_text(good)
+        (folder / "message/manifest.json").write_text(manifest)
 
 
 def test_a_prior_that_cost_1e999(run, folder):
@@ -103,7 +113,7 @@ def test_too_little_memory(folder):
         *("--cells", "4000000000", "--mechanism", "discrete-laplace"),
     )
     assert run.returncode == 1
-    assert run.stderr.startswith("error: there is not enough memory")
+    assert "error: there is not enough memory" in run.stderr
     assert list(folder.iterdir()) == [folder / "labels.parquet"]
 
 

@@ -146,7 +146,9 @@ CATEGORIES = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncode
         ColumnTransformer([("numbers", NUMBERS, ["price", "age"]), ("categories", CATEGORIES, ["shop"])]),
         ColumnTransformer([("codes", OrdinalEncoder(), ["shop"])], remainder=SimpleImputer()),
         ColumnTransformer([("age", "passthrough", ["age"]), ("shop", "drop", ["shop"])]),
-        ColumnTransformer([("bins", KBinsDiscretizer(3), slice(2, 3)), ("powers", PolynomialFeatures(3), ["age"])]),
+        ColumnTransformer(
+            [("bins", KBinsDiscretizer(3, strategy="uniform"), slice(2, 3)), ("powers", PolynomialFeatures(3), ["age"])]
+        ),
         ColumnTransformer([("numbers", NUMBERS, make_column_selector(dtype_include=np.number))]),
     ],
     ids=["mixed", "remainder", "passthrough", "slice", "selector"],

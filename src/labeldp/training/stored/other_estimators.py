@@ -89,7 +89,8 @@ NUMBERS = frozenset({"bool", "bool_", "str_", "float16", "float32", "float64"}).
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 )
 NAMES = {
-    "FunctionNode": {f"numpy.{name}" for name in FUNCTIONS},
+    # Versions of NumPy differ in where its functions say they come from.
+    "FunctionNode": {f"{home}.{name}" for home in ("numpy", "numpy._core._multiarray_umath") for name in FUNCTIONS},
     "NdArrayNode": {f"numpy.{name}" for name in NUMBERS | {"ndarray"}},
     "TypeNode": {f"builtins.{name}" for name in ("bool", "float", "int", "str")}.union(
         f"numpy.{name}" for name in NUMBERS | {"number", "object_"}

@@ -361,7 +361,7 @@ def database(random: Random, content: bytes) -> bytes:
                 _change_database(random, connection)
             finally:
                 connection.close()
-        except (sqlite3.Error, UnicodeDecodeError, IndexError):  # too damaged for SQLite already
+        except (sqlite3.Error, UnicodeDecodeError, IndexError, TypeError):  # too damaged for SQLite already
             return flip_bits(random, content)
         return Path(file.name).read_bytes()
 

@@ -356,6 +356,19 @@ def test_true_labels_for_evaluate(tmp_path, content, monkeypatch, capsys):
     assert SECRET not in printed.out + printed.err
 
 
+def test_a_ledger_that_was_overwritten_with_labels(tmp_path):
+    from labeldp import Ledger
+
+    Ledger.create(tmp_path / "ledger.db").add_dataset("sales", 1)
+    content = (tmp_path / "ledger.db").read_bytes()
+    place = content.index(b"'a charged release stays") + 3
+    text = f"1\t{SECRET}\n".encode()
+    (tmp_path / "ledger.db").write_bytes(content[:place] + text + content[place + len(text) :].replace(b"'", b" ", 1))
+    with pytest.raises(LabelDPError) as refusal:
+        Ledger(tmp_path / "ledger.db").history()
+    assert SECRET not in shown(refusal.value)
+
+
 def test_a_model_that_does_not_fit_the_file_never_sees_its_labels(tmp_path):
     from sklearn.linear_model import Ridge
 

@@ -73,8 +73,12 @@ def test_no_key_is_overwritten(tmp_path, there):
 
 
 def test_a_pair_is_written_whole_or_not_at_all(tmp_path):
-    with pytest.raises(LabelDPError, match="No key was made"):
+    with pytest.raises(InvalidInput, match="nowhere does not exist: make it first"):
         write_signing_keys(tmp_path / "nowhere" / "sender")
+    (tmp_path / "sender-public.pem").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(LabelDPError, match="is not overwritten"):
+        write_signing_keys(tmp_path / "sender")
+    assert [path.name for path in tmp_path.iterdir()] == ["sender-public.pem"]
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")

@@ -103,9 +103,10 @@ def _connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA foreign_keys = ON")
             yield connection
     except sqlite3.Error as error:
-        raise _explained(error, path, timeout) from error
-    except UnicodeDecodeError as error:  # in the words of SQLite's own error about a damaged schema
-        raise LedgerBroken(f"SQLite cannot read {path} ({error})") from error
+        explained = _explained(error, path, timeout)
+        raise explained from (None if isinstance(explained, LedgerBroken) else error)
+    except UnicodeDecodeError:  # in the words of SQLite's own error about a damaged schema
+        raise LedgerBroken(f"SQLite cannot read {path} (not UTF-8)") from None
 
 
 def _begin_writing(connection: sqlite3.Connection, timeout: float) -> None:
@@ -170,7 +171,10 @@ def _explained(error: sqlite3.Error, path: Path, timeout: float) -> Exception:
             "release nothing more until you know why. If you restore a backup, charge again what was released since"
         )
     if primary in _BROKEN or (code is None and isinstance(error, sqlite3.OperationalError)):  # text that is not UTF-8
-        return LedgerBroken(f"SQLite cannot work with {path} ({error})")
+        # SQLite quotes a damaged schema, which may be overwritten with a part of any other file. Else it quotes our names.
+        quotes = primary in {None, sqlite3.SQLITE_CORRUPT} or "schema" in str(error)
+        words = getattr(error, "sqlite_errorname", "not UTF-8") if quotes else str(error)
+        return LedgerBroken(f"SQLite cannot work with {path} ({words})")
     if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
         return InvalidInput(
             f"cannot open the ledger {path} ({error}). You must be able to write to the file and to its folder"

@@ -207,6 +207,6 @@ def test_whole_labels_have_a_cell_each():
 def test_whole_bounds_take_whole_labels_only():
     whole = Domain.integers(0, 48)
     assert whole.check([3.0, 7, 48]).tolist() == [3, 7, 48]
-    with pytest.raises(InvalidInput, match=r"row 1 is not\. Use Domain\(0, 48\)"):
+    with pytest.raises(InvalidInput, match=r"row 1 is not\. Is the label column .* Domain\(0, 48\)"):
         whole.check([3.0, 2.45])
     assert Domain(0, 48, 49).check([2.45]).tolist() == [2.45]

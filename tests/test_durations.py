@@ -17,10 +17,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from labeldp import Domain, LabelDPRegressor, LabelRandomizer, LabelSource, Mechanism, Message, apply, privatize
+from labeldp import (
+    Domain,
+    LabelDPRegressor,
+    LabelRandomizer,
+    LabelSource,
+    Mechanism,
+    Message,
+    SavedModel,
+    apply,
+    privatize,
+)
 from labeldp.durations import UNITS
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import MECHANISMS
+from labeldp.training.files import predictions_beside
 from labeldp.training.from_message import train_on_message
 
 HOURS = Domain(0, 48, unit="hours")
@@ -154,6 +165,19 @@ def test_a_message_says_the_unit_and_takes_later_batches_in_it(folder):
         apply("message", LabelSource("plain.parquet", "wait", "order"), key_file="key")
     features = pa.table({"order": range(len(WAITS)), "x": np.linspace(0, 1, len(WAITS))})
     assert train_on_message(message, features, "order", folds=0).facts["unit"] == "hours"
+
+
+def test_true_labels_that_are_durations_need_a_model_with_a_unit(tmp_path):
+    model = Ridge().fit(pd.DataFrame({"x": [0.0, 1.0]}), [0.0, 1.0])
+    waits = pa.array([3600, 7200], pa.duration("s"))
+    pq.write_table(pa.table({"x": [1.0, 2.0], "wait": waits}), tmp_path / "test.parquet")
+    with pytest.raises(InvalidInput, match="the model predicts plain numbers") as refusal:
+        predictions_beside(SavedModel(model, {"columns": ["x"]}), tmp_path / "test.parquet", "wait")
+    assert "--unit" not in str(refusal.value)
+    truth = predictions_beside(
+        SavedModel(model, {"columns": ["x"], "unit": "hours"}), tmp_path / "test.parquet", "wait"
+    )[1]
+    assert truth.tolist() == [1.0, 2.0]
 
 
 def test_the_source_and_the_domain_agree(folder):

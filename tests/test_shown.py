@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from labeldp.shown import Shown, Tabular
+from labeldp.shown import Shown, Tabular, count_of, plain
 
 
 class Weather(Shown):
@@ -35,3 +35,13 @@ def test_rows_become_a_pandas_and_a_polars_frame():
     rows = [{"day": 1, "rain": 0.5}, {"day": 2, "rain": 0.0}]
     assert Days().to_pandas().to_dict("records") == rows
     assert Days().to_polars().to_dicts() == rows
+
+
+def test_rounding_errors_have_an_exponent_and_not_a_row_of_zeros():
+    assert plain(-0.000000000000000354654, 6) == "-3.54654e-16"
+    assert plain(0.0000012, 4) == "0.0000012"
+    assert max(len(plain(10.0**power / 3, 6)) for power in range(-30, 7)) <= 14
+
+
+def test_one_thing_has_no_plural():
+    assert [count_of(number, "row") for number in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]

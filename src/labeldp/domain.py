@@ -281,8 +281,9 @@ class Domain:
         """
         if self.whole and (broken := labels != np.rint(labels)).any():
             raise InvalidInput(
-                f"labels must be whole numbers, as the bounds say: row {first_row + int(np.argmax(broken))} is not. Use "
-                f"Domain({self.lower:g}, {self.upper:g}) (--lower and --upper) for labels in between"
+                f"labels must be whole numbers, as the bounds say: row {first_row + int(np.argmax(broken))} is not. Is the label "
+                f"column the right one? For labels in between, a release is made with Domain({self.lower:g}, {self.upper:g}) "
+                "(privatize --lower --upper)"
             )
 
     def judge_clipping(
@@ -323,7 +324,7 @@ class Domain:
         if clipped == records > 1:
             raise InvalidInput(
                 f"every label lies outside {bounds} and would become a bound. Nothing was released or charged. Check "
-                'the bounds and their unit. If this is meant, use out_of_range="clip-all" (--out-of-range clip-all) or clip '
+                'the label column, the bounds and their unit. If this is meant, use out_of_range="clip-all" (--out-of-range clip-all) or clip '
                 "the labels yourself. This is about the true labels: keep it to yourself"
             )
         warnings.warn(

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+NEARLY_ZERO = 1e-7
+"""Numbers nearer to 0 than this are shown with an exponent."""
+
 
 class Shown:
     """An object with a few facts: `repr` shows them in one line, a notebook shows them as a table."""
@@ -71,7 +74,9 @@ class Tabular(Shown):
 
 
 def plain(value: float, digits: int = 4) -> str:
-    """A number as people write it: about so many significant digits, thousands set apart, never an exponent.
+    """A number as people write it: about so many significant digits, thousands set apart.
+
+    Only a number nearer to 0 than one in ten million has an exponent. Such a number is mostly a rounding error.
 
     Parameters
     ----------
@@ -87,12 +92,37 @@ def plain(value: float, digits: int = 4) -> str:
     Examples
     --------
     >>> from labeldp.shown import plain
-    >>> [plain(value) for value in (13092.4, 3728.0, 91.5, 0.73129, -0.0)]
-    ['13,092', '3,728', '91.5', '0.7313', '0']
+    >>> [plain(value) for value in (13092.4, 3728.0, 91.5, 0.73129, -0.0, -3.54654e-16)]
+    ['13,092', '3,728', '91.5', '0.7313', '0', '-3.547e-16']
     """
     if not math.isfinite(value) or value == 0:
         return "0" if value == 0 else f"{value}"
+    if abs(value) < NEARLY_ZERO:
+        return f"{value:.{digits}g}"
     places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{places}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text
+
+
+def count_of(number: int, noun: str) -> str:
+    """A number of things in words, with the plural where it is due.
+
+    Parameters
+    ----------
+    number : int
+        How many.
+    noun : str
+        What one of them is called.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from labeldp.shown import count_of
+    >>> count_of(1, "record"), count_of(2500, "record")
+    ('1 record', '2,500 records')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

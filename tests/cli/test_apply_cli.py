@@ -15,6 +15,8 @@ import pytest
 
 from forgery import edit_json, rewrite_manifest, rewrite_rows
 from labeldp.engines.arrow import engine as arrow
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.errors import InvalidInput
 from labeldp.mechanisms import RROnBins
 from labeldp.message import manifest
 from labeldp.message.reader import Message
@@ -212,7 +214,9 @@ def test_the_key_file_must_not_be_inside_the_message(run, message):
 @pytest.mark.parametrize(
     ("ids", "kind", "says"),
     [
-        (["1", "x"], None, "the message's ids are int, these are str"),
+        (["1", "x"], None, "the message's ids are whole numbers, these are text"),
+        (["7001", "x"], None, "is 'id' the right column?"),
+        (["7001", "7002"], None, "Give --id-type int"),
         ([1 << 63, 5], pa.uint64(), "do not fit into int64"),
         ([7_000, 7_000], None, "rows 0 and 1 have the same one"),
         ([None, 7_000], pa.int64(), "has no id in row 0"),
@@ -223,10 +227,18 @@ def test_ids_of_another_kind_are_refused(run, message, ids, kind, says):
     refused(run, "later.parquet", says=says)
 
 
+def test_advice_is_about_what_apply_can_change(run, message):
+    write("later.parquet", [7_001, 7_002], [1.0, 2.5])
+    refused(run, "later.parquet", says="row 1 is not. Is the label column the right one?")
+    assert "privatize --lower" in apply(run, "later.parquet")[2]
+    (message.parent / "later.csv").write_text("id,y\n7001,1\n7002,\n")
+    refused(run, "later.csv", says="has 1 missing value near row 1 ")
+
+
 def test_narrower_integers_are_the_same_ids(run, message):
     write("later.parquet", [5, ROWS + 1], [1.0, 2.0], pa.int16())
     code, output, _ = apply(run, "later.parquet")
-    assert (code, "1 new records" in output, "kept     1 " in output) == (0, True, True)
+    assert (code, "1 new record to" in output, "kept     1 record that was" in output) == (0, True, True)
     assert len({file.schema().types[0] for file in Message.open(message).files}) == 1
 
 
@@ -235,6 +247,31 @@ def test_another_id_column_is_refused(run, message):
     table = pq.read_table("tuesday.parquet").rename_columns(["order", "y"])
     pq.write_table(table, "later.parquet")
     refused(run, "later.parquet", says="no column 'id'")
+
+
+def test_another_label_column_is_refused(run, message):
+    table = pq.read_table("tuesday.parquet")
+    pq.write_table(table.append_column("stay", table.column("y")), "later.parquet")
+    code, output, errors = run("apply", "message", "later.parquet", "--label", "stay", "--key-file", "key")
+    assert (code, output) == (2, "")
+    assert "the labels of this message are called 'y', you gave 'stay'" in errors
+    with pytest.raises(InvalidInput, match="rename the column"):
+        later_batch.apply("message", LabelSource("later.parquet", "stay", "id"), key_file="key")
+    assert not (message / "labels").exists()
+    assert held(message).keys() == set(range(ROWS))
+
+
+def test_the_label_column_need_not_be_named_again(run, message):
+    code, output, _ = run("apply", "message", "tuesday.parquet", "--key-file", "key")
+    assert (code, "90 new records" in output) == (0, True)
+
+
+def test_an_older_message_takes_any_label_column_but_one_must_be_named(run, message):
+    edit_json(message / "mechanism.json", lambda record: record["message"].pop("label_column"))
+    rewrite_manifest(message)
+    code, _, errors = run("apply", "message", "tuesday.parquet", "--key-file", "key")
+    assert (code, "give --label" in errors) == (2, True)
+    assert apply(run)[0] == 0
 
 
 def test_labels_beyond_the_bounds_are_moved_and_only_the_owner_is_told(run, message):
@@ -357,7 +394,9 @@ def test_a_batch_is_recorded_in_the_ledger_once_and_costs_nothing(run, charged):
 def test_a_release_that_was_charged_to_a_ledger_is_added_to_with_its_ledger_only(run, charged):
     refused(run, says="was charged to a ledger")
     Ledger.create("other.db").add_dataset("data", budget=3)
-    refused(run, "tuesday.parquet", "--ledger", "other.db", says="no release")
+    refused(
+        run, "tuesday.parquet", "--ledger", "other.db", says="give the ledger that privatize charged for this message"
+    )
     refused(run, "tuesday.parquet", "--ledger", "absent.db", says="there is no ledger")
     assert charged.history()[0].batches == 0
 

@@ -181,7 +181,7 @@ def test_verify_prints_the_head_that_a_later_verify_expects(run, path):
     assert told["holds"] == "datasets 1, releases 1, later batches 0"
     assert (told["proven"], told["entries"]) == ("mechanisms 1, each within its charge", "3")
     ledger.commit(release.id)
-    code, output, _ = run("verify", path, "--expect", told["head"], "--json")
+    code, output, _ = run("verify", path, "--expect", f" {told['head'].upper()} \n", "--json")
     assert code == 0
     checked = json.loads(output)
     assert (checked["intact"], checked["entries"], checked["expected_at"]) == (True, 4, 3)

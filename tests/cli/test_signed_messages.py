@@ -18,6 +18,7 @@ from labeldp.release import apply as later_batch
 from labeldp.release.ledger import Ledger
 
 ROWS = 600
+TRAINED = ("--features", "features.parquet", "--id", "id", "--out", "model", "--folds", 0)
 
 
 @pytest.fixture
@@ -49,9 +50,7 @@ def apply(run, *more):
 
 
 def train(run, *more):
-    return run(
-        "train", "message", "--features", "features.parquet", "--id", "id", "--out", "model", "--folds", 0, *more
-    )
+    return run("train", "message", *TRAINED, *more)
 
 
 def content(folder="message"):
@@ -300,3 +299,48 @@ def test_a_name_in_the_message_cannot_write_to_the_terminal(run, message):
         assert out == ""
         assert r"\x1b[2Jall is well is not listed in manifest.json" in err
         assert err.replace("\n", "").isprintable()
+
+
+def says(run, *command):
+    code, _, err = run(*command)
+    assert code == 2, err
+    return " ".join(err.split())
+
+
+def test_what_was_meant_in_place_of_a_message_is_said(run, folder):
+    assert privatize(run)[0] == 0
+    later = folder / "message" / "labels" / "part-00001.parquet"
+    later.parent.mkdir()
+    shutil.copy("message/labels.parquet", later)
+    shutil.make_archive("sent", "zip", root_dir=folder, base_dir="message")
+    shutil.make_archive("sent", "gztar", root_dir=folder, base_dir="message")
+    for archive in ("sent.zip", "sent.tar.gz"):
+        for command in (("audit", archive), ("train", archive, *TRAINED)):
+            assert "Unpack the archive first" in says(run, *command)
+    for file in ("message/labels.parquet", "message/labels/part-00001.parquet"):
+        assert "Give the folder message" in says(run, "audit", file)
+    shutil.copytree("message", "outer/message")
+    for command in (("audit", "outer"), ("train", "outer", *TRAINED)):
+        assert "Did you mean outer/message?" in says(run, *command).replace("\\", "/")
+    shutil.copytree("message", "outer/other")
+    assert "Did you mean" not in says(run, "audit", "outer")
+
+
+def test_a_message_that_lost_a_file_or_its_manifest_is_asked_for_again(run, folder):
+    assert privatize(run)[0] == 0
+    for name in ("mechanism.json", "PRIVACY.md", "labels.parquet"):
+        Path("message", name).rename("aside")
+        assert f"not a whole message: {name} is missing. Ask for the message again" in says(run, "audit", "message")
+        Path("aside").rename(Path("message", name))
+    for text in (b"", b"{", b"\xff"):
+        Path("message", "manifest.json").write_bytes(text)
+        assert "Ask for the message again" in says(run, "audit", "message")
+
+
+def test_audit_names_the_files_that_it_ignored(run, folder):
+    assert privatize(run)[0] == 0
+    assert "and no other file\n" in run("audit", "message")[1]
+    for name in (".DS_Store", ".~lock.PRIVACY.md#"):
+        Path("message", name).touch()
+    told = "and no other file but .DS_Store, .~lock.PRIVACY.md#, left by a desktop and ignored\n"
+    assert told in run("audit", "message")[1]

@@ -122,6 +122,9 @@ def test_the_verdict_says_whether_the_model_beats_the_mean():
     assert "too noisy to say" in report(-0.2, -0.01, 0.3)
     assert "it explains at least -20 % and at most 30 % of" in report(-0.2, -0.01, 0.3)
     assert "it explains at most 30 % of" in report(None, 0.1, 0.3)
+    assert "it explains at least -20 % of" in report(-0.2, 0.1, 1.0)
+    for nearly_all in (1.0, 0.999):  # which no model exceeds
+        assert report(None, 0.1, nearly_all).splitlines()[0].endswith("better than always answering the mean")
     assert "it is worse than always answering the mean" in report(-0.5, -0.3, -0.1)
 
 
@@ -160,6 +163,14 @@ def test_counts_are_not_used_for_batches_that_they_do_not_count(run, tmp_path):
     assert alone["assumptions"][-1] == "part"  # 2,000 of the 4,000 labels that were counted
     assert both["records"] == 3900
     assert "part" not in both["assumptions"]
+
+
+def test_figures_without_a_verdict_stand_under_a_heading():
+    figure = {"value": 88.9, "lower": 80.0, "upper": 99.0}
+    estimates = {"mean": figure, "error_of_mean": figure}  # as with --folds 0
+    lines = verdict({"estimates": estimates, "assumptions": ["tails"]})
+    assert [name for name, _ in lines] == ["labels", "", ""]
+    assert verdict({"estimates": {}, "assumptions": []})[0][0] == "verdict"
 
 
 def test_the_verdict_names_what_it_assumes():
@@ -382,8 +393,9 @@ def rows(run, tmp_path, monkeypatch):
 def test_the_command_that_privatize_prints_works_without_an_id_column(run, rows):
     command = rows.splitlines()[-1].replace("FILE", "features.parquet").replace("MODEL", "model").split()
     assert command[:2] == ["labeldp", "train"]
-    code, _, errors = run(*command[1:], "--folds", 0)
+    code, out, errors = run(*command[1:], "--folds", 0)
     assert code == 0, errors
+    assert "labeldp predict model FILE --out" in out
     model = SavedModel.load("model")
     assert model.facts["columns"] == ["x", "z"]
     low, high = model.predict(pa.table({"x": [0.05, 0.95], "z": [0.95, 0.05]}))
@@ -544,6 +556,30 @@ def test_randomized_response_trains_on_debiased_values(run, world, tmp_path):
     assert "verdict  none" in out
     code, out, _ = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
     assert json.loads(out)["R squared"] > 0.4  # with the cells as they were drawn it is below zero
+
+
+def test_evaluate_says_that_features_and_labels_are_in_one_file(run, world, tmp_path):
+    train(run, world, tmp_path, "--folds", 0)
+    code, _, errors = run("evaluate", tmp_path / "model", world / "features.parquet", "--label", "truth")
+    assert code == 2
+    assert "no column 'truth'. It must hold the features and the true labels together" in errors
+    assert "Features and true labels together" in run("evaluate", "--help")[1]
+
+
+def test_the_report_names_the_next_command_and_counts_in_words(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.linspace(0, 1, 3000)
+    pq.write_table(pa.table({"order no": range(3000), "amount": 400 * x}), "labels.parquet")
+    pq.write_table(pa.table({"order no": range(1, 3001), "x": x}), "features.parquet")
+    bounds = ("--epsilon", 4, "--lower", 0, "--upper", 400, "--id", "order no")
+    assert run("privatize", "labels.parquet", "--label", "amount", *bounds, "--out", "message")[0] == 0
+    code, out, _ = run(
+        "train", "message", "--features", "features.parquet", "--id", "order no", "--out", "model", "--folds", 0
+    )
+    assert code == 0
+    assert "unpaired 1 row of features had no private label and was not used" in out
+    assert "unpaired 1 private label had no features and was not used" in out
+    assert "labeldp predict model FILE --id 'order no' --out predictions.parquet" in out
 
 
 def test_evaluate_has_the_loss_of_the_model_first(run, world, tmp_path):

@@ -79,3 +79,14 @@ def test_a_damaged_description_ends_with_exit_code_2(run, world, command, text):
     assert code == 2
     assert "model.json" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_pickle_whose_class_is_not_here_says_that_it_must_be_importable(run, world, command):
+    content = pickle.dumps(LinearRegression()).replace(b"sklearn.linear_model", b"absentt.linear_model")
+    (world / "model" / "model.pickle").write_bytes(content)
+    (world / "model" / "model.json").write_text(json.dumps({"format": "labeldp-model", "format_version": 1}))
+    code, _, err = run(*command, "--trust-pickle")
+    assert code == 2
+    assert "must be importable here" in " ".join(err.split())
+    assert "Train the model again" not in err

@@ -375,7 +375,18 @@ def test_a_link_to_a_folder_is_a_file_that_is_not_listed(message, tmp_path):
         Message.open(message)
 
 
-@pytest.mark.parametrize("name", [".DS_Store", "._PRIVACY.md", "Thumbs.db", "desktop.ini", "labels/.DS_Store"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".DS_Store",
+        "._PRIVACY.md",
+        "Thumbs.db",
+        "desktop.ini",
+        "labels/.DS_Store",
+        ".directory",
+        ".~lock.PRIVACY.md#",
+    ],
+)
 def test_what_a_desktop_leaves_in_a_folder_is_ignored(message, name):
     (message / name).write_bytes(b"\0")
     assert len(Message.open(message)) == 2 * ROWS

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import traceback
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -67,16 +71,52 @@ def test_every_kind_of_column_works(message):
         assert message.mechanism.outputs[joined.codes].tolist() == (IDS[:100] // 3).tolist()
 
 
-def test_a_record_twice_in_the_features_is_refused(message):
-    with pytest.raises(InvalidInput, match="2 times"):
-        join(message, as_ids(message, [IDS[0], IDS[1], IDS[0]]))
+def shown(error):
+    """All that Python would print of an error, its causes included."""
+    return "".join(traceback.format_exception(error))
+
+
+def refusal_of(message, ids, says):
+    with pytest.raises(InvalidInput, match=says) as refusal:
+        join(message, ids)
+    return shown(refusal.value)
+
+
+def test_a_record_twice_in_the_features_is_refused_by_its_rows(message):
+    ids = [7001, 8999 // 3 * 3, 7004, 8999 // 3 * 3]
+    text = refusal_of(message, as_ids(message, ids), r"rows 1 and 3 of the features .* 2 times")
+    assert "8997" not in text
+
+
+def test_ids_of_another_kind_are_described_and_not_shown(message):
+    whole = message.header.id_type == "int"
+    strangers = as_ids(message, [70_001, 70_002])
+    known = "whole numbers of 1 to 4 digits" if whole else "text of 4 to 7 characters"
+    given = "whole numbers of 5 digits" if whole else "text of 8 characters"
+    text = refusal_of(message, strangers, f"message's ids are {known}, those of the features {given}")
+    assert "70001" not in text
+    assert "id " + str(IDS[0]) not in text
 
 
 def test_ids_of_another_type_and_missing_ids_are_refused(message):
     other = pa.array(["a"]) if message.header.id_type == "int" else pa.array([1])
-    with pytest.raises(InvalidInput, match="same type"):
-        join(message, other)
-    with pytest.raises(InvalidInput, match="same type"):
-        join(message, pa.array([1.5]))
-    with pytest.raises(InvalidInput, match="no id"):
-        join(message, pa.concat_arrays([as_ids(message, [IDS[0]]), pa.nulls(1, as_ids(message, [0]).type)]))
+    text = refusal_of(message, other, "same type")
+    assert "whole numbers" in text
+    assert "text" in text
+    assert "large_string" not in text
+    refusal_of(message, pa.array([1.5]), "are decimal numbers .* same type")
+    none = pa.nulls(1, as_ids(message, [0]).type)
+    refusal_of(message, pa.concat_arrays([as_ids(message, [IDS[0]]), none]), "1 row of the features has no id")
+    refusal_of(message, pa.concat_arrays([none, none]), "2 rows of the features have no id")
+
+
+@pytest.mark.parametrize(
+    "ids", [[1, "x70001"], [70_001 * 10**30], np.zeros((2, 2)), 70_001, [[70_001], 2]], ids=lambda ids: str(type(ids))
+)
+def test_what_is_no_column_of_ids_is_refused(message, ids):
+    assert "70001" not in refusal_of(message, ids, "ids must be one column|same type")
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, pa.table, pa.RecordBatch.from_pydict])
+def test_a_table_in_the_place_of_ids_is_refused(message, table):
+    refusal_of(message, table({"key": [1, 2]}), r"got a table .* give its id column")

@@ -107,10 +107,16 @@ def _checked(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | N
 
 def _mechanism(path: Path) -> Mechanism:
     from labeldp.mechanisms import Mechanism
+    from labeldp.message.reader import message_folder
 
     if not path.is_file():
         raise InvalidInput(f"there is no mechanism at {path}: give a message folder or a mechanism.json")
-    text = read_text(path)
+    try:
+        text = read_text(path)
+    except InvalidInput:
+        if path.suffix.lower() != ".json":
+            message_folder(path)  # a zip file or a labels file is not one, and this says what to give instead
+        raise
     try:
         return Mechanism.from_json(text)
     except PrivacyRefused:
@@ -140,10 +146,12 @@ def _about(message: Message | None) -> Iterator[tuple[str, Cell]]:
     if signature is not None:
         signed = f"signed by {signature.key}, {'verified' if signature.verified else 'not verified: give --verify-key'}"
     prior, labels = float(Fraction(manifest.epsilon_prior)), float(Fraction(manifest.epsilon_labels))
+    ignored = manifest.ignored_files(message.path)
+    others = f"no other file but {', '.join(ignored)}, left by a desktop and ignored" if ignored else "no other file"
     batches = f"{len(message.files)} {'batch' if len(message.files) == 1 else 'batches'}"
     yield "release", manifest.release
     yield "signature", signed
-    yield "files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and no other file"
+    yield "files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and {others}"
     yield "rows", f"{message.records:,} in {batches}, as many as listed; every code fits the mechanism"
     yield "ids", "all different"
     yield "epsilon", f"{message.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"

@@ -16,6 +16,7 @@ from labeldp.cli.console import line, note, phases, print_json, stoppable
 from labeldp.cli.lazy_help import LOSSES
 from labeldp.cli.options import OUT_OF_RANGE, Delimiter, IdType, Json, Label, OutOfRange, OutputOption, Quiet, SignKey
 from labeldp.errors import InvalidInput
+from labeldp.shown import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,7 +195,6 @@ def apply(
     source: Annotated[
         Path, typer.Argument(metavar="NEW_FILE", help="The new records, in any format that privatize reads.")
     ],
-    label: Label,
     key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
     ledger: Annotated[
         Path | None,
@@ -202,6 +202,9 @@ def apply(
             metavar="DB",
             help="The ledger that privatize charged, if it did. The batch is recorded there, at no charge.",
         ),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column of labels. By default named as in the message.")
     ] = None,
     id_column: Annotated[
         str | None,
@@ -237,9 +240,13 @@ def apply(
     from labeldp.release.ledger import Ledger
 
     record = None if ledger is None else Ledger(ledger)
-    ids = id_column if id_column is not None else read_description(message_folder(message) / DESCRIPTION)[1].id_column
+    header = read_description(message_folder(message) / DESCRIPTION)[1]
+    ids = header.id_column if id_column is None else id_column
+    named = header.label_column if label is None else label
+    if named is None:
+        raise InvalidInput(f"{message} is of an older version and does not name its labels: give --label, their column")
     with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase, _no_share(quiet=quiet):
-        labels = LabelSource(source, label, ids, id_type, delimiter)
+        labels = LabelSource(source, named, ids, id_type, delimiter)
         outcome = run(
             message,
             labels,
@@ -253,9 +260,11 @@ def apply(
     if as_json:
         print_json(_record(outcome))
     elif not quiet:
-        line("added", f"{outcome.records:,} new records to {outcome.message}")
+        line("added", f"{count_of(outcome.records, 'new record')} to {outcome.message}")
         if outcome.already_held:
-            line("kept", f"{outcome.already_held:,} records that were there already, with the private label they had")
+            were, they = ("was", "it") if outcome.already_held == 1 else ("were", "they")
+            held = count_of(outcome.already_held, "record")
+            line("kept", f"{held} that {were} there already, with the private label {they} had")
         if outcome.records:
             line("next", "send the folder again")
 
@@ -345,8 +354,9 @@ def _note_clipped(outcome: ReleaseOutcome, out_of_range: str, *, quiet: bool) ->
             "choose wider bounds from what is publicly known. This is about the true labels: keep it to yourself"
         )
     elif outcome.clipped and not quiet and not unmeant:
+        was = "was" if outcome.clipped == 1 else "were"
         note(
-            f"{outcome.clipped:,} labels lay outside the bounds and were moved to them. Keep this number to yourself: it is "
+            f"{count_of(outcome.clipped, 'label')} lay outside the bounds and {was} moved to them. Keep this number to yourself: it is "
             "not part of what ε covers"
         )
 

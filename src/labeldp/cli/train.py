@@ -1,5 +1,6 @@
 """`labeldp train`, `predict` and `evaluate`: the features party's commands."""
 
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,7 +11,7 @@ from labeldp.cli.completion import loss_offers, model_offers
 from labeldp.cli.console import err, line, note, out, phases, print_json, stoppable
 from labeldp.cli.lazy_help import LOSSES, learners
 from labeldp.cli.options import Delimiter, Json, Quiet, VerifyKey, comma_list
-from labeldp.shown import plain
+from labeldp.shown import count_of, plain
 
 ModelOption = partial(typer.Option, rich_help_panel="Model")
 ColumnsOption = partial(typer.Option, metavar="COL,…", rich_help_panel="Columns of the features")
@@ -23,6 +24,8 @@ TrustPickle = Annotated[
         "Only for a model of somebody whom you would let run programs here.",
     ),
 ]
+ALL = 99.5
+"""A share in percent that is printed as 100 %. No model explains more, so that "at most 100 %" says nothing."""
 Features = Annotated[Path, typer.Argument(metavar="FILE", help="Features: Parquet, CSV, TSV (also .gz) or Arrow IPC.")]
 
 
@@ -101,8 +104,9 @@ def train(
     silent = quiet or as_json
     chosen = learners()[learner]
     with stoppable("No model was written"), phases(quiet=silent) as phase:
+        opened = Message.open(message, verify_key=verify_key)
         saved = train_on_message(
-            Message.open(message, verify_key=verify_key),
+            opened,
             features,
             id_column,
             learner=chosen,
@@ -124,6 +128,8 @@ def train(
         print_json(saved.facts)
     elif not quiet:
         _report(saved.facts, model_path)
+        ids = "" if opened.header.row_numbers else f" --id {shlex.quote(id_column)}"
+        line("next", f"labeldp predict {model_path} FILE{ids} --out predictions.parquet")
 
 
 def predict(
@@ -154,13 +160,18 @@ def predict(
     if as_json:
         print_json({"predictions": str(predictions), "rows": rows, "id_column": id_column, "unit": unit})
     elif not quiet:
-        line("written", f"{rows:,} predictions{f' ({unit})' if unit else ''} to {predictions}")
+        line("written", f"{count_of(rows, 'prediction')}{f' ({unit})' if unit else ''} to {predictions}")
 
 
 def evaluate(
     model_path: ModelPath,
-    features: Features,
-    label: Annotated[str, typer.Option("--label", metavar="COL", help="The column of true labels.")],
+    features: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Features and true labels together: Parquet, CSV, TSV (also .gz) or Arrow IPC."
+        ),
+    ],
+    label: Annotated[str, typer.Option("--label", metavar="COL", help="The column of true labels in FILE.")],
     delimiter: Delimiter = None,
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
@@ -184,7 +195,10 @@ def evaluate(
         print_json(figures)
         return
     name, epsilon = saved.facts.get("model", "a model"), saved.facts.get("epsilon")
-    out.print(f"{truth.size:,} rows, {name}{'' if epsilon is None else f' trained at ε = {epsilon:g}'}", markup=False)
+    out.print(
+        f"{count_of(truth.size, 'row')}, {name}{'' if epsilon is None else f' trained at ε = {epsilon:g}'}",
+        markup=False,
+    )
     for name, value in figures.items():
         out.print(f"{name:<26} {'undefined' if value is None else plain(value, 6)}")
 
@@ -192,18 +206,18 @@ def evaluate(
 def _report(facts: dict[str, Any], path: Path) -> None:
     line(
         "model",
-        f"{path}: {facts['model']} for {facts['loss']} loss on {facts['records']:,} records{_named_values(facts)}, "
+        f"{path}: {facts['model']} for {facts['loss']} loss on {count_of(facts['records'], 'record')}{_named_values(facts)}, "
         f"ε = {facts['epsilon']:g}",
     )
-    for name, text in (
-        ("features_without_label", "rows of features had no private label and were not used"),
-        ("labels_without_features", "private labels had no features and were not used"),
+    for name, noun, text in (
+        ("features_without_label", "row", "of features had no private label"),
+        ("labels_without_features", "private label", "had no features"),
     ):
         if facts[name]:
-            line("unpaired", f"{facts[name]:,} {text}")
+            were = "was" if facts[name] == 1 else "were"
+            line("unpaired", f"{count_of(facts[name], noun)} {text} and {were} not used")
     for name, text in verdict(facts):
         line(name, text)
-    line("next", f"labeldp predict {path} FILE --out predictions.parquet")
 
 
 def _named_values(facts: dict[str, Any]) -> str:
@@ -234,7 +248,8 @@ def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
         besides = f", and {', and '.join(made)} (--assume-nothing does without)" if made else ""
         bare = "95 % intervals, from the private labels alone; they assume that labels lie within the bounds"
         lines.append(("", f"({bare}{besides})"))
-    return lines
+    first, *others = lines
+    return [(first[0] or "labels", first[1]), *others]  # without a verdict the figures are about the labels alone
 
 
 def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[tuple[str, str]]:
@@ -264,12 +279,10 @@ def _explained(share: dict[str, float | None]) -> str:
     elif upper is not None and upper < 0:
         judged = "it is worse than always answering the mean"
     else:
-        ends = [
-            f"{word} {_figure(end, ' %', 2)}"
-            for word, end in (("at least", lower), ("at most", upper))
-            if end is not None
-        ]
-        return f"too noisy to say whether the model is better than always answering the mean: it explains {' and '.join(ends)} of the labels' variation"
+        known = (("at least", lower), ("at most", None if upper is None or upper >= ALL else upper))
+        ends = [f"{word} {_figure(end, ' %', 2)}" for word, end in known if end is not None]
+        share_known = f": it explains {' and '.join(ends)} of the labels' variation" if ends else ""
+        return f"too noisy to say whether the model is better than always answering the mean{share_known}"
     return f"the model explains {_interval(share, ' %', digits=2)} of the labels' variation: {judged}"
 
 

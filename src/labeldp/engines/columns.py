@@ -10,9 +10,15 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.durations import duration_numbers
 from labeldp.errors import InvalidInput
+from labeldp.shown import count_of
 
 TEXT = pa.large_string()
 """The type of all text ids. Its 64-bit offsets do not overflow, however long the ids are."""
+_INTEGER_TEXTS = {
+    pa.int64(): (r"^(0|-?[1-9][0-9]{0,18})$", ("9223372036854775807", "-9223372036854775808")),
+    pa.uint64(): (r"^(0|[1-9][0-9]{0,19})$", ("18446744073709551615",)),
+}
+"""How an integer of each type is written, and the limits among the longest of them."""
 
 
 def checked_labels(column: pa.Array, name: str, first: int, file: Path, unit: str | None = None) -> Floats:
@@ -21,15 +27,17 @@ def checked_labels(column: pa.Array, name: str, first: int, file: Path, unit: st
     durations = pa.types.is_duration(kind)
     if unit is not None and not durations:
         raise InvalidInput(
-            f"{file}: the label column {name!r} holds {kind}, not durations, so the unit {unit} says nothing about it. Leave "
-            "out --unit if the numbers are meant as they are"
+            f"{file}: the label column {name!r} holds {kind}, not durations, so the unit {unit} of the bounds says nothing "
+            "about it. Is it the right column? If the numbers are meant as they are, make the release without a unit "
+            "(privatize without --unit)"
         )
     if not (durations or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise InvalidInput(f"{file}: the label column {name!r} holds {kind}, not numbers. Convert it first.")
     if column.null_count:
         rows = np.flatnonzero(np.asarray(column.is_null()))[:3] + first
         raise InvalidInput(
-            f"{file}: the label column {name!r} has {column.null_count} missing values near row {', '.join(map(str, rows))} "
+            f"{file}: the label column {name!r} has {count_of(column.null_count, 'missing value')} near row "
+            f"{', '.join(map(str, rows))} "
             "(rows count from 0). Drop or repair these records first."
         )
     if durations:
@@ -72,9 +80,25 @@ def checked_ids(
         return column.cast(TEXT)
     if wanted == "int":
         return _integers(column, name, first, file)
-    if text_file and np.asarray(_written_as_integers(column)).all():
+    if text_file and np.asarray(written_as_integers(column)).all():
         return column.cast(pa.int64())
     return column
+
+
+def written_as_integers(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
+    """Which texts an integer of the type `kind`, int64 or uint64, gives back unchanged. By default it is int64.
+
+    7 and -7, but not 007, +7, -0, 7.0, or what 64 bits cannot hold.
+    """
+    pattern, limits = _INTEGER_TEXTS[pa.int64() if kind is None else kind]
+    plain = pc.match_substring_regex(column, pattern)
+    lengths = pc.binary_length(column)
+    for limit in limits:  # texts of one length compare as their numbers do
+        as_long = pc.equal(lengths, len(limit))
+        if pc.any(as_long).as_py():
+            too_large = pc.and_(as_long, pc.greater(column, limit))
+            plain = pc.and_not(plain, too_large)
+    return plain
 
 
 def text_buffers(ids: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -96,7 +120,7 @@ def _integers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:
                 "Give --id-type str"
             )
         return column.cast(pa.int64())
-    plain = np.asarray(_written_as_integers(column))
+    plain = np.asarray(written_as_integers(column))
     if not plain.all():
         row = int(np.argmin(plain))
         raise InvalidInput(
@@ -104,15 +128,3 @@ def _integers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:
             "64-bit integer, as the others are. Give --id-type str to read all ids as text."
         )
     return column.cast(pa.int64())
-
-
-def _written_as_integers(column: pa.Array) -> pa.Array:
-    """Which texts an int64 gives back unchanged: 7 and -7, but not 007, +7, -0, 7.0, or what 64 bits cannot hold."""
-    plain = pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,18})$")
-    lengths = pc.binary_length(column)
-    for limit in ("9223372036854775807", "-9223372036854775808"):  # texts of one length compare as their numbers do
-        as_long = pc.equal(lengths, len(limit))
-        if pc.any(as_long).as_py():
-            too_large = pc.and_(as_long, pc.greater(column, limit))
-            plain = pc.and_not(plain, too_large)
-    return plain

@@ -29,8 +29,8 @@ ALGORITHM = "Ed25519"
 MOST_BYTES = 1 << 26
 """A manifest of 300,000 batches is shorter."""
 
-DESKTOP_FILES = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini", re.IGNORECASE)
-"""Files that a desktop writes into a folder when somebody looks at it. They are ignored, and never read."""
+DESKTOP_FILES = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|\.directory|\.~lock\..*#", re.IGNORECASE)
+"""Files that a desktop writes into a folder when somebody looks at it or opens a file in it. They are ignored, and never read."""
 
 _AGAIN = "Ask for the message again"
 
@@ -126,6 +126,10 @@ class Manifest:
             if name not in listed and not DESKTOP_FILES.fullmatch(Path(name).name):
                 raise InvalidInput(self._unlisted(folder, name))
 
+    def ignored_files(self, folder: Path) -> list[str]:
+        """The files in the folder that are no part of the message and were left there by a desktop."""
+        return sorted(name for name in _files_in(folder) if DESKTOP_FILES.fullmatch(Path(name).name))
+
     def _unlisted(self, folder: Path, name: str) -> str:
         text = f"{folder / name} is not listed in {MANIFEST}"
         if name in (labels_path(Path(), len(self.labels), suffix).as_posix() for suffix in FORMATS):
@@ -180,7 +184,10 @@ def _json(path: Path) -> Any:
         raise InvalidInput(
             f"{path.parent} has no {MANIFEST}: it was lost, or the message was made by a labeldp that wrote none. {_AGAIN}"
         )
-    return parse_json(read_bytes(path, MOST_BYTES), path)
+    try:
+        return parse_json(read_bytes(path, MOST_BYTES), path)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}. {_AGAIN}") from None
 
 
 def _manifest(record: dict[str, Any]) -> Manifest:

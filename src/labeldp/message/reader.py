@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tarfile
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -215,13 +217,28 @@ def open_to_extend(folder: Path, key: SigningKey | None) -> Message:
 
 
 def message_folder(path: str | os.PathLike[str]) -> Path:
-    """The path, which must be a folder that looks like a message."""
+    """The path, which must be a folder that looks like a message: the manifest says whether it is a whole one."""
     folder = Path(path)
-    if not folder.is_dir() or not (folder / DESCRIPTION).is_file():
+    if not (folder / DESCRIPTION).is_file() and not (folder / MANIFEST).is_file():
         raise InvalidInput(
             f"{folder} is not a message: a message is a folder with {MANIFEST}, {DESCRIPTION} and {labels_path(Path(), 0)}"
+            f"{_meant(folder)}"
         )
     return folder
+
+
+def _meant(path: Path) -> str:
+    """What somebody meant who gave the archive that a message travelled in, a file of it, or the folder round it."""
+    try:
+        if not path.is_file():
+            inner = sorted(place.parent for place in path.glob(f"*/{MANIFEST}"))
+            return f". Did you mean {inner[0]}?" if len(inner) == 1 else ""
+        if zipfile.is_zipfile(path) or tarfile.is_tarfile(path):
+            return ". Unpack the archive first, and give the folder"
+    except OSError:
+        return ""
+    inside = next((place for place in (path.parent, path.parent.parent) if (place / MANIFEST).is_file()), None)
+    return "" if inside is None else f". Give the folder {inside}"
 
 
 def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tuple[LabelsFile, ...]]:

@@ -55,7 +55,7 @@ def apply(
     message : str or Path
         The message's folder.
     source : LabelSource
-        The new records. The id column must have the name that it has in the message.
+        The new records. The id column and the label column must have the names that they have in the message.
     key_file : str or Path
         The key file that `privatize` was given for this message.
     ledger : Ledger, optional
@@ -179,10 +179,7 @@ def _scan_batch(
     )
     domain.judge_clipping(scanned.clipped, scanned.records, out_of_range)
     if scanned.id_kind != message.header.id_type:
-        raise InvalidInput(
-            f"the message's ids are {message.header.id_type}, these are {scanned.id_kind}: they would never be the same "
-            f"records. Give --id-type {message.header.id_type}"
-        )
+        raise InvalidInput(_other_ids(source, message.header.id_type))
     return _Batch(message, typed, domain, scanned)
 
 
@@ -381,7 +378,26 @@ def _check_source(message: Message, source: LabelSource) -> Domain:
             f"the message's id column is {message.header.id_column!r}, not {source.id_column!r}: give --id "
             f"{message.header.id_column}, and rename the column in the new file if it has another name"
         )
+    known = message.header.label_column  # None in messages of older versions
+    if known is not None and source.label_column != known:
+        raise InvalidInput(
+            f"the labels of this message are called {known!r}, you gave {source.label_column!r}: another quantity must not be "
+            f"added to it. Give --label {known}, and rename the column in the new file if it is the same quantity"
+        )
     return message.mechanism.domain
+
+
+def _other_ids(source: LabelSource, kind: str) -> str:
+    """Why ids of another kind than the message's are refused, and what to do. Reads the ids again, as that kind."""
+    words = {"int": "whole numbers", "str": "text"}
+    these = words["str" if kind == "int" else "int"]
+    try:
+        for _ in replace(source, id_type=kind).batches():
+            pass
+        advice = f"Give --id-type {kind}"
+    except InvalidInput:
+        advice = f"Not all of them could be {words[kind]}: is {source.id_column!r} the right column?"
+    return f"the message's ids are {words[kind]}, these are {these}: they would never be the same records. {advice}"
 
 
 def _randomize(batch: _Batch, key: bytes, labels_file: Path, phase: Phase) -> int:

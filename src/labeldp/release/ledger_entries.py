@@ -170,7 +170,10 @@ def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
     expect_texts(release_id=release_id)
     found = read_releases(connection, "WHERE id = ?", release_id)
     if not found:
-        raise InvalidInput(f"the ledger has no release {described(release_id)}; `labeldp ledger history DB` lists them")
+        raise InvalidInput(
+            f"the ledger has no release {described(release_id)}: give the ledger that privatize charged for this message, if it "
+            "did. `labeldp ledger history DB` lists the releases of a ledger"
+        )
     return found[0]
 
 

@@ -116,6 +116,10 @@ def _begin_writing(connection: sqlite3.Connection, timeout: float) -> None:
     charged without a pause, one waited for 12 s of 15.
     """
     started = time.monotonic()
+    if (
+        connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    ):  # another program chose it, and the file keeps it
+        connection.execute("PRAGMA journal_mode = DELETE")
     connection.execute("PRAGMA busy_timeout = 0")
     while True:
         waited = time.monotonic() - started

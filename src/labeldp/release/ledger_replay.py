@@ -66,6 +66,9 @@ def verify(
         journal = format_of(connection) > 1
         if journal:
             require_guards(connection, path, alone=True)
+        (report,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if report != "ok":  # an index that misses a row would hide a charge
+            raise LedgerBroken(f"SQLite finds {path} damaged: {report}")
         played = _replayed(connection, expect=wanted, journal=journal)
     for release_id, entry in played.rows.fixed.items():
         with reading() as connection:  # a short transaction each: a proof may take seconds
@@ -175,7 +178,8 @@ def _prove(release: Release, entry: int, rows: Rows) -> None:
 
 
 def _expected_hash(text: str | None) -> str | None:
-    """A hash as it was noted, in small letters."""
+    """A hash as it was noted, in small letters and without blanks around it."""
+    text = text.strip() if isinstance(text, str) else text
     if text is not None and not (isinstance(text, str) and re.fullmatch("[0-9a-fA-F]{64}", text)):
         raise InvalidInput(
             f"a head hash has 64 hexadecimal digits, as `labeldp ledger verify` prints it, got {text!r:.80}"

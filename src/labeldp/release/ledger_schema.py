@@ -81,6 +81,15 @@ _GUARDS = (
         "EXISTS (SELECT 1 FROM dataset WHERE name = NEW.name OR rowid = NEW.rowid)",
         "a dataset is entered once",
     ),
+    # A row number below 1 is one that SQLite's triggers take for "none given", and would stop every later entry.
+    (
+        "CREATE TRIGGER dataset_numbered AFTER INSERT ON dataset WHEN NEW.rowid < 1 "
+        "BEGIN SELECT RAISE(ABORT, 'rows are numbered from 1 on'); END"
+    ),
+    (
+        "CREATE TRIGGER release_numbered AFTER INSERT ON release WHEN NEW.number < 1 "
+        "BEGIN SELECT RAISE(ABORT, 'rows are numbered from 1 on'); END"
+    ),
     _refusal("release_kept", "DELETE ON release", "", "a charged release stays in the ledger"),
     _refusal(
         "charge_kept",
@@ -187,7 +196,7 @@ def require_guards(connection: sqlite3.Connection, path: Path, *, alone: bool = 
     found = {
         name: _plain(sql)
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-        if not name.startswith("sqlite_")
+        if not name.startswith("sqlite_stat")  # which ANALYZE writes
     }
     missing = [name for name, sql in wanted.items() if found.get(name) != sql]
     if missing:

@@ -91,9 +91,9 @@ class FeatureFile(ABC):
                 return _IpcFile(path)
         raise InvalidInput(f"cannot tell what {path} is: name it .parquet, .csv, .tsv (these also with .gz) or .arrow")
 
-    def require(self, name: str) -> None:
-        """Refuse a name that is no column, or that several columns have."""
-        require_column(name, self.names, self.path)
+    def require(self, name: str, advice: str = "") -> None:
+        """Refuse a name that is no column, or that several columns have. `advice` ends the error about a missing one."""
+        require_column(name, self.names, self.path, advice)
 
     @property
     def index_columns(self) -> list[str]:
@@ -109,11 +109,20 @@ class FeatureFile(ABC):
         with _readable(self.path, self.delimiter):
             return self._schema(columns)
 
-    def batches(self, columns: Sequence[str], progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
-        """These columns of all rows, in the order of the file."""
+    def type_as_written(self, column: str) -> pa.DataType:
+        """The type of a column that `batches` gives as it is written: text in a text file."""
+        return self.schema([column]).types[0]
+
+    def batches(
+        self, columns: Sequence[str], progress: Progress | None = None, *, as_written: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """These columns of all rows, in the order of the file.
+
+        `as_written` is one more column, put last, for ids. A text file gives its text as it is: 007 stays 007.
+        """
         rows = max(1, min(MOST_ROWS, MOST_CELLS // max(1, len(columns))))
         with _readable(self.path, self.delimiter):
-            for batch in self._batches(list(columns), rows):
+            for batch in self._batches(list(columns), rows, as_written):
                 for start in range(0, batch.num_rows, rows):
                     piece = batch.slice(start, rows)
                     yield piece
@@ -124,7 +133,7 @@ class FeatureFile(ABC):
     def _schema(self, columns: Sequence[str]) -> pa.Schema: ...
 
     @abstractmethod
-    def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]: ...
+    def _batches(self, columns: list[str], rows: int, as_written: str | None) -> Iterator[pa.RecordBatch]: ...
 
 
 class _WithSchema(FeatureFile):
@@ -143,6 +152,17 @@ class _WithSchema(FeatureFile):
     def _schema(self, columns: Sequence[str]) -> pa.Schema:
         return pa.schema([self._whole.field(name) for name in columns])
 
+    def _batches(self, columns: list[str], rows: int, as_written: str | None) -> Iterator[pa.RecordBatch]:
+        if as_written is None:
+            yield from self._typed(columns, rows)
+            return
+        for batch in self._typed(list(dict.fromkeys([*columns, as_written])), rows):
+            yield _select(batch, [*columns, as_written])
+
+    @abstractmethod
+    def _typed(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """These columns, each with the type that the file states."""
+
 
 class _ParquetFile(_WithSchema):
     def __init__(self, path: Path) -> None:
@@ -150,7 +170,7 @@ class _ParquetFile(_WithSchema):
             super().__init__(path, parquet.schema_arrow)
             self.rows = int(parquet.metadata.num_rows)
 
-    def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+    def _typed(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
         return _parquet_batches(self.path, columns, rows)
 
 
@@ -166,7 +186,7 @@ class _ParquetFolder(_WithSchema):
         super().__init__(path, self._parts.schema)
         self.rows = sum(int(part.metadata.num_rows) for part in self._parts.get_fragments())
 
-    def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+    def _typed(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
         types = {name: self._whole.field(name).type for name in columns}
         for part in self._parts.get_fragments():
             stated = ds.get_partition_keys(part.partition_expression)
@@ -193,12 +213,15 @@ class _IpcFile(_WithSchema):
                 schema = ipc.open_stream(opened).schema
         super().__init__(path, schema)
 
-    def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - pieces are cut later
+    def _typed(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - pieces are cut later
         return read_ipc(self.path, columns)
 
 
 class _TextFile(FeatureFile):
-    """CSV or TSV. A column has the same type in all batches: the one that `pyarrow.csv.read_csv` would give it."""
+    """CSV or TSV. A column has the same type in all batches: the one that `pyarrow.csv.read_csv` would give it.
+
+    Only a column that is asked for as it is written is text whatever it holds.
+    """
 
     def __init__(self, path: Path, delimiter: str) -> None:
         self.path, self.delimiter = path, delimiter
@@ -238,10 +261,34 @@ class _TextFile(FeatureFile):
         self.prepare(columns)
         return pa.schema([(name, self._types[name]) for name in columns])
 
-    def _batches(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - pieces are cut later
+    def type_as_written(self, column: str) -> pa.DataType:
+        """Text: see `FeatureFile`."""
+        self.require(column)
+        return pa.string()
+
+    def _batches(
+        self,
+        columns: list[str],
+        rows: int,  # noqa: ARG002 - pieces are cut later
+        as_written: str | None,
+    ) -> Iterator[pa.RecordBatch]:
         self.prepare(columns)
-        with self._opened() as stream:
-            yield from self._reader(stream, columns, self._types)
+        if as_written is None:
+            with self._opened() as stream:
+                yield from self._reader(stream, columns, self._types)
+            return
+        text_type = {as_written: pa.string()}
+        if as_written not in columns:
+            with self._opened() as stream:
+                yield from self._reader(stream, [*columns, as_written], self._types | text_type)
+            return
+        with (
+            self._opened() as stream,
+            self._opened() as again,
+        ):  # Arrow cuts both at the same rows: at bytes of the file
+            readers = self._reader(stream, columns, self._types), self._reader(again, [as_written], text_type)
+            for typed, written in zip(*readers, strict=True):
+                yield pa.record_batch([*typed.columns, *written.columns], [*columns, as_written])
 
     def _opened(self) -> Any:
         return pa.input_stream(str(self.path), compression="gzip" if self.path.suffix.lower() == ".gz" else None)
@@ -255,12 +302,13 @@ class _TextFile(FeatureFile):
         )
 
 
-def require_column(name: str, names: Sequence[str], where: object) -> None:
+def require_column(name: str, names: Sequence[str], where: object, advice: str = "") -> None:
     """Refuse a name that is no column, or that several columns have; `where` says in errors what has these columns."""
     if list(names).count(name) > 1:
         raise InvalidInput(f"{where} has several columns named {name!r}: rename all but one")
     if name not in names:
-        raise InvalidInput(f"{where} has no column {name!r}{closest(name, names)}")
+        shown = [other for other in names if not text.looks_like_data(other)]
+        raise InvalidInput(f"{where} has no column {name!r}{closest(name, shown)}{advice}")
 
 
 def pandas_index(schema: pa.Schema) -> list[str]:
@@ -290,6 +338,11 @@ def _converted(column: Any, kind: pa.DataType, name: str, part: str) -> Any:
             f"cannot read {part}: its column {name!r} holds {column.type} values, and not all of them can be {kind}, as the column "
             "is in another part of the folder. Write all parts with the same types"
         ) from None
+
+
+def _select(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+    """These columns of a batch, one of them perhaps twice."""
+    return pa.record_batch([batch.column(name) for name in columns], columns)
 
 
 def _repeated(value: Any, rows: int, kind: pa.DataType) -> Any:

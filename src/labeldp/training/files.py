@@ -1,20 +1,26 @@
 """Predictions for files of features, batch by batch: memory does not grow with the file."""
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
 from labeldp.arrays import Floats, label_array
+from labeldp.engines.columns import written_as_integers
 from labeldp.errors import InvalidInput
 from labeldp.release.privatize import Phase
 from labeldp.release.staging import publish
 from labeldp.training.feature_file import FeatureFile
+from labeldp.training.model_columns import columns_by_number, columns_taken, of_labeldp, trained_columns
 from labeldp.training.saved import SavedModel, check_new
+from labeldp.training.suspects import FeatureWarning
+from labeldp.training.tables import closest
 
 WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {".parquet": pq.ParquetWriter, ".csv": csv.CSVWriter}
 PREDICTION = "prediction"
@@ -31,6 +37,7 @@ def predict_file(
 ) -> int:
     """Write a prediction for every row of `features` into a new file, beside the ids if their column is named.
 
+    Ids of a text file are copied as they are written there. They become integers only if all of them are plain integers.
     Returns the number of rows. The new file is there whole or not at all. `phase` is as in `train_on_message`.
     """
     if predictions.suffix not in WRITERS:
@@ -40,16 +47,18 @@ def predict_file(
     check_new(predictions)
     if not predictions.absolute().parent.is_dir():
         raise InvalidInput(f"the folder {predictions.parent} does not exist: make it first")
-    beside = [] if id_column is None else [id_column]
-    file, names = _opened(model, features, delimiter, beside, phase)
-    kinds = [(field.name, _plain(field.type)) for field in file.schema(beside)]
-    schema = pa.schema([*kinds, (PREDICTION, pa.float64())])
+    file, names = _opened(model, features, delimiter, id_column)
+    file.prepare(names, phase)
+    ids = [] if id_column is None else [(id_column, _id_type(file, id_column))]
+    schema = pa.schema([*ids, (PREDICTION, pa.float64())])
     partial = predictions.with_name(f".{predictions.name}.partial")
     rows = 0
     try:
         with WRITERS[predictions.suffix](partial, schema) as writer:
-            for columns, values in _predicted(model, file, names, beside, phase):
-                writer.write_table(pa.table([*columns, pa.array(values)], names=schema.names).cast(schema))
+            for batch in file.batches(names, phase("predicting", file.rows), as_written=id_column):
+                values = _predicted(model, file, batch, names)
+                columns = [*batch.columns[len(names) :], pa.array(values)]
+                writer.write_table(pa.table(columns, names=schema.names).cast(schema))
                 rows += values.size
         publish(partial, predictions)
     finally:
@@ -66,40 +75,91 @@ def predictions_beside(
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> tuple[Floats, Floats]:
     """The predictions for every row of `features`, and the numbers in the column `label`. `phase` is as above."""
-    file, names = _opened(model, features, delimiter, [label], phase)
-    found = list(_predicted(model, file, names, [label], phase))
+    together = f". It must hold the features and the true labels together, those in a column {label!r}"
+    file, names = _opened(model, features, delimiter, label, together, label=label)
+    wanted = list(dict.fromkeys([label, *names]))
+    file.prepare(wanted, phase)
+    found = [
+        (batch.column(label), _predicted(model, file, batch, names))
+        for batch in file.batches(wanted, phase("predicting", file.rows))
+    ]
     if not found:
         raise InvalidInput(f"{features} holds no rows: there is nothing to compare")
-    truth = pa.chunked_array([columns[0] for columns, _ in found], file.schema([label]).types[0])
-    labels = label_array(truth.combine_chunks(), f"the labels in {label!r}", model.facts.get("unit"))
+    truth = pa.chunked_array([column for column, _ in found], file.schema([label]).types[0])
+    unit = model.facts.get("unit")
+    if unit is None and pa.types.is_duration(truth.type):
+        raise InvalidInput(
+            f"the labels in {label!r} are durations, but the model predicts plain numbers, as the bounds of its message had no "
+            "unit. Convert the column to numbers of the same unit"
+        )
+    labels = label_array(truth.combine_chunks(), f"the labels in {label!r}", unit)
     return np.concatenate([values for _, values in found]), labels
 
 
 def _opened(
-    model: SavedModel, path: Path, delimiter: str | None, beside: list[str], phase: Phase
+    model: SavedModel,
+    path: Path,
+    delimiter: str | None,
+    beside: str | None,
+    advice: str = "",
+    *,
+    label: str | None = None,
 ) -> tuple[FeatureFile, list[str]]:
-    """The file, ready to be read, and its columns that the model takes. `beside` are other columns that are wanted."""
+    """The file, and its columns that the model takes. `beside` is another column that is wanted, and `advice` what to say without it.
+
+    The `label` is never among the columns for the model.
+    """
     file = FeatureFile.open(path, delimiter)
-    trained = list(model.facts.get("columns", ()))
-    if trained and set(trained) <= set(file.names):
-        features = trained
-    else:  # the model says what is missing; it never sees labels, whose values its words could quote
-        features = [name for name in file.names if name not in beside]
-    for name in {*beside, *features}:
+    if beside is not None:
+        file.require(beside, advice)
+    trained = trained_columns(model.model, model.facts)
+    if trained:
+        features = [name for name in trained if name in file.names and name != label]
+        if not features:
+            _refuse_without(trained, features, file)
+    else:
+        features = columns_by_number(model.model, [name for name in file.names if name != beside], path)
+        if columns_taken(model.model) is not None and not of_labeldp(model.model):
+            warnings.warn(
+                f"the model was trained without the names of its columns: these were taken, in the order of {path}: "
+                f"{', '.join(features):.300}",
+                FeatureWarning,
+                stacklevel=3,
+            )
+    for name in features:
         file.require(name)
-    file.prepare([*beside, *features], phase)
     return file, features
 
 
-def _predicted(
-    model: SavedModel, file: FeatureFile, features: list[str], beside: list[str], phase: Phase
-) -> Iterator[tuple[list[Any], Floats]]:
-    """For each batch the columns `beside`, and the predictions."""
-    wanted = list(dict.fromkeys([*beside, *features]))
-    for batch in file.batches(wanted, phase("predicting", file.rows)):
-        table = pa.Table.from_batches([batch])
-        yield [batch.column(name) for name in beside], model.predict(table.select(features))
+def _predicted(model: SavedModel, file: FeatureFile, batch: pa.RecordBatch, columns: list[str]) -> Floats:
+    """The predictions for a batch, from its columns by name, the first if two have that name."""
+    table = pa.table([batch.column(batch.schema.names.index(name)) for name in columns], names=columns)
+    try:
+        return model.predict(table)
+    except InvalidInput:  # only then: a model may well drop a column that it was trained on
+        _refuse_without(trained_columns(model.model, model.facts), columns, file)
+        raise
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def _refuse_without(trained: list[str], features: list[str], file: FeatureFile) -> None:
+    """Say which columns that the model was trained on it did not get, if any."""
+    for name in trained:
+        if name not in file.names:
+            raise InvalidInput(
+                f"{file.path} has no column {name!r}{closest(name, file.names)}, and the model was trained on it"
+            ) from None
+        if name not in features:
+            raise InvalidInput(
+                f"the model was trained on the column {name!r}, which is the label here: a model that reads the label cannot be "
+                "evaluated. Train it again without that column"
+            ) from None
+
+
+def _id_type(file: FeatureFile, column: str) -> pa.DataType:
+    """The type of the ids beside predictions. Those of a text file are read for it, until one is no plain integer."""
+    kind = file.type_as_written(column)
+    if file.delimiter is None:
+        return kind.value_type if pa.types.is_dictionary(kind) else kind
+    parts = (batch.column(0) for batch in file.batches([], as_written=column))
+    whole = all(pc.all(written_as_integers(part), min_count=0).as_py() for part in parts)
+    return pa.int64() if whole else kind

@@ -19,7 +19,7 @@ from labeldp.training.joined_features import joined_features
 from labeldp.training.learners import LEARNERS, Learner, LearnerRequest
 from labeldp.training.recipe import Recipe
 from labeldp.training.saved import SavedModel
-from labeldp.training.suspects import warn_of_suspects
+from labeldp.training.suspects import warn_of_lost_records, warn_of_suspects
 from labeldp.training.ticking import counted
 
 
@@ -52,7 +52,8 @@ def train_on_message(
         The features, or a file of them: Parquet (also a folder of parts), CSV or TSV (also gzipped), Arrow IPC. A file is
         read in batches, and only the columns to learn from.
     id_column : str
-        The column of record ids in the features. If the message's ids are row numbers, "row" need not be a column.
+        The column of record ids in the features. If the message's ids are row numbers, it is "row", which need not be a column.
+        The ids of a text file are taken as they are written: as integers if those of the message are, as text if not.
     learner : Learner or str
         An entry of the catalogue `labeldp.training.learners.LEARNERS`, or its name.
     loss : str, Loss or callable, optional
@@ -89,7 +90,8 @@ def train_on_message(
     Warns
     -----
     FeatureWarning
-        If a column is left out because it is an index of pandas, or is probably an id or the label itself.
+        If a column is left out because it is an index of pandas, or is probably an id or the label itself. Also if more than half
+        of the features and more than half of the private labels have no partner.
 
     Privacy
     -------
@@ -116,6 +118,7 @@ def train_on_message(
         phase=phase,
     )
     used, joined = found.table, found.joined
+    warn_of_lost_records(joined.rows.size, joined.without_label, joined.without_features, stacklevel=2)
     warn_of_suspects(
         used, index=found.index, label_column=message.header.label_column, numeric=numeric or (), stacklevel=2
     )

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from labeldp.engines.columns import written_as_integers
 from labeldp.errors import InvalidInput
 from labeldp.message.reader import Message
 from labeldp.release.privatize import Phase
@@ -66,7 +68,7 @@ def joined_features(
     key = _key(message, id_column, file.names)
     used, index = _columns(file.names, file.index_columns, file.path, key, exclude, named)
     categories = FeatureTable(None, used, 0).resolve(categorical, "categorical")
-    file.prepare(used if key is None else [key, *used], phase)
+    file.prepare(used, phase)
     joined = join(message, _ids(file, key, used[0], message, phase))
     table = CompactTable(file.schema(used), categories)
     first = 0
@@ -81,18 +83,40 @@ def joined_features(
 def _key(message: Message, id_column: str, names: Sequence[str]) -> str | None:
     """The id column; None if the message's ids are row numbers, which need no column."""
     header = message.header
-    return None if header.row_numbers and id_column == header.id_column and id_column not in names else id_column
+    if header.row_numbers and id_column != header.id_column:
+        raise InvalidInput(
+            f"the ids of this message are row numbers: give --id {header.id_column}. Ids of another kind, as perhaps in "
+            f"{id_column!r}, would get the labels of other records"
+        )
+    return None if header.row_numbers and id_column not in names else id_column
 
 
 def _ids(file: FeatureFile, key: str | None, some: str, message: Message, phase: Phase) -> pa.ChunkedArray | pa.Array:
     """The ids of a file, read in batches. Row numbers are counted in `some` column if the file does not say how many."""
-    column = some if key is None else key
-    if key is None and file.rows is not None:
-        return _row_numbers(message, file.path, file.rows)
-    parts = [batch.column(0) for batch in file.batches([column], phase("joining", file.rows))]
+    tick = phase("joining", file.rows) if key is not None or file.rows is None else None
     if key is None:
-        return _row_numbers(message, file.path, sum(map(len, parts)))
-    return pa.chunked_array(parts, file.schema([column]).types[0])
+        rows = sum(batch.num_rows for batch in file.batches([some], tick)) if file.rows is None else file.rows
+        return _row_numbers(message, file.path, rows)
+    parts = [batch.column(0) for batch in file.batches([], tick, as_written=key)]
+    ids = pa.chunked_array(parts, file.type_as_written(key))
+    return ids if file.delimiter is None else _from_text(ids, key, file, message.id_type)
+
+
+def _from_text(ids: pa.ChunkedArray, key: str, file: FeatureFile, kind: pa.DataType) -> pa.ChunkedArray:
+    """The ids of a text file as the message has them: integers if its ids are, and that loses nothing, or text."""
+    ids = pc.if_else(pc.equal(ids, ""), None, ids)  # an empty field is a missing id
+    if not pa.types.is_integer(kind):
+        return ids
+    wide = pa.uint64() if kind == pa.uint64() else pa.int64()
+    plain = pc.fill_null(written_as_integers(ids, wide), fill_value=True)
+    row = pc.index(plain, value=False).as_py()
+    if row >= 0:
+        raise InvalidInput(
+            f"{file.path}: the message's ids are whole numbers, but the id in row {row} (rows count from 0) of {key!r} is not "
+            "written as one, such as 17. Is the id column right? If so, write all ids as in the message, or ask for a message "
+            "that was made with --id-type str"
+        )
+    return ids.cast(wide)
 
 
 def _row_numbers(message: Message, where: object, rows: int) -> pa.Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput, expect
 from labeldp.message.reader import Message
-from labeldp.training.tables import is_text, one_array
+from labeldp.training.tables import FeatureTable, is_text, one_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,8 @@ def join(message: Message, ids: Any) -> Joined:
     message : Message
         The message from the labels party.
     ids : array-like
-        The ids of the features table, in its row order: an Arrow, NumPy or pandas column, or a list.
+        The ids of the features table, in its row order: an Arrow, NumPy or pandas column, or a list. If the message was made
+        without ids (`message.header.row_numbers`), these are the row numbers of the labels, from 0.
 
     Returns
     -------
@@ -64,6 +65,7 @@ def join(message: Message, ids: Any) -> Joined:
     ------
     InvalidInput
         If an id is missing or occurs twice, if the ids have another type than those of the message, or if none is found.
+        The text gives row numbers and kinds, and shows no id.
 
     Privacy
     -------
@@ -91,39 +93,69 @@ def join(message: Message, ids: Any) -> Joined:
     batches = list(message.batches())
     released = one_array(pa.chunked_array([ids for ids, _ in batches]))
     codes = np.concatenate([codes for _, codes in batches])
-    given = one_array(ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids))
-    wanted = _of_type(released.type, given, message)
+    wanted = _of_type(released.type, _one_column(ids), message)
     if wanted.null_count:
-        raise InvalidInput(f"{wanted.null_count} rows of the features have no id: drop or repair them")
+        one = wanted.null_count == 1
+        lack = "1 row of the features has" if one else f"{wanted.null_count:,} rows of the features have"
+        raise InvalidInput(f"{lack} no id: drop or repair {'it' if one else 'them'}")
     found = pc.index_in(wanted, value_set=released, skip_nulls=True)
     rows = np.flatnonzero(np.asarray(found.is_valid()))
     places = np.asarray(found.drop_null()).astype(np.int64)
     times = np.bincount(places, minlength=len(released))
     if times.size and times.max() > 1:
-        twice = released[int(np.argmax(times))].as_py()
+        first, second = rows[places == np.argmax(times)][:2]
         raise InvalidInput(
-            f"the features hold the id {twice!r} {int(times.max())} times, but there is one label for it: combine these rows "
-            "or drop all but one"
+            f"rows {first} and {second} of the features (rows count from 0) have the same id, which they hold "
+            f"{int(times.max())} times, but there is one label for it: combine these rows or drop all but one"
         )
     if not rows.size:
         raise InvalidInput(
-            f"no id of the features is in {message.path}: is the id column right? The message has ids such as "
-            f"{released[0].as_py()!r}, the features {wanted[0].as_py()!r}"
+            f"no id of the features is in {message.path}: is the id column right? The message's ids are "
+            f"{_shape(released)}, those of the features {_shape(wanted)}"
             if len(wanted) and len(released)
             else f"no id of the features is in {message.path}: one of the two is empty"
         )
     return Joined(rows, codes[places], len(wanted) - rows.size, len(released) - rows.size)
 
 
+def _one_column(ids: Any) -> pa.Array:
+    """What the caller gave as ids, as one Arrow array."""
+    if FeatureTable.is_frame(ids):
+        raise InvalidInput(
+            f'ids must be one column, got a table ({type(ids).__name__}): give its id column, as in join(message, table["id"])'
+        )
+    try:
+        column = one_array(ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # whose text shows an id
+        raise InvalidInput("ids must be one column, all whole numbers or all text, but these are neither") from None
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
 def _of_type(kind: pa.DataType, ids: pa.Array, message: Message) -> pa.Array:
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.dictionary_decode()
     whole = pa.types.is_integer(ids.type)
     if whole != pa.types.is_integer(kind) or not (whole or is_text(ids.type)):
         raise InvalidInput(
-            f"the features' ids are {ids.type} and those of {message.path} are {kind}: convert them to the same type"
+            f"the features' ids are {_kind(ids.type)} and those of {message.path} are {_kind(kind)}: convert them to the same "
+            "type"
         )
     try:
         return ids.cast(kind)
     except pa.ArrowInvalid:  # whose text shows an id
         raise InvalidInput(f"some of the features' ids do not fit {kind}, the type of the message's ids") from None
+
+
+def _kind(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "whole numbers"
+    if is_text(kind):
+        return "text"
+    return "decimal numbers" if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else f"of type {kind}"
+
+
+def _shape(ids: pa.Array) -> str:
+    """What ids look like, without one of them: "text of 11 characters"."""
+    text = pc.replace_substring(ids.cast(pa.large_string()), "-", "", max_replacements=1)
+    ends = pc.min_max(pc.utf8_length(text if pa.types.is_integer(ids.type) else ids)).as_py()
+    least, most = ends["min"], ends["max"]
+    unit = ("digit" if pa.types.is_integer(ids.type) else "character") + ("" if most == 1 else "s")
+    return f"{_kind(ids.type)} of {most if least == most else f'{least} to {most}'} {unit}"

@@ -18,15 +18,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
 from labeldp.durations import check_unit
 from labeldp.errors import InvalidInput, LabelDPError, described
 from labeldp.json_text import parse_json, read_bytes
 from labeldp.release.staging import publish, staging
+from labeldp.training.model_columns import columns_taken, of_labeldp, suited, trained_columns
 from labeldp.training.scikit_words import without_values
 from labeldp.training.stored.kinds import NotStorable
 from labeldp.training.stored.model_file import LARGEST_FILE, from_bytes, to_bytes
+from labeldp.training.stored.other_estimators import is_of_scikit_learn
 
 FORMAT = "labeldp-model"
 FORMAT_VERSION = 2
@@ -46,7 +51,16 @@ class SavedModel:
     model : regressor
         A fitted regressor.
     facts : dict
-        What it was trained on, as JSON values. "bounds" holds the public bounds (lower, upper) of the labels, if known.
+        What it was trained on, as JSON values, all of them optional. Used are:
+
+        - "bounds": the public bounds [lower, upper] of the labels, into which predictions are clipped,
+        - "columns": the names of the columns that the model takes, in their order. Without them it is what scikit-learn noted
+          when the model was fitted to a table (`feature_names_in_`),
+        - "unit": the unit of labels that are durations, such as "hours",
+        - "loss": the loss that `labeldp evaluate` reports beside the usual figures, "squared" by default,
+        - "model" and "epsilon": the model's name and the ε of its labels, for the report of `labeldp evaluate`.
+
+        Whatever else you note is kept.
 
     Privacy
     -------
@@ -89,9 +103,11 @@ class SavedModel:
             If the model cannot predict from these features.
 
         """
-        columns = self.facts.get("columns", ())
-        if isinstance(features, pa.Table) and columns and set(columns) <= set(features.schema.names):
-            features = features.select(columns)  # an id, or what training left out, is no feature
+        columns = trained_columns(self.model, self.facts)
+        if isinstance(features, pa.Table):
+            if columns and set(columns) <= set(features.schema.names):
+                features = features.select(columns)  # an id, or what training left out, is no feature
+            features = suited(self.model, features)
         values = self._values(features)
         bounds = self.facts.get("bounds")
         return np.clip(values, *bounds) if bounds else values
@@ -100,14 +116,16 @@ class SavedModel:
         """What the model predicts. It may come from a changed file, so that it can fail in every way, deep in scikit-learn."""
         try:
             with without_values("the features"):
-                values = np.asarray(self.model.predict(features), np.float64)
+                answers = self.model.predict(features)
+            values = np.asarray(answers, np.float64)
         except (LabelDPError, MemoryError):
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - scikit-learn's words may show a value: our own say what they can
             raise InvalidInput(
-                f"the model cannot predict from these features ({type(error).__name__}: {error!s:.300}). Give features of the kind "
-                "that it was trained on. If they are, the model is damaged: copy it again, or train it again"
-            ) from error
+                f"the model cannot predict from these features ({type(error).__name__}).{self._counts(features)} Give features of "
+                "the kind that it was trained on: the same columns, and text or missing values only where it knew some. If they "
+                "are, the model is damaged: copy it again, or train it again"
+            ) from None
         rows = features.shape[0] if hasattr(features, "shape") else len(features)
         if values.shape != (rows,):
             raise InvalidInput(
@@ -115,6 +133,13 @@ class SavedModel:
                 "it again, or train it again"
             )
         return values
+
+    def _counts(self, features: Any) -> str:
+        """A sentence for features with another number of columns than the model takes."""
+        expected, given = columns_taken(self.model), getattr(features, "shape", ())[1:]
+        if not given or expected in (None, *given):
+            return ""
+        return f" It takes {expected:,} columns, and these are {given[0]:,}."
 
     def save(self, path: str | Path, *, pickle: bool = False) -> None:
         """Write a new folder, whole or not at all.
@@ -130,7 +155,7 @@ class SavedModel:
         Raises
         ------
         InvalidInput
-            If the folder exists or the one around it does not, or if the model cannot be written as data.
+            If the folder exists or the one around it does not, if the model is not fitted, or if it cannot be written as data.
 
         """
         target = Path(path).absolute()
@@ -138,6 +163,7 @@ class SavedModel:
         if not target.parent.is_dir():
             raise InvalidInput(f"the folder {target.parent} does not exist: make it first")
         _check_facts(self.facts, "the facts")
+        _check_fitted(self.model)
         name, content = (PICKLE, _pickled(self.model)) if pickle else (DATA, _as_data(self.model))
         record = {
             **self.facts,
@@ -206,6 +232,15 @@ def check_new(path: Path) -> None:
         raise InvalidInput(f"{path} exists: choose another --out, nothing is overwritten")
 
 
+def _check_fitted(model: Any) -> None:
+    """Refuse an unfitted estimator of scikit-learn or of ours. What others keep where, nobody knows."""
+    if is_of_scikit_learn(model) or (of_labeldp(model) and isinstance(model, BaseEstimator)):
+        try:
+            check_is_fitted(model)
+        except NotFittedError:
+            raise InvalidInput(f"the {type(model).__name__} is not fitted: call fit before save") from None
+
+
 def _as_data(model: Any) -> bytes:
     try:
         return to_bytes(model)
@@ -233,6 +268,12 @@ def _pickled(model: Any) -> bytes:
 def _unpickled(content: bytes, stored: Path) -> Any:
     try:
         return pickle.loads(content)  # noqa: S301 - only if the caller trusts the folder
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(
+            f"{stored} cannot be loaded: {error}. The class of a pickled model must be importable here under the name that it had "
+            "when it was saved: install its package, or put its module on PYTHONPATH. A class that was defined in a script or a "
+            "notebook has to move to a module first, and the model has to be saved again"
+        ) from error
     except Exception as error:
         raise InvalidInput(f"{stored} cannot be loaded: {error}. Train the model again with this version") from error
 

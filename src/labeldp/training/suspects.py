@@ -1,4 +1,4 @@
-"""Columns that are probably no features: an index of pandas, ids, and the label itself under another name."""
+"""What is probably not meant: an index of pandas, ids or the label itself among the features, or most records without a partner."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ so many letters more."""
 
 
 class FeatureWarning(UserWarning):
-    """A column of the features is probably none: an index, an id, or the label itself. The text says what to do.
+    """Something about the features is probably not meant. The text says what to do.
+
+    A column is probably none: an index, an id, or the label itself. Or most records have no partner in the message.
 
     Examples
     --------
@@ -62,6 +64,22 @@ def warn_of_suspects(
     """
     for text in _suspicions(table, index, label_column, numeric):
         warnings.warn(text, FeatureWarning, stacklevel=stacklevel + 1)
+
+
+def warn_of_lost_records(paired: int, without_label: int, without_features: int, *, stacklevel: int = 1) -> None:
+    """Issue a `FeatureWarning` if more than half of the features and more than half of the labels have no partner.
+
+    Where one side alone has more records, it is a larger table. Where both lose most, the ids are perhaps not of the same kind
+    and agree by chance.
+    """
+    if min(without_label, without_features) > paired:
+        warnings.warn(
+            f"only {paired:,} of {paired + without_label:,} rows of features have a private label, and only {paired:,} of "
+            f"{paired + without_features:,} private labels have features. Ids that agree by chance pair different records: "
+            "check that the id column is the right one (--id) and that both files are about the same records.",
+            FeatureWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def is_index_name(name: str) -> bool:

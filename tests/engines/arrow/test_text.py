@@ -128,7 +128,7 @@ def test_damaged_gzip_is_refused(ids_of, place):
         (b"id,y\n1,2\n3,4,5\n", "columns of the header line"),
         (b"id,y\n1,two\n", "numbers only"),
         (b'id,y\n1,"2,5"\n', "point for decimals"),
-        (b"id,y\n1,\n", r"missing values near row 0"),
+        (b"id,y\n1,\n", r"1 missing value near row 0"),
         (b"id,y\n1,2\n2,inf\n", "infinity in row 1 "),
         (b"id,y,y\n1,2,3\n", "2 columns named 'y'"),
         (b"id,why\n1,2\n", "Did you mean 'why'"),

@@ -165,6 +165,12 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
         "INSERT OR REPLACE INTO dataset (rowid, name, budget, created_at) VALUES (1, 'other', '100', 'now')",
         "INSERT OR REPLACE INTO dataset (oid, name, budget, created_at) VALUES ('1', 'other', '100', 'now')",
         "UPDATE OR REPLACE dataset SET rowid = 2",
+        # -1 is what an insert trigger sees where no number is given: such a row would stop every later entry
+        "INSERT INTO dataset (rowid, name, budget, created_at) VALUES (-1, 'other', '1', 'now')",
+        (
+            "INSERT INTO release (number, id, dataset, epsilon, state, reserved_at) VALUES (-1, "
+            "'00000000000000000000000000000000', 'sales', '1', 'reserved', 'now')"
+        ),
         (
             "INSERT OR REPLACE INTO release SELECT number, id, dataset, '0.001', 'reserved', reserved_at, NULL, NULL, NULL, NULL, "
             "NULL, NULL FROM release WHERE epsilon = '1'"
@@ -227,3 +233,10 @@ def test_a_path_may_hold_any_character(tmp_path):
     Ledger.create(path).add_dataset("sales", budget=1)
     assert path.exists()
     assert Ledger(path).remaining("sales") == 1
+
+
+def test_a_write_ahead_log_that_another_program_chose_is_given_up_by_the_next_charge(ledger, raw):
+    assert raw("PRAGMA journal_mode = WAL") == [("wal",)]
+    ledger.reserve("sales", 1)
+    assert raw("PRAGMA journal_mode") == [("delete",)]
+    assert {path.name for path in ledger.path.parent.iterdir()} == {ledger.path.name}

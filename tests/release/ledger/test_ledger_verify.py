@@ -340,3 +340,33 @@ def test_the_error_survives_pickling(used, own):
         used.verify()
     twin = pickle.loads(pickle.dumps(found.value))
     assert (str(twin), twin.entry) == (str(found.value), 1)
+
+
+@pytest.mark.parametrize("table", ["release", "dataset"])
+def test_an_index_that_hides_a_row_is_found(used, table):
+    """The rows are as they were, but looking one up by its key finds nothing, or another row."""
+
+    def hide(connection):
+        query = f"SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_{table}_1'"
+        (page,) = connection.execute(query).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        connection.close()
+        with used.path.open("r+b") as file:
+            file.seek((page - 1) * size + 3)
+            file.write(bytes(2))  # the index has no cells
+
+    with closing(sqlite3.connect(used.path, isolation_level=None)) as connection:
+        hide(connection)
+    with pytest.raises(LedgerBroken, match="SQLite finds"):
+        used.verify()
+
+
+def test_a_trigger_under_a_name_of_sqlite_is_found(used):
+    with closing(sqlite3.connect(used.path, isolation_level=None)) as connection:
+        connection.execute("CREATE TRIGGER aside BEFORE INSERT ON batch BEGIN SELECT RAISE(IGNORE); END")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET name = 'sqlite_aside', sql = replace(sql, 'aside', 'sqlite_aside') WHERE name = 'aside'"
+        )
+    with pytest.raises(LedgerBroken, match="sqlite_aside"):
+        used.verify()

@@ -47,6 +47,11 @@ def _check(model: Any) -> None:
 
 for entry in (
     Kind("Weights", Weights, _state, _weights),
-    estimator(NetworkRegressor, {"encoder_": (ColumnEncoder,), "scaler_": (Pipeline,), "weights_": (Weights,)}, _check),
+    estimator(
+        NetworkRegressor,
+        {"encoder_": (ColumnEncoder,), "scaler_": (Pipeline,), "weights_": (Weights,)},
+        _check,
+        fitted=("n_features_in_", "feature_names_in_", "loss_curve_", "validation_loss_curve_"),
+    ),
 ):
     add(entry)

@@ -1,19 +1,26 @@
-"""The estimators that a model file may hold: those that our learners are made of."""
+"""The estimators that a model file may hold: those that our learners are made of, and a few whose losses skops does not trust."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from sklearn._loss.loss import AbsoluteError, HalfGammaLoss, HalfPoissonLoss, HalfSquaredError
+from sklearn._loss.loss import (
+    AbsoluteError,
+    HalfGammaLoss,
+    HalfPoissonLoss,
+    HalfSquaredError,
+    HalfTweedieLoss,
+    HalfTweedieLossIdentity,
+)
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.linear_model import RidgeCV
+from sklearn.linear_model import GammaRegressor, PoissonRegressor, RidgeCV, TweedieRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -36,36 +43,36 @@ NONE = type(None)
 NUMBER: Types = (int, float)
 
 
-def _state(model: Any) -> State:
-    return dict(vars(model))
-
-
 def estimator(
     kind: type,
     attributes: Mapping[str, Types] | None = None,
     check: Callable[[Any], None] = lambda model: None,  # noqa: ARG005
+    *,
+    fitted: Iterable[str] = (),
 ) -> Kind:
-    """The entry of an estimator: its parameters and fitted attributes.
+    """The entry of an estimator: its parameters and fitted attributes, and no other attribute.
 
-    `attributes` names the types of those that prediction rests on, and `check` looks at the whole.
+    `attributes` names the types of those that prediction rests on, `fitted` the other attributes that fitting sets, and
+    `check` looks at the whole.
     """
     needed = dict(attributes or {})
+    names: Any = getattr(kind, "_get_param_names", tuple)
+    parameters = frozenset(names())
+    known = parameters.union(needed, fitted)
 
     def state(model: Any) -> State:
+        if others := sorted(set(vars(model)) - known):
+            raise NotStorable(f"a {kind.__name__} with the attribute {others[0]} cannot be stored")
         check(model)
-        return _state(model)
+        return dict(vars(model))
 
     def build(state: State) -> Any:
-        names: Any = getattr(kind, "_get_param_names", tuple)
-        parameters: set[str] = set(names())
         if missing := sorted(parameters - set(state)):
             raise InvalidInput(f"the parameter {missing[0]} is missing")
-        for name, value in state.items():
-            # An attribute of the object must not hide a method of its class.
-            if not name.isidentifier() or (name not in parameters and hasattr(kind, name)):
-                raise InvalidInput(f"it cannot have an attribute {name!r:.60}")
-            if name in needed:
-                is_a(value, *needed[name], what=name)
+        if others := sorted(set(state) - known):  # one could hide a method, or switch off a check of scikit-learn
+            raise InvalidInput(f"it cannot have an attribute {others[0]!r:.60}")
+        for name in needed.keys() & state.keys():
+            is_a(state[name], *needed[name], what=name)
         made: Any = object.__new__(kind)
         made.__dict__.update(state)
         check(made)
@@ -82,6 +89,19 @@ def _check_pipeline(pipeline: Any) -> None:
             raise InvalidInput("a step of a pipeline is a name and a transformer")
         if not isinstance(step[1], BaseEstimator) and step[1] not in (None, "passthrough"):
             raise InvalidInput("a step of a pipeline is no estimator")
+
+
+def _check_function(transformer: Any) -> None:
+    """Refuse any function but the one that our scaling ends with: a keyword of NumPy can change types or write elsewhere."""
+    arguments = transformer.kw_args or {}
+    numbers = all(type(number) in {int, float} for number in arguments.values())
+    clips = transformer.func is np.clip and set(arguments) == {"a_min", "a_max"} and numbers
+    if (
+        not (clips or (transformer.func is None and not arguments))
+        or transformer.inverse_func
+        or transformer.inv_kw_args
+    ):
+        raise NotStorable("a FunctionTransformer can be stored only without a function")
 
 
 def _check_predictor(tree: Any) -> None:
@@ -114,6 +134,16 @@ def _loss(kind: type) -> Kind:
     return Kind(kind.__name__, kind, lambda loss: {"constant_hessian": bool(loss.constant_hessian)}, build)
 
 
+def _tweedie(kind: type) -> Kind:
+    """A loss of scikit-learn for one power."""
+
+    def build(state: State) -> Any:
+        (power,) = exactly(state, "power")
+        return kind(power=is_a(power, int, float, what="power"))
+
+    return Kind(kind.__name__, kind, lambda loss: {"power": float(loss.closs.power)}, build)
+
+
 def _generator_state(generator: np.random.Generator) -> State:
     state: Any = generator.bit_generator.state
     if state["bit_generator"] != "PCG64":
@@ -136,17 +166,57 @@ def _generator(state: State) -> np.random.Generator:
 
 
 BOOSTING: Types = (HistGradientBoostingRegressor,)
+INPUT = ("n_features_in_", "feature_names_in_")
+OUTPUT = (*INPUT, "_sklearn_output_config")
+TREES = (
+    *INPUT,
+    "is_categorical_",
+    "_preprocessor",
+    "_is_categorical_remapped",
+    "n_trees_per_iteration_",
+    "_random_seed",
+    "_feature_subsample_rng",
+    "_n_features",
+    "_loss",
+    "do_early_stopping_",
+    "_use_validation_data",
+    "_bin_mapper",
+    "_baseline_prediction",
+    "_predictors",
+    "_scorer",
+    "train_score_",
+    "validation_score_",
+)
+"""What fitting gives to trees. `_in_fit` is not among them: with it, scikit-learn predicts without a look at the features."""
+SCALED = (*OUTPUT, "n_samples_seen_", "mean_", "var_", "scale_")
+IMPUTED = (*OUTPUT, "_fit_dtype", "_fill_dtype", "indicator_", "statistics_")
+INDICATED = (*OUTPUT, "_precomputed", "_n_features", "features_")
 for entry in (
-    estimator(HistGradientBoostingRegressor, check=check_boosting),
-    estimator(Trees, check=check_boosting),
-    estimator(TreePredictor, check=_check_predictor),
-    estimator(_BinMapper),
-    *(_loss(kind) for kind in (HalfSquaredError, HalfPoissonLoss, HalfGammaLoss, AbsoluteError)),
-    estimator(Pipeline, check=_check_pipeline),
-    *(
-        estimator(kind)
-        for kind in (FunctionTransformer, StandardScaler, ConstantsToZero, SimpleImputer, MissingIndicator, RidgeCV)
+    estimator(HistGradientBoostingRegressor, check=check_boosting, fitted=TREES),
+    estimator(Trees, check=check_boosting, fitted=TREES),
+    estimator(
+        TreePredictor, check=_check_predictor, fitted=("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")
     ),
+    estimator(
+        _BinMapper, fitted=("is_categorical_", "missing_values_bin_idx_", "bin_thresholds_", "n_bins_non_missing_")
+    ),
+    *(_loss(kind) for kind in (HalfSquaredError, HalfPoissonLoss, HalfGammaLoss, AbsoluteError)),
+    *(_tweedie(kind) for kind in (HalfTweedieLoss, HalfTweedieLossIdentity)),
+    *(
+        estimator(kind, {"_base_loss": losses}, fitted=(*INPUT, "n_iter_", "intercept_", "coef_"))
+        for kind, losses in (
+            (PoissonRegressor, (HalfPoissonLoss,)),
+            (GammaRegressor, (HalfGammaLoss,)),
+            (TweedieRegressor, (HalfTweedieLoss, HalfTweedieLossIdentity)),
+        )
+    ),
+    estimator(Pipeline, check=_check_pipeline),
+    estimator(FunctionTransformer, check=_check_function, fitted=OUTPUT),
+    estimator(StandardScaler, fitted=SCALED),
+    estimator(ConstantsToZero, fitted=SCALED),
+    estimator(SimpleImputer, fitted=IMPUTED),
+    estimator(MissingIndicator, fitted=INDICATED),
+    estimator(RidgeCV, fitted=(*INPUT, "alpha_", "best_score_", "cv_results_", "coef_", "intercept_")),
     estimator(
         LinearStart,
         {
@@ -156,8 +226,14 @@ for entry in (
             "used_": (np.ndarray,),
             "numeric": (int, NONE),
         },
+        fitted=INPUT,
     ),
-    estimator(BoostingRegressor, {"encoder_": (ColumnEncoder,), "trees_": (LinearStart, Trees)}, _check_encoded),
+    estimator(
+        BoostingRegressor,
+        {"encoder_": (ColumnEncoder,), "trees_": (LinearStart, Trees)},
+        _check_encoded,
+        fitted=INPUT,
+    ),
     estimator(
         ConditionalRegressor,
         {
@@ -186,6 +262,7 @@ for entry in (
             "_fits": (dict,),
         },
         _check_private,
+        fitted=(*INPUT, "epsilon_spent_"),
     ),
     Kind("Generator", np.random.Generator, _generator_state, _generator),
 ):

@@ -10,9 +10,11 @@ import numpy as np
 import sklearn
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import InconsistentVersionWarning
 
 from labeldp.errors import InvalidInput
+from labeldp.training.stored.kinds import NotStorable
 from labeldp.training.stored.parts import Reader, Writer
 
 LARGEST_FILE = 2 << 30
@@ -22,6 +24,8 @@ STRUCTURE = "structure"
 
 def to_bytes(model: Any) -> bytes:
     """The content of the file; `NotStorable` if the model holds something that only a pickle could hold."""
+    if not _predicts(model):
+        raise NotStorable(f"a {type(model).__name__} is no regressor")
     writer = Writer()
     structure = {"scikit-learn": sklearn.__version__, "model": writer.write(model, "model")}
     text = json.dumps(structure, ensure_ascii=False, separators=(",", ":")).encode()
@@ -39,12 +43,16 @@ def from_bytes(data: bytes) -> Any:
         arrays = load(data)
         structure = json.loads(arrays.pop(STRUCTURE).tobytes())
         written = structure["scikit-learn"]
-        model = Reader(arrays).read(structure["model"])
+        reader = Reader(arrays)
+        model = reader.read(structure["model"])
+        predicts = _predicts(model)
     except InvalidInput:
         raise
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InvalidInput(f"it is damaged ({type(error).__name__}: {error!s:.200})") from error
-    if not callable(getattr(model, "predict", None)):
+    if reader.arrays:
+        raise InvalidInput(f"it is damaged: no part of the model refers to the array {min(reader.arrays)!r:.60}")
+    if not predicts:
         raise InvalidInput(f"it holds no model that predicts, but a {type(model).__name__}")
     if written != sklearn.__version__:
         warnings.warn(
@@ -56,3 +64,8 @@ def from_bytes(data: bytes) -> Any:
             stacklevel=3,
         )
     return model
+
+
+def _predicts(model: Any) -> bool:
+    """Whether it is a regressor, with a prediction."""
+    return isinstance(model, BaseEstimator) and is_regressor(model) and callable(getattr(model, "predict", None))

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
-from labeldp.training.stored.kinds import NotStorable, kind_named, kind_of
+from labeldp.training.stored.kinds import NotStorable, is_a, kind_named, kind_of
 from labeldp.training.stored.other_estimators import from_skops, is_of_scikit_learn, to_skops
-from labeldp.training.stored.tree_checks import NODES
+from labeldp.training.stored.tree_checks import TREE_NODES
 
 Arrays = dict[str, NDArray[Any]]
 FUNCTIONS = {"numpy.clip": np.clip}
@@ -47,7 +47,7 @@ class Writer:
         return self._object(value, place)
 
     def _array(self, array: NDArray[Any], place: str) -> Any:
-        if array.dtype == NODES:
+        if array.dtype == TREE_NODES:
             return {"nodes": self._kept(np.ascontiguousarray(array).view(np.uint8))}
         if array.dtype.str[1:] in SIMPLE:
             return {"array": self._kept(array)}
@@ -76,7 +76,7 @@ class Reader:
     """Builds values from JSON and arrays: only what `Writer` writes, and only types of the list."""
 
     def __init__(self, arrays: Arrays) -> None:
-        self.arrays = arrays
+        self.arrays = dict(arrays)
 
     def read(self, part: Any) -> Any:
         """The value that the JSON stands for."""
@@ -93,15 +93,17 @@ class Reader:
         return reader(content)
 
     def _tuple(self, items: Any) -> tuple[Any, ...]:
-        return tuple(self.read(_typed(items, list)))
+        return tuple(self.read(is_a(items, list, what="what a tuple holds")))
 
     def _dict(self, items: Any) -> dict[str, Any]:
-        return {name: self.read(item) for name, item in _typed(items, dict).items()}
+        return {name: self.read(item) for name, item in is_a(items, dict, what="what a dict holds").items()}
 
     def _array(self, name: Any) -> NDArray[Any]:
-        if not isinstance(name, str) or name not in self.arrays:
-            raise InvalidInput(f"there is no array {name!r:.60}")
-        return np.array(self.arrays[name])  # a copy: parts that share an array do not share memory
+        """The array of that name. Each is taken once, so that a model is no larger than its file."""
+        array = self.arrays.pop(is_a(name, str, what="the name of an array"), None)
+        if array is None:
+            raise InvalidInput(f"there is no array {name!r:.60}, or two parts of the model refer to it")
+        return np.array(array)
 
     def _number(self, name: Any) -> Any:
         array = self._array(name)
@@ -111,12 +113,12 @@ class Reader:
 
     def _nodes(self, name: Any) -> NDArray[Any]:
         array = self._array(name)
-        if array.dtype != np.uint8 or array.ndim != 1 or array.size % NODES.itemsize:
+        if array.dtype != np.uint8 or array.ndim != 1 or array.size % TREE_NODES.itemsize:
             raise InvalidInput("the nodes of a tree are damaged, or come from another version of scikit-learn")
-        return array.view(NODES)
+        return array.view(TREE_NODES)
 
     def _objects(self, items: Any) -> NDArray[Any]:
-        if not all(map(_is_plain, _typed(items, list))):
+        if not all(map(_is_plain, is_a(items, list, what="what an array holds"))):
             raise InvalidInput("an array of plain values holds something else")
         array = np.empty(len(items), object)
         array[:] = items
@@ -141,7 +143,7 @@ class Reader:
         if kind is None:
             raise InvalidInput(f"the model holds the type {name!r:.60}, which is not on the list")
         try:
-            return kind.build({part: self.read(value) for part, value in _typed(state, dict).items()})
+            return kind.build({part: self.read(value) for part, value in is_a(state, dict, what="the state").items()})
         except (AttributeError, KeyError, TypeError, IndexError, ArithmeticError, ValueError) as error:
             raise InvalidInput(f"{kind.name}: {error}") from error
 
@@ -155,9 +157,3 @@ FORMS = frozenset({"tuple", "dict", "array", "number", "nodes", "objects", "dtyp
 
 def _is_plain(value: object) -> bool:
     return value is None or type(value) in {bool, int, float, str}
-
-
-def _typed(value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
-        raise InvalidInput(f"expected a {kind.__name__}, found a {type(value).__name__}")
-    return value

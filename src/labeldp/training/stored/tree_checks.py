@@ -13,7 +13,7 @@ from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTY
 
 from labeldp.errors import InvalidInput
 
-NODES = np.dtype(PREDICTOR_RECORD_DTYPE)
+TREE_NODES = np.dtype(PREDICTOR_RECORD_DTYPE)
 """The type of a tree's nodes."""
 
 
@@ -21,6 +21,8 @@ def check_boosting(model: Any) -> None:
     """Refuse a fitted `HistGradientBoostingRegressor` whose prediction could leave its own arrays."""
     if not hasattr(model, "_predictors"):
         return  # not fitted
+    if getattr(model, "_in_fit", False):  # scikit-learn would predict without a look at the features
+        raise InvalidInput("its training has not ended")
     columns = model.n_features_in_
     mapper = model._bin_mapper  # noqa: SLF001
     flags = mapper.is_categorical_
@@ -28,6 +30,8 @@ def check_boosting(model: Any) -> None:
         raise InvalidInput("the number of columns is damaged")
     if not isinstance(flags, np.ndarray) or flags.shape != (columns,) or flags.any():
         raise InvalidInput("its trees have categorical splits, or the columns are damaged")
+    if len(mapper.bin_thresholds_) != columns or mapper.n_bins_non_missing_.shape != (columns,):
+        raise InvalidInput("the bins do not fit the columns")
     if model.n_trees_per_iteration_ != 1 or model._preprocessor is not None:  # noqa: SLF001
         raise InvalidInput("a regressor has one tree for each step")
     for step in model._predictors:  # noqa: SLF001
@@ -38,7 +42,7 @@ def check_boosting(model: Any) -> None:
 
 def check_nodes(nodes: Any, columns: int) -> None:
     """Refuse nodes that are no binary tree, numbered from the root, on so many columns."""
-    if not isinstance(nodes, np.ndarray) or nodes.dtype != NODES or nodes.ndim != 1 or not nodes.size:
+    if not isinstance(nodes, np.ndarray) or nodes.dtype != TREE_NODES or nodes.ndim != 1 or not nodes.size:
         raise InvalidInput("a tree has no nodes")
     places = np.flatnonzero(nodes["is_leaf"] == 0)
     inner = nodes[places]

@@ -376,7 +376,7 @@ def test_a_model_that_does_not_fit_the_file_never_sees_its_labels(tmp_path):
 
     model = Ridge().fit(pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 1.0]}), [1.0, 2.0])  # another y than the labels
     (tmp_path / "test.csv").write_text(f"x,y\n1,{SECRET}\n2,{SECRET}\n")
-    with pytest.raises(LabelDPError, match="seen at fit time, yet now missing"):
+    with pytest.raises(LabelDPError, match="which is the label here"):
         predictions_beside(SavedModel(model, {}), tmp_path / "test.csv", "y")
 
 

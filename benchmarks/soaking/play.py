@@ -29,7 +29,10 @@ PRINTED = 7
 FULL = len("12.3456789")
 
 IN_THE_WAY = ("exists and is not overwritten", "It is not overwritten")
-"""How a run refuses to replace a message, the second time because of its signature."""
+"""How a run refuses to replace a message, the second time because of its signature or the order of its rows."""
+
+SAME_MESSAGE = ("charge", "sign_key", "keep_order")
+"""What two commands must have in common to make the same message."""
 
 KNOWN_ENDS = {0, 1, 2, 3, 130, -9}
 
@@ -122,7 +125,7 @@ class Play:
         """The release whose message is in the way. That of the refused command itself must not be."""
         if self.owner is None or self.owner.key is None:
             return replace(release, key=None)  # somebody's whose run cannot be repeated: nothing can be added to it
-        if (self.owner.charge, self.owner.sign_key) == (release.charge, release.sign_key):
+        if all(getattr(self.owner, name) == getattr(release, name) for name in SAME_MESSAGE):
             raise Violation("the message of this very command is said to be in its way")
         (ended,) = self._run([self.owner], Fault())
         if ended.code != 0:

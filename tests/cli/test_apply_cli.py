@@ -266,14 +266,6 @@ def test_the_label_column_need_not_be_named_again(run, message):
     assert (code, "90 new records" in output) == (0, True)
 
 
-def test_an_older_message_takes_any_label_column_but_one_must_be_named(run, message):
-    edit_json(message / "mechanism.json", lambda record: record["message"].pop("label_column"))
-    rewrite_manifest(message)
-    code, _, errors = run("apply", "message", "tuesday.parquet", "--key-file", "key")
-    assert (code, "give --label" in errors) == (2, True)
-    assert apply(run)[0] == 0
-
-
 def test_labels_beyond_the_bounds_are_moved_and_only_the_owner_is_told(run, message):
     write("later.parquet", [ROWS, ROWS + 1], [1e9, 1e9])
     refused(run, "later.parquet", says="every label lies outside")

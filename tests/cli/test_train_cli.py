@@ -100,7 +100,6 @@ def test_reports_in_words(run, world, tmp_path):
     assert "had no private label" in out
     assert "labels' mean" in out
     assert "mean squared test error is about" in out
-    assert "of the labels' variation" in out
     assert "always answering the mean" in out
     assert "e+" not in out
     _, out, err = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth")
@@ -337,7 +336,7 @@ def _other_codes(folder):
         (with_manifest(_other_codes), "does not fit"),
         (_edit_json("label_column", "weight"), "was edited or damaged"),
         (lambda folder: (folder / "labels.parquet").unlink(), "labels.parquet"),
-        (lambda folder: (folder / "mechanism.json").unlink(), "not a message"),
+        (lambda folder: (folder / "mechanism.json").unlink(), "mechanism.json is missing"),
         (lambda folder: (folder / "mechanism.json").write_text("{"), "edited or damaged"),
     ],
 )

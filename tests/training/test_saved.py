@@ -116,7 +116,10 @@ class Answers(LinearRegression):
     [
         (lambda features: {}["x"], "cannot predict from these features .KeyError"),
         (lambda features: np.ones(3) @ np.ones(2), "cannot predict from these features .ValueError"),
-        (lambda features: ["text"] * len(features), "hold text where numbers are needed"),
+        (
+            lambda features: ["text"] * len(features),
+            "hold text where numbers are needed|cannot predict from these features .ValueError",
+        ),
         (
             lambda features: np.ones((len(features), 2)),
             r"of the shape \(2, 2\) in place of one number for each of 2 rows",

@@ -243,8 +243,6 @@ def apply(
     header = read_description(message_folder(message) / DESCRIPTION)[1]
     ids = header.id_column if id_column is None else id_column
     named = header.label_column if label is None else label
-    if named is None:
-        raise InvalidInput(f"{message} is of an older version and does not name its labels: give --label, their column")
     with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase, _no_share(quiet=quiet):
         labels = LabelSource(source, named, ids, id_type, delimiter)
         outcome = run(

@@ -378,8 +378,8 @@ def _check_source(message: Message, source: LabelSource) -> Domain:
             f"the message's id column is {message.header.id_column!r}, not {source.id_column!r}: give --id "
             f"{message.header.id_column}, and rename the column in the new file if it has another name"
         )
-    known = message.header.label_column  # None in messages of older versions
-    if known is not None and source.label_column != known:
+    known = message.header.label_column
+    if source.label_column != known:
         raise InvalidInput(
             f"the labels of this message are called {known!r}, you gave {source.label_column!r}: another quantity must not be "
             f"added to it. Give --label {known}, and rename the column in the new file if it is the same quantity"

@@ -245,6 +245,8 @@ class ReleaseMachine(RuleBasedStateMachine):
         if isinstance(refusal, InsufficientBudget):
             assert not resumable
             assert BUDGET - self.spent < asked.epsilon
+        elif "exists and was made with keep_order" in text:
+            assert in_place is not None
         elif "exists and is not overwritten" in text:
             assert in_place is not None
             own = self.open.get(in_place)

@@ -185,9 +185,13 @@ def _self_test(options: argparse.Namespace, folder: str) -> bool:
     missed = False
     for bug in options.self_test:
         tally, broken = _soak(options, folder, bug)
-        missed |= not broken
-        faults = f"{tally.faults.total()} faults" if broken else "not found"
-        print(f"{bug:<24} {faults:>12}   {broken[0]['violation'].splitlines()[0][:150] if broken else ''}", flush=True)
+        said = broken[0]["violation"].splitlines()[0] if broken else ""
+        found = (
+            bool(broken) and "ended with a traceback" not in said
+        )  # that is a bug which does not fit the code any more
+        missed |= not found
+        faults = f"{tally.faults.total()} faults" if found else "not found"
+        print(f"{bug:<24} {faults:>12}   {said[:150]}", flush=True)
     return not missed
 
 

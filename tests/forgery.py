@@ -1,11 +1,13 @@
-"""What an attacker does to a message: edits, and a manifest that fits them. Written without labeldp's own code."""
+"""What an attacker does to a message, edits and a manifest that fits them, and a pickle that runs code. Without labeldp's own code."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 import pyarrow.parquet as pq
+from sklearn.linear_model import LinearRegression
 
 
 def edit_json(file, change):
@@ -39,3 +41,17 @@ def entry(message, name):
 def rewrite_rows(message, change, name="labels.parquet"):
     """Replace a labels file by what `change` makes of its table."""
     pq.write_table(change(pq.read_table(message / name)), message / name)
+
+
+class Trap:
+    """Leaves a trace when it is unpickled."""
+
+    def __init__(self, sentinel):
+        self.sentinel = sentinel
+
+    def __reduce__(self):
+        return Path.touch, (Path(self.sentinel),)
+
+
+class OwnRegressor(LinearRegression):
+    """A user's own estimator."""

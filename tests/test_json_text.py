@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp.errors import InvalidInput
-from labeldp.json_text import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, parse_json, read_bytes, read_json
+from labeldp.json_text import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, parse_json, read_bytes, read_text
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -50,7 +50,7 @@ def test_other_text_is_refused_by_name(case, tmp_path):
         parse_json(BAD[case], "the description")
     (tmp_path / "it.json").write_text(BAD[case], encoding="utf-8")
     with pytest.raises(InvalidInput, match=r"it\.json is not valid JSON"):
-        read_json(tmp_path / "it.json")
+        parse_json(read_text(tmp_path / "it.json"), tmp_path / "it.json")
 
 
 def test_the_limits_themselves_are_allowed():
@@ -63,7 +63,7 @@ def test_the_limits_themselves_are_allowed():
 @pytest.mark.parametrize("content", [b"\xff", b"\xff\xfe{\x00}\x00", b'"\xed\xa0\x80"'])
 def test_bytes_that_are_not_utf_8_are_refused(content, tmp_path):
     (tmp_path / "it.json").write_bytes(content)
-    for read in (lambda: parse_json(content, "it"), lambda: read_json(tmp_path / "it.json", "it")):
+    for read in (lambda: parse_json(content, "it"), lambda: parse_json(read_text(tmp_path / "it.json", "it"), "it")):
         with pytest.raises(InvalidInput, match="it is not valid JSON: it is not UTF-8"):
             read()
 
@@ -78,13 +78,13 @@ def test_errors_show_nothing_of_the_text():
 
 def test_a_file_that_is_not_there_or_too_large_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="cannot read"):
-        read_json(tmp_path / "none.json")
+        parse_json(read_text(tmp_path / "none.json"), tmp_path / "none.json")
     with pytest.raises(InvalidInput, match="cannot read"):
-        read_json(tmp_path)
+        parse_json(read_text(tmp_path), tmp_path)
     with (tmp_path / "large.json").open("wb") as file:
         file.truncate(MAX_BYTES + 1)  # sparse
     with pytest.raises(InvalidInput, match="more than"):
-        read_json(tmp_path / "large.json")
+        parse_json(read_text(tmp_path / "large.json"), tmp_path / "large.json")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs /dev/fd")

@@ -34,14 +34,14 @@ def charge_late() -> None:
         fixed[release.id] = (mechanism.to_json(), mechanism.digest)
         return OpenRelease(release.id, mechanism.to_json())
 
-    def charge_and_commit(self: ReleaseRecord, release: OpenRelease, digest: str) -> None:
+    def charge_and_commit(self: ReleaseRecord, release: OpenRelease, *rest) -> None:
         if self.ledger is not None and release.id in fixed:
             ledger.secrets = SimpleNamespace(token_hex=lambda size: release.id)
             input_hmac, request = begun[release.id]
             names = {"key_check": self._key_check, "input_hmac": input_hmac, "request": request}
             self.ledger.reserve(self._name, self.epsilon, **names)
             self.ledger.fix(release.id, mechanism_json=fixed[release.id][0], mechanism_digest=fixed[release.id][1])
-        commit(self, release, digest)
+        commit(self, release, *rest)
 
     ReleaseRecord.reserve = reserve_none
     ReleaseRecord.fix = fix_none

@@ -75,29 +75,6 @@ def parse_json(text: str | bytes, name: object) -> Any:
     return value
 
 
-def read_json(file: Path, name: object = None) -> Any:
-    """The value in a JSON file; errors name the file.
-
-    Parameters
-    ----------
-    file : pathlib.Path
-        The file.
-    name : object, optional
-        What to call it in errors; the path by default.
-
-    Returns
-    -------
-    dict, list, str, int, float, bool or None
-        As from `parse_json`.
-
-    Raises
-    ------
-    InvalidInput
-        If the file cannot be read, has more than a gigabyte, or does not hold such JSON as `parse_json` takes.
-    """
-    return parse_json(read_text(file, name), file if name is None else name)
-
-
 def read_text(file: Path, name: object = None) -> str:
     """The text of a JSON file, for callers that keep it.
 

@@ -17,12 +17,11 @@ from forgery import edit_json, rewrite_manifest, rewrite_rows
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms import RROnBins
+from labeldp.mechanisms import FiniteMechanism, RROnBins
 from labeldp.message import manifest
 from labeldp.message.reader import Message
 from labeldp.release import apply as later_batch
 from labeldp.release import key_file
-from labeldp.release.fixed_mechanism import stored_mechanism
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
 from labeldp.release.ledger_journal import LedgerBroken
@@ -84,7 +83,7 @@ def test_new_records_join_the_message_with_the_draws_of_its_release(run, message
     with KeyFile.use(Path("key")) as keys:
         (kept,) = keys.releases
         randomness = KeyedRandomness(keys.key, bytes.fromhex(kept.id))
-        mechanism = stored_mechanism(kept.mechanism)
+        mechanism = FiniteMechanism.from_json(kept.mechanism)
     batch = pq.read_table("tuesday.parquet").slice(10)
     expected = mechanism.codes(batch["y"].to_numpy(), batch["id"], randomness)
     assert {i: c for i, c in held(message).items() if i >= ROWS} == dict(

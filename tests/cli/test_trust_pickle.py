@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.linear_model import LinearRegression
 
+from forgery import OwnRegressor, Trap
 from labeldp import SavedModel
-
-
-class Trap:
-    """Leaves a trace when it is unpickled."""
-
-    def __init__(self, sentinel):
-        self.sentinel = sentinel
-
-    def __reduce__(self):
-        return Path.touch, (Path(self.sentinel),)
-
-
-class OwnRegressor(LinearRegression):
-    """A user's own estimator."""
 
 
 @pytest.fixture

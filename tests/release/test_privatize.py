@@ -19,12 +19,12 @@ from labeldp.domain import Domain
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import ClippingWarning, InsufficientBudget, InvalidInput, LabelDPError, PrivacyRefused
+from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message
 from labeldp.priors import BudgetWarning, Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release import privatize as release_module
 from labeldp.release.apply import apply
-from labeldp.release.fixed_mechanism import stored_mechanism
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
@@ -93,7 +93,7 @@ def test_the_labels_are_the_mechanisms_own_draws_under_the_stored_key_and_releas
     key, kept = party.kept()
     (release,) = kept.values()
     given = pq.read_table(party.source.path)
-    expected = stored_mechanism(release.mechanism).codes(
+    expected = FiniteMechanism.from_json(release.mechanism).codes(
         labels(0), given["id"], KeyedRandomness(key, bytes.fromhex(release.id))
     )
     assert codes_by_id(outcome.message) == dict(zip(given["id"].to_pylist(), expected.tolist(), strict=True))

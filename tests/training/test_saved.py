@@ -5,29 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
+from forgery import OwnRegressor, Trap
 from labeldp import InvalidInput, SavedModel
 
 FACTS = {"model": "line", "epsilon": 1.0, "bounds": [0.0, 15.0]}
-
-
-class Trap:
-    """Leaves a trace when it is unpickled."""
-
-    def __init__(self, sentinel):
-        self.sentinel = sentinel
-
-    def __reduce__(self):
-        return Path.touch, (Path(self.sentinel),)
-
-
-class OwnRegressor(LinearRegression):
-    """A user's own estimator."""
 
 
 def fitted(kind=LinearRegression):

@@ -13,12 +13,11 @@ from labeldp.engines.arrow.engine import Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.arrow.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
-from labeldp.json_text import parse_json
 from labeldp.message.layout import MANIFEST
 from labeldp.message.manifest import ListedFile, Manifest
 from labeldp.message.reader import Message, message_folder, open_to_extend
 from labeldp.message.signing import SigningKey
-from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
+from labeldp.release.batch_checks import check_source, kept_release, other_copy, other_ids, refuse_changes, with_ledger
 from labeldp.release.input_checks import (
     check_paths,
     in_unit,
@@ -28,7 +27,7 @@ from labeldp.release.input_checks import (
     without_duplicates,
 )
 from labeldp.release.key_file import KeptRelease, KeyFile
-from labeldp.release.ledger import Ledger, expect_mechanism
+from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import Phase, ReleaseOutcome
 from labeldp.release.staging import flush, os_reason, publish, replace_file, staging
 from labeldp.sampling import KeyedRandomness
@@ -127,10 +126,10 @@ def apply(
     signing = None if sign_key is None else SigningKey.read(sign_key, place)
     with KeyFile.use(key_path) as keys, staging(place) as hidden:
         opened = open_to_extend(place, signing)
-        kept = _kept_release(opened, keys, key_path)
-        _refuse_changes(opened, kept, key_path)
-        kept = _with_ledger(kept, ledger, opened)
-        domain = _check_source(opened, source)
+        kept = kept_release(opened, keys, key_path)
+        refuse_changes(opened, kept, key_path)
+        kept = with_ledger(kept, ledger, opened)
+        domain = check_source(opened, source)
         batch = _scan_batch(opened, in_unit(source, domain), domain, keys.key, out_of_range, phase)
         known, is_there = _place_of_batch(batch, kept, path, key_path)
         if not is_there and hidden.stat().st_dev != place.stat().st_dev:
@@ -179,7 +178,7 @@ def _scan_batch(
     )
     domain.judge_clipping(scanned.clipped, scanned.records, out_of_range)
     if scanned.id_kind != message.header.id_type:
-        raise InvalidInput(_other_ids(source, message.header.id_type))
+        raise InvalidInput(other_ids(source, message.header.id_type))
     return _Batch(message, typed, domain, scanned)
 
 
@@ -199,7 +198,7 @@ def _place_of_batch(batch: _Batch, kept: KeptRelease, path: Path, key_file: Path
     known = kept.parts or digests[:1]  # no parts: privatize was killed before it could record the first one
     is_there = resumed and digests == (*known, kept.pending_part)
     if digests != known and not is_there:
-        raise InvalidInput(_other_copy(path, key_file, len(digests), len(known) + bool(kept.pending_part)))
+        raise InvalidInput(other_copy(path, key_file, len(digests), len(known) + bool(kept.pending_part)))
     return known, is_there
 
 
@@ -297,44 +296,6 @@ def _put_manifest(staged: Path, message: Path) -> None:
         replace_file(staged, message / MANIFEST)
 
 
-def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptRelease:
-    if not message.header.keyed:
-        raise InvalidInput(
-            f"{message.path} was made without --key-file, so its key is gone and nothing can be added. Make a new release"
-        )
-    kept = keys.find(message.header.release)
-    if kept is None or (own := stored_mechanism(kept.mechanism)) != message.mechanism:
-        raise InvalidInput(
-            f"{key_file} is not the key of {message.path}: it does not know release {message.header.release}. Give the key "
-            "file that privatize was given"
-        )
-    if own.to_json() != message.mechanism.to_json():  # its bounds or its prior, which no draw depends on
-        raise InvalidInput(
-            f"{message.path} does not describe the mechanism as {key_file} recorded it: it was changed. Use the message as it was"
-        )
-    if message.header.row_numbers or _requested_id(kept, key_file) is None:
-        raise InvalidInput(
-            f"the ids in {message.path} are row numbers, and a later batch would use the same numbers again: nothing can be "
-            "added. Make a new release with --id"
-        )
-    return kept
-
-
-def _refuse_changes(message: Message, kept: KeptRelease, key_file: Path) -> None:
-    """Refuses a message whose texts or signature are not those that were released: a new signature would cover the change."""
-    signed_by = None if message.signature is None else message.signature.key
-    if kept.papers and kept.papers != message.manifest.papers:
-        raise InvalidInput(
-            f"{message.path} has another mechanism.json or PRIVACY.md than {key_file} recorded: they were changed. Use the "
-            "message as it was"
-        )
-    if kept.signed_by not in (None, signed_by):
-        raise InvalidInput(
-            f"{message.path} was signed with the key {kept.signed_by} when it was released, and its signature is gone: "
-            "somebody changed it. Use the message as it was"
-        )
-
-
 def _as_released(kept: KeptRelease, manifest: Manifest, signing: SigningKey | None) -> KeptRelease:
     """The release with this manifest in place, and nothing begun."""
     return replace(
@@ -345,59 +306,6 @@ def _as_released(kept: KeptRelease, manifest: Manifest, signing: SigningKey | No
         pending=None,
         pending_part=None,
     )
-
-
-def _with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> KeptRelease:
-    """The release, with the note that it has a ledger. Refuses a batch without that ledger, or with another one."""
-    if ledger is None:
-        if kept.ledger:
-            raise InvalidInput(
-                f"{message.path} was charged to a ledger, which has to record each later batch: give --ledger, the file that "
-                "privatize was given"
-            )
-        return kept
-    charged = ledger.release(kept.id)
-    expect_mechanism(charged, message.mechanism.digest)
-    check_charge(message.mechanism, charged.epsilon)
-    return replace(kept, ledger=True)
-
-
-def _requested_id(kept: KeptRelease, key_file: Path) -> str | None:
-    """The id column that `privatize` was given for the release."""
-    request = parse_json(kept.request, f"a request in the key file {key_file}")
-    if not isinstance(request, dict) or not isinstance(request.get("id"), str | None):
-        raise InvalidInput(f"the key file {key_file} is damaged (a request in it). Restore it from a backup")
-    return request.get("id")
-
-
-def _check_source(message: Message, source: LabelSource) -> Domain:
-    if message.mechanism.domain is None:
-        raise InvalidInput(f"{message.path} does not say which bounds its labels had, so nothing can be added")
-    if source.id_column != message.header.id_column:
-        raise InvalidInput(
-            f"the message's id column is {message.header.id_column!r}, not {source.id_column!r}: give --id "
-            f"{message.header.id_column}, and rename the column in the new file if it has another name"
-        )
-    known = message.header.label_column
-    if source.label_column != known:
-        raise InvalidInput(
-            f"the labels of this message are called {known!r}, you gave {source.label_column!r}: another quantity must not be "
-            f"added to it. Give --label {known}, and rename the column in the new file if it is the same quantity"
-        )
-    return message.mechanism.domain
-
-
-def _other_ids(source: LabelSource, kind: str) -> str:
-    """Why ids of another kind than the message's are refused, and what to do. Reads the ids again, as that kind."""
-    words = {"int": "whole numbers", "str": "text"}
-    these = words["str" if kind == "int" else "int"]
-    try:
-        for _ in replace(source, id_type=kind).batches():
-            pass
-        advice = f"Give --id-type {kind}"
-    except InvalidInput:
-        advice = f"Not all of them could be {words[kind]}: is {source.id_column!r} the right column?"
-    return f"the message's ids are {words[kind]}, these are {these}: they would never be the same records. {advice}"
 
 
 def _randomize(batch: _Batch, key: bytes, labels_file: Path, phase: Phase) -> int:
@@ -427,20 +335,4 @@ def _randomize(batch: _Batch, key: bytes, labels_file: Path, phase: Phase) -> in
         released=released,
         released_rows=message.records,
         progress=phase("randomizing", 2 * scanned.records),
-    )
-
-
-def _other_copy(message: Path, key_file: Path, held: int, known: int) -> str:
-    if held < known:
-        return (
-            f"{message} is an outdated copy: it has {held} of the {known} batches that were released. Adding to it could "
-            "release a record twice: use the newest copy"
-        )
-    if held > known:
-        return (
-            f"{message} has {held} batches, but {key_file} knows of {known}: the key file is an outdated copy. Adding could "
-            "release a record twice: use the newest key file"
-        )
-    return (
-        f"the batches in {message} are not those that {key_file} recorded: they were changed. Use the message as it was"
     )

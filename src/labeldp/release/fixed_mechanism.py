@@ -1,4 +1,4 @@
-"""The mechanism of a release as it is stored: loaded from its text and proven again. It never costs more than was charged."""
+"""What the mechanism of a release may cost."""
 
 from fractions import Fraction
 
@@ -6,11 +6,6 @@ from labeldp.budget import decimal_text
 from labeldp.errors import PrivacyRefused
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import total_epsilon
-
-
-def stored_mechanism(text: str) -> FiniteMechanism:
-    """The mechanism from its stored text. Its privacy is proven again."""
-    return FiniteMechanism.from_json(text)
 
 
 def check_charge(mechanism: FiniteMechanism, charged: Fraction) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.errors import InvalidInput, LabelDPError
-from labeldp.json_text import read_json
+from labeldp.json_text import parse_json, read_text
 from labeldp.release.locks import exclusive
 from labeldp.release.staging import flush
 
@@ -105,7 +105,7 @@ class KeyFile:
                 f"Run: chmod 600 {shown}"
             )
         try:
-            record = read_json(place, shown)
+            record = parse_json(read_text(place, shown), shown)
         except InvalidInput as error:
             raise InvalidInput(
                 f"{error}, so it is not a labeldp key file. Check the path, or restore the file"

@@ -383,10 +383,11 @@ class Ledger(Tabular):
         LabelDPError
             If another mechanism is stored already, for example by a faster process. Then nothing may be randomized.
         """
-        from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
+        from labeldp.mechanisms import FiniteMechanism
+        from labeldp.release.fixed_mechanism import check_charge
 
         expect_texts(mechanism_json=mechanism_json, mechanism_digest=mechanism_digest)
-        mechanism = stored_mechanism(mechanism_json)
+        mechanism = FiniteMechanism.from_json(mechanism_json)
         if mechanism.digest != mechanism_digest:
             raise InvalidInput(
                 f"mechanism_digest is {mechanism_digest}, and the digest of mechanism_json is {mechanism.digest}: they belong to "

@@ -165,12 +165,13 @@ def _compare(
 
 def _prove(release: Release, entry: int, rows: Rows) -> None:
     """Proves a stored mechanism again."""
-    from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
+    from labeldp.mechanisms import FiniteMechanism
+    from labeldp.release.fixed_mechanism import check_charge
 
     if sha256_of(release.mechanism_json) != rows.releases[release.id]["mechanism_sha256"]:
         raise LedgerBroken(f"the mechanism of release {release.id} changed during the check", entry)
     try:
-        mechanism = stored_mechanism(release.mechanism_json or "")
+        mechanism = FiniteMechanism.from_json(release.mechanism_json or "")
         expect_mechanism(release, mechanism.digest)
         check_charge(mechanism, release.epsilon)
     except InvalidInput as error:

@@ -9,7 +9,7 @@ from labeldp.engines.arrow.engine import Scan
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.manifest import Manifest, Signature
-from labeldp.release.fixed_mechanism import check_charge, stored_mechanism
+from labeldp.release.fixed_mechanism import check_charge
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.ledger import Ledger
 from labeldp.release.ledger_entries import Release, expect_mechanism
@@ -100,7 +100,7 @@ class ReleaseRecord:
         New or resumed, the mechanism is the one in the ledger and costs no more than was charged.
         """
         assert release.mechanism is not None, "fixed before"
-        mechanism = stored_mechanism(release.mechanism)
+        mechanism = FiniteMechanism.from_json(release.mechanism)
         check_charge(mechanism, self.epsilon)
         if self.ledger is not None:
             charged = self.ledger.release(release.id)
@@ -119,7 +119,7 @@ class ReleaseRecord:
                         ledger=self.ledger is not None,
                     )
                 )
-            elif stored_mechanism(kept.mechanism) != mechanism:
+            elif FiniteMechanism.from_json(kept.mechanism) != mechanism:
                 raise LabelDPError(
                     f"the key file {self.keys.path} and the ledger disagree about the mechanism of release {release.id}: one "
                     "of them was damaged or restored. Nothing was released. Use another key file, which is a new charge"

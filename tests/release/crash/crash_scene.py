@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message, open_to_extend
 from labeldp.message.signing import SigningKey, write_signing_keys
-from labeldp.release.fixed_mechanism import stored_mechanism
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
 from labeldp.sampling import KeyedRandomness
@@ -121,7 +121,7 @@ class Scene:
         """What an undisturbed run gives: the stored mechanism's own codes under the stored key and release."""
         with KeyFile.use(self.folder / "key") as keys:
             (kept,) = keys.releases
-            mechanism = stored_mechanism(kept.mechanism)
+            mechanism = FiniteMechanism.from_json(kept.mechanism)
             randomness = KeyedRandomness(keys.key, bytes.fromhex(kept.id))
         ids, codes = np.empty(0, np.int64), np.empty(0, np.uint32)
         for name in names:

@@ -5,6 +5,7 @@ import json
 import zipfile
 
 import numpy as np
+import pytest
 import sklearn
 import skops.io
 from safetensors.numpy import load, save
@@ -88,3 +89,33 @@ def as_file(values):
     buffer = io.BytesIO()
     np.save(buffer, values)
     return buffer.getvalue()
+
+
+class Sentinel:
+    """Leaves a trace when skops or anybody else makes one."""
+
+    made = 0
+
+    def __new__(cls, *_, **__):
+        Sentinel.made += 1
+        return super().__new__(cls)
+
+    def __setstate__(self, state):
+        Sentinel.made += 1
+
+    def __call__(self, *_):
+        Sentinel.made += 1
+
+
+def touched(*_):
+    Sentinel.made += 1
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_run(tmp_path, monkeypatch):
+    """For test modules that import it: nothing that a file names was called, and no file was left."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Sentinel, "made", 0)
+    yield
+    assert Sentinel.made == 0
+    assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 import sklearn
-from crafted import LINE, archive, array, as_file, attributes, holding, node, plain
+from crafted import LINE, archive, array, as_file, attributes, holding, node, nothing_is_run, plain  # noqa: F401 - a fixture
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, Ridge
@@ -19,36 +19,6 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, PolynomialF
 from labeldp import InvalidInput
 from labeldp.training.stored.model_file import from_bytes
 from labeldp.training.stored.other_estimators import from_skops
-
-
-class Sentinel:
-    """Leaves a trace when skops or anybody else makes one."""
-
-    made = 0
-
-    def __new__(cls, *_, **__):
-        Sentinel.made += 1
-        return super().__new__(cls)
-
-    def __setstate__(self, state):
-        Sentinel.made += 1
-
-    def __call__(self, *_):
-        Sentinel.made += 1
-
-
-def touched(*_):
-    Sentinel.made += 1
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Sentinel, "made", 0)
-    yield
-    assert Sentinel.made == 0
-    assert list(tmp_path.iterdir()) == []
-
 
 ARGUMENTS = node("builtins", "tuple", "TupleNode", content=[plain("touch sentinel")])
 SYSTEM = node("os", "system", "FunctionNode")
@@ -65,7 +35,7 @@ def sliced(start=None, stop=None, step=None, **more):
 ATTACKS = {
     "os.system": SYSTEM,
     "os.system as a type": node("os", "system", "TypeNode"),
-    "a function of a module": node(__name__, "touched", "FunctionNode"),
+    "a function of a module": node("crafted", "touched", "FunctionNode"),
     "functools.partial": node(
         "functools",
         "partial",
@@ -73,11 +43,11 @@ ATTACKS = {
         content={"func": SYSTEM, "args": ARGUMENTS, "kwds": EMPTY, "namespace": EMPTY},
     ),
     "a call of a constructor": node("subprocess", "Popen", "ConstructorFromReduceNode", content=ARGUMENTS),
-    "a class of the user": node(__name__, "Sentinel", "ObjectNode", content=EMPTY),
-    "a class of the user, called": node(__name__, "Sentinel", "ConstructorFromReduceNode", content=ARGUMENTS),
-    "a class as a dict": node(__name__, "Sentinel", "DictNode", content={}, **NO_KEYS),
-    "a class as a list": node(__name__, "Sentinel", "ListNode", content=[]),
-    "a class as an array": array() | {"__module__": __name__, "__class__": "Sentinel"},
+    "a class of the user": node("crafted", "Sentinel", "ObjectNode", content=EMPTY),
+    "a class of the user, called": node("crafted", "Sentinel", "ConstructorFromReduceNode", content=ARGUMENTS),
+    "a class as a dict": node("crafted", "Sentinel", "DictNode", content={}, **NO_KEYS),
+    "a class as a list": node("crafted", "Sentinel", "ListNode", content=[]),
+    "a class as an array": array() | {"__module__": "crafted", "__class__": "Sentinel"},
     "a method": node(
         "sklearn.linear_model._base", "LinearRegression", "MethodNode", content={"func": "fit", "obj": EMPTY}
     ),
@@ -97,7 +67,7 @@ ATTACKS = {
     "a slice without an end": node("builtins", "slice", "SliceNode", content={"start": 0, "step": 1}),
     "a slice without content": node("builtins", "slice", "SliceNode", content=None),
     "another type as a slice": node("os", "system", "SliceNode", content={"start": 0, "stop": 1, "step": 1}),
-    "a dtype of an object": node("numpy", "dtype", "DTypeNode", content=node(__name__, "Sentinel", "ObjectNode")),
+    "a dtype of an object": node("numpy", "dtype", "DTypeNode", content=node("crafted", "Sentinel", "ObjectNode")),
     "a dtype of an estimator": node(
         "numpy", "dtype", "DTypeNode", content=node("sklearn.linear_model._base", "LinearRegression", "ObjectNode")
     ),

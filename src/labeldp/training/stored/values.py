@@ -12,7 +12,7 @@ import pyarrow as pa
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LOSSES, Loss
-from labeldp.mechanisms import FiniteMechanism, Mechanism
+from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.label_scale import NormalScores
 from labeldp.priors import NoisyCounts, Prior
 from labeldp.training.columns import ColumnEncoder
@@ -73,8 +73,7 @@ def _scores(state: State) -> NormalScores:
 
 def _mechanism(state: State) -> FiniteMechanism:
     (text,) = exactly(state, "json")
-    made = Mechanism.from_json(is_a(text, str, what="json"))  # proves ε, and compares the digest
-    return is_a(made, FiniteMechanism, what="the mechanism")  # type: ignore[no-any-return]
+    return FiniteMechanism.from_json(is_a(text, str, what="json"))  # proves ε, and compares the digest
 
 
 def _loss_state(loss: Loss) -> State:

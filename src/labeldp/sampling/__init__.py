@@ -9,11 +9,13 @@ May import the base (`budget`, `arrays`, `errors`). It knows nothing of mechanis
 """
 
 from labeldp.sampling.anchored import AnchoredTable
+from labeldp.sampling.bound import BoundRandomness
 from labeldp.sampling.encoding import count_below
 from labeldp.sampling.entropy import OsEntropy, Randomness
 from labeldp.sampling.ids import IdDigests
 from labeldp.sampling.keyed import KeyedRandomness
 from labeldp.sampling.loading import table_from_json
+from labeldp.sampling.multiset import MultisetHash
 from labeldp.sampling.response import ResponseTable
 from labeldp.sampling.shift import ShiftTable
 from labeldp.sampling.table import MAX_ENTRIES, Table, WorstRatio
@@ -22,8 +24,10 @@ from labeldp.sampling.weights import WeightTable
 __all__ = [
     "MAX_ENTRIES",
     "AnchoredTable",
+    "BoundRandomness",
     "IdDigests",
     "KeyedRandomness",
+    "MultisetHash",
     "OsEntropy",
     "Randomness",
     "ResponseTable",

@@ -3,16 +3,18 @@
     {"manifest": {…}, "signature": {…} or null}
 
 The signature is over the canonical text of the first part (see `Manifest.canonical`). Both are in one file because a later
-batch replaces them, and one file is replaced by one rename.
+batch replaces them, and one file is replaced by one rename. A batch that is a folder has one entry for each of its parts.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,23 @@ from labeldp.json_text import parse_json, read_bytes
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import epsilon_parts
 from labeldp.message.labels_file import FORMATS, file_digest
-from labeldp.message.layout import CARD, DESCRIPTION, MANIFEST, MESSAGE_VERSION, check_version, labels_path
+from labeldp.message.layout import (
+    CARD,
+    DESCRIPTION,
+    MANIFEST,
+    MESSAGE_VERSION,
+    MOST_PARTS,
+    batch_name,
+    check_version,
+    labels_path,
+    part_path,
+)
 from labeldp.message.signing import SigningKey, VerifyKey
 
 FORMAT = "labeldp-message"
 ALGORITHM = "Ed25519"
 MOST_BYTES = 1 << 26
-"""A manifest of 300,000 batches is shorter."""
+"""A manifest of 250,000 files is shorter."""
 
 DESKTOP_FILES = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|\.directory|\.~lock\..*#", re.IGNORECASE)
 """Files that a desktop writes into a folder when somebody looks at it or opens a file in it. They are ignored, and never read."""
@@ -52,10 +64,7 @@ class ListedFile:
     def check(self, folder: Path) -> None:
         """Refuses a file that is missing or not the listed one, byte by byte."""
         path = folder / self.name
-        if path.is_symlink():
-            raise InvalidInput(
-                f"{path} is a link, and what it points to can change: copy the files themselves. {_AGAIN}"
-            )
+        _refuse_links(folder, self.name)
         if not path.is_file():
             raise InvalidInput(f"{folder} is not a whole message: {self.name} is missing. {_AGAIN}")
         try:
@@ -75,6 +84,50 @@ class ListedFile:
 
 
 @dataclass(frozen=True)
+class ListedBatch:
+    """One batch of a message: the name of its file or of its folder of parts, and the entries of its files in their order."""
+
+    name: str
+    files: tuple[ListedFile, ...]
+
+    @classmethod
+    def of(cls, labels: Path, name: str, count: Callable[[Path], int]) -> ListedBatch:
+        """The entries for a file or a folder of parts as it is on disk, which will have that name in the message.
+
+        Refuses links and a folder that holds anything but its parts. `count` gives the number of rows of a file, and refuses
+        one that does not belong into the message.
+        """
+        _refuse_links(labels.parent, labels.name)
+        if not labels.is_dir():
+            return cls(name, (ListedFile.of(labels, name, count(labels)),))
+        return cls(name, tuple(ListedFile.of(part, f"{name}/{part.name}", count(part)) for part in _parts_in(labels)))
+
+    @property
+    def rows(self) -> int:
+        """The number of records."""
+        return sum(file.rows or 0 for file in self.files)
+
+    @property
+    def sha256(self) -> str:
+        """What the key file knows the batch by: a file's own SHA-256, or that of the canonical text of the entries of all parts."""
+        if self._names_are_a_file:
+            return self.files[0].sha256
+        return hashlib.sha256(_canonical([asdict(file) for file in self.files])).hexdigest()
+
+    def is_batch(self, number: int, suffix: str) -> bool:
+        """Whether the names are those of this batch of a message: one file, or parts without a gap."""
+        path = labels_path(Path(), number, suffix)
+        if self._names_are_a_file:
+            return self.name == path.as_posix()
+        names = [part_path(path, part).as_posix() for part in range(len(self.files))]
+        return len(names) <= MOST_PARTS and [file.name for file in self.files] == names
+
+    @property
+    def _names_are_a_file(self) -> bool:
+        return [file.name for file in self.files] == [self.name]
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What a message consists of."""
 
@@ -91,8 +144,14 @@ class Manifest:
 
     @property
     def labels(self) -> tuple[ListedFile, ...]:
-        """The labels files, in the order of their batches."""
+        """The labels files, in the order of their batches and parts."""
         return tuple(file for file in self.files if file.rows is not None)
+
+    @property
+    def batches(self) -> tuple[ListedBatch, ...]:
+        """The batches, in their order."""
+        groups = groupby(self.labels, key=lambda file: batch_name(file.name))
+        return tuple(ListedBatch(name, tuple(files)) for name, files in groups)
 
     @property
     def papers(self) -> tuple[str, ...]:
@@ -109,21 +168,30 @@ class Manifest:
         return _canonical(self._record())
 
     def content(self, key: SigningKey | None) -> bytes:
-        """The content of `manifest.json`, signed if there is a key."""
+        """The content of `manifest.json`, signed if there is a key. Refuses more files than readers take."""
         signature = key and {
             "algorithm": ALGORITHM,
             "key": key.verify_key.fingerprint,
             "value": key.sign(self.canonical()),
         }
-        return (json.dumps({"manifest": self._record(), "signature": signature}, indent=1) + "\n").encode("ascii")
+        text = json.dumps({"manifest": self._record(), "signature": signature}, indent=1) + "\n"
+        if len(text) > MOST_BYTES:
+            raise InvalidInput(
+                f"the message would have {len(self.files):,} files, and its {MANIFEST} more than {MOST_BYTES:,} bytes, which no reader "
+                "takes. Write the batch in fewer parts"
+            )
+        return text.encode("ascii")
 
     def check_files(self, folder: Path, *, allowed: str | None = None) -> None:
-        """Refuses a folder in which a file is missing, is not the listed one, or is not listed. `allowed` may be there."""
+        """Refuses a folder in which a file is missing, is not the listed one, or is not listed.
+
+        The batch of the name `allowed` may be there, and is not looked at.
+        """
         for file in self.files:
             file.check(folder)
-        listed = {MANIFEST, allowed, *(file.name for file in self.files)}
+        listed = {MANIFEST, *(file.name for file in self.files)}
         for name in sorted(_files_in(folder)):
-            if name not in listed and not DESKTOP_FILES.fullmatch(Path(name).name):
+            if name not in listed and batch_name(name) != allowed and not DESKTOP_FILES.fullmatch(Path(name).name):
                 raise InvalidInput(self._unlisted(folder, name))
 
     def ignored_files(self, folder: Path) -> list[str]:
@@ -132,7 +200,8 @@ class Manifest:
 
     def _unlisted(self, folder: Path, name: str) -> str:
         text = f"{folder / name} is not listed in {MANIFEST}"
-        if name in (labels_path(Path(), len(self.labels), suffix).as_posix() for suffix in FORMATS):
+        further = (labels_path(Path(), len(self.batches), suffix) for suffix in FORMATS)
+        if any(re.fullmatch(rf"{re.escape(path.as_posix())}(/part-\d{{5}}\{path.suffix})?", name) for path in further):
             return (
                 f"{text}: a run of apply is under way or was interrupted, or somebody added the file. The labels party must run "
                 "apply with the same batch again before it sends the message"
@@ -204,13 +273,12 @@ def _manifest(record: dict[str, Any]) -> Manifest:
     manifest = Manifest(**texts, files=files)
     if manifest.canonical() != _canonical(record):
         raise ValueError("it has further parts, or its number of records is not the sum of its files")
-    names = [file.name for file in files]
-    if not any(names == _names(len(manifest.labels), suffix) for suffix in FORMATS):
+    if not any(_are_a_message(manifest, suffix) for suffix in FORMATS):
         raise ValueError("it lists other names than a message has")
     return manifest
 
 
-def _canonical(record: dict[str, Any]) -> bytes:
+def _canonical(record: object) -> bytes:
     return json.dumps(record, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
@@ -225,9 +293,39 @@ def _well_formed(file: ListedFile) -> bool:
     )
 
 
-def _names(batches: int, suffix: str) -> list[str]:
-    """The names of all files of a message, in the order of the manifest."""
-    return [DESCRIPTION, CARD, *(labels_path(Path(), batch, suffix).as_posix() for batch in range(max(batches, 1)))]
+def _are_a_message(manifest: Manifest, suffix: str) -> bool:
+    """Whether the files are listed under the names that a message has, in their order."""
+    papers, batches = [file.name for file in manifest.files[:2]], manifest.batches
+    in_order = papers == [DESCRIPTION, CARD] and manifest.files[2:] == manifest.labels
+    return in_order and bool(batches) and all(batch.is_batch(n, suffix) for n, batch in enumerate(batches))
+
+
+def _parts_in(folder: Path) -> list[Path]:
+    """The parts in the folder of a batch, which must hold at least one and nothing besides."""
+    held = sorted(path for path in folder.iterdir() if not DESKTOP_FILES.fullmatch(path.name))
+    parts = [part_path(folder, part) for part in range(len(held))]
+    if not parts:
+        raise InvalidInput(f"{folder} holds no labels: a batch that is a folder has at least one part")
+    if len(parts) > MOST_PARTS:
+        raise InvalidInput(f"{folder} has {len(parts):,} files, and a batch has at most {MOST_PARTS:,} parts")
+    for path, part in zip(held, parts, strict=True):
+        _refuse_links(folder, path.name)
+        if path != part or not path.is_file():
+            raise InvalidInput(
+                f"{path} is not a part of the batch: its folder may hold {parts[0].name} and so on, without a gap, and nothing else"
+            )
+    return parts
+
+
+def _refuse_links(folder: Path, name: str) -> None:
+    """Refuses a file that is a link or lies behind one inside the folder."""
+    path = folder
+    for step in Path(name).parts:
+        path = path / step
+        if path.is_symlink():
+            raise InvalidInput(
+                f"{path} is a link, and what it points to can change: copy the files themselves. {_AGAIN}"
+            )
 
 
 def _signature(record: dict[str, Any] | None) -> Signature | None:

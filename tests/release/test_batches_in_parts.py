@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 
 import numpy as np
@@ -197,7 +196,7 @@ def test_parts_are_on_disk_before_they_are_in_the_message(party, writer, monkeyp
         flush(path)
 
     def renamed(path, target):
-        if os.path.basename(target) == "part-00001.parquet":
+        if target.name == "part-00001.parquet":
             before.extend(flushed)
         return rename(path, target)
 

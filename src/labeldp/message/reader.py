@@ -20,7 +20,8 @@ from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.message.description import Header, epsilon_parts, read_description, total_epsilon
 from labeldp.message.labels_file import LabelsFile, labels_file
 from labeldp.message.layout import DESCRIPTION, MANIFEST, labels_path
-from labeldp.message.manifest import ListedBatch, ListedFile, Manifest, Signature, read_manifest
+from labeldp.message.listing import ListedBatch, ListedFile
+from labeldp.message.manifest import Manifest, Signature, read_manifest
 from labeldp.message.signing import SigningKey, VerifyKey
 from labeldp.message.unique_ids import without_repeats
 from labeldp.shown import Tabular

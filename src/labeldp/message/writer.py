@@ -8,7 +8,8 @@ from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header, describe
 from labeldp.message.labels_file import labels_file
 from labeldp.message.layout import CARD, DESCRIPTION, MANIFEST, labels_path
-from labeldp.message.manifest import ListedBatch, ListedFile, Manifest
+from labeldp.message.listing import ListedBatch, ListedFile
+from labeldp.message.manifest import Manifest
 from labeldp.message.privacy_card import privacy_card_text
 from labeldp.message.signing import SigningKey
 

@@ -15,7 +15,8 @@ from labeldp.engines.arrow.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.message.labels_file import labels_file
 from labeldp.message.layout import MANIFEST
-from labeldp.message.manifest import ListedBatch, Manifest
+from labeldp.message.listing import ListedBatch
+from labeldp.message.manifest import Manifest
 from labeldp.message.reader import Message, message_folder, open_to_extend
 from labeldp.message.signing import SigningKey
 from labeldp.release.batch_checks import check_source, kept_release, other_copy, other_ids, refuse_changes, with_ledger

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from pyarrow import ipc
 
-from fuzz_sealing import with_chain, with_manifest, with_mechanism_digest, with_model_digest
+from fuzz_sealing import with_chain, with_listed_parts, with_manifest, with_mechanism_digest, with_model_digest
 from labeldp import (
     Domain,
     LabelRandomizer,
@@ -276,6 +276,22 @@ def extended() -> Scene:
         return content_of(folder)
 
 
+@cache
+def in_parts() -> Scene:
+    """The first message as a cluster writes it: parts with signed codes, one of them empty. The key file knows them by one digest."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        fresh(folder, released())
+        labels = folder / "out" / "labels.parquet"
+        table = pq.read_table(labels)
+        labels.unlink()
+        labels.mkdir()
+        table = table.set_column(1, "code", table["code"].cast(pa.int16()))
+        for part, (start, end) in enumerate(((0, 10), (10, 10), (10, ROWS))):
+            pq.write_table(table.slice(start, end - start), labels / f"part-{part:05d}.parquet")
+        return with_listed_parts(content_of(folder), "labels.parquet")
+
+
 SIGNING_KEY = Ed25519PrivateKey.from_private_bytes(b"a key for fuzzing that all know.")
 
 
@@ -309,6 +325,7 @@ class ApplyLabels(Reader):
             ("labels.arrow", _arrow(later)),
         ):
             yield {name: content} | released()
+        yield {"labels.parquet": _parquet(later)} | in_parts()
 
     def targets(self, scene: Scene) -> list[str]:
         return [name for name in scene if name.startswith("labels.")]
@@ -426,6 +443,7 @@ class Messages(Reader):
         yield message_of(released())
         yield self._with_prior()
         yield message_of(extended())
+        yield message_of(in_parts())
 
     @staticmethod
     def _with_prior() -> Scene:

@@ -78,6 +78,19 @@ def _listed(scene: Scene, manifest: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
+def with_listed_parts(scene: Scene, batch: str) -> Scene:
+    """A message in `out/` that lists the parts of its only batch, and a key file that knows the batch by them."""
+    manifest, keys = json.loads(scene["out/manifest.json"]), json.loads(scene["key.json"])
+    papers = [entry for entry in manifest["manifest"]["files"] if entry["rows"] is None]
+    names = sorted(name.removeprefix("out/") for name in scene if name.startswith(f"out/{batch}/"))
+    manifest["manifest"]["files"] = papers + [{"name": name, "rows": 0} for name in names]
+    manifest["manifest"] |= _listed(scene, manifest["manifest"])
+    entries = manifest["manifest"]["files"][len(papers) :]
+    text = json.dumps(entries, sort_keys=True, separators=(",", ":")).encode("ascii")
+    keys["releases"][0]["parts"] = [hashlib.sha256(text).hexdigest()]
+    return scene | {"out/manifest.json": json.dumps(manifest).encode(), "key.json": json.dumps(keys).encode()}
+
+
 def with_model_digest(scene: Scene) -> Scene:
     """A model in `model/` whose description has the digest of its file."""
     try:

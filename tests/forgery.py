@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,7 +22,8 @@ def rewrite_manifest(message, **totals):
     """A manifest for whatever the folder holds now, with the signature that was there. `totals` replaces its fields."""
     old = json.loads((message / "manifest.json").read_text())
     described = json.loads((message / "mechanism.json").read_text())
-    labels = ["labels.parquet", *sorted(f"labels/{part.name}" for part in (message / "labels").glob("part-*"))]
+    batches = [message / "labels.parquet", *sorted((message / "labels").glob("part-*"))]
+    labels = [file.relative_to(message).as_posix() for batch in batches for file in files_of(batch)]
     files = [entry(message, name) for name in ("mechanism.json", "PRIVACY.md", *labels)]
     manifest = old["manifest"] | {"files": files, "records": sum(file["rows"] or 0 for file in files)}
     manifest |= {
@@ -30,6 +32,11 @@ def rewrite_manifest(message, **totals):
     (message / "manifest.json").write_text(
         json.dumps({"manifest": manifest | totals, "signature": old["signature"]}, indent=1)
     )
+
+
+def files_of(batch):
+    """The labels files of a batch, which is a file or a folder of parts."""
+    return sorted(batch.iterdir()) if batch.is_dir() else [batch]
 
 
 def entry(message, name):
@@ -41,6 +48,22 @@ def entry(message, name):
 def rewrite_rows(message, change, name="labels.parquet"):
     """Replace a labels file by what `change` makes of its table."""
     pq.write_table(change(pq.read_table(message / name)), message / name)
+
+
+def split(batch, cuts=(), write=pq.write_table):
+    """Replace the one file of a batch by a folder of parts that end at these rows."""
+    table = pq.read_table(batch)
+    batch.unlink()
+    batch.mkdir()
+    edges = [0, *sorted(cuts), len(table)]
+    for part, (start, end) in enumerate(pairwise(edges)):
+        write(table.slice(start, end - start), batch / f"part-{part:05d}.parquet")
+
+
+def batch_digest(message, name):
+    """The digest by which a key file knows a batch in parts: that of the canonical text of its entries."""
+    entries = [entry(message, file.relative_to(message).as_posix()) for file in files_of(message / name)]
+    return hashlib.sha256(json.dumps(entries, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 class Trap:

@@ -57,7 +57,7 @@ class Outsider:
         except LabelDPError as error:
             raise Violation(f"{path.name} is not a whole message: {error}") from error
         release = message.header.release
-        self.later[release] = max(len(message.files) - 1, self.later.get(release, 0))
+        self.later[release] = max(len(message.manifest.batches) - 1, self.later.get(release, 0))
         self.costs[release] = message.epsilon_exact
         names = [name for ids, _ in rows for name in id_names(ids)]
         if len(set(names)) != len(names):

@@ -18,7 +18,7 @@ from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism, RROnBins
-from labeldp.message import manifest
+from labeldp.message import listing
 from labeldp.message.reader import Message
 from labeldp.release import apply as later_batch
 from labeldp.release import key_file
@@ -351,8 +351,8 @@ def test_a_batch_that_is_changed_after_the_check_is_not_taken_for_known(run, mes
 
 
 def test_each_batch_is_hashed_once(run, message, monkeypatch):
-    hashed, undisturbed = [], manifest.file_digest
-    monkeypatch.setattr(manifest, "file_digest", lambda file: hashed.append(file.name) or undisturbed(file))
+    hashed, undisturbed = [], listing.file_digest
+    monkeypatch.setattr(listing, "file_digest", lambda file: hashed.append(file.name) or undisturbed(file))
     assert apply(run)[0] == 0
     assert hashed == ["mechanism.json", "PRIVACY.md", "labels.parquet", "part-00001.parquet"]
 

@@ -148,7 +148,8 @@ def _about(message: Message | None) -> Iterator[tuple[str, Cell]]:
     prior, labels = float(Fraction(manifest.epsilon_prior)), float(Fraction(manifest.epsilon_labels))
     ignored = manifest.ignored_files(message.path)
     others = f"no other file but {', '.join(ignored)}, left by a desktop and ignored" if ignored else "no other file"
-    batches = f"{len(message.files)} {'batch' if len(message.files) == 1 else 'batches'}"
+    count = len(message.manifest.batches)
+    batches = f"{count} {'batch' if count == 1 else 'batches'}"
     yield "release", manifest.release
     yield "signature", signed
     yield "files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and {others}"

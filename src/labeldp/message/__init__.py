@@ -9,6 +9,7 @@ May import `mechanisms` and below. Known to `engines`, `release` and everything 
 | `labels_file` | writes and reads the labels; a file format is added here |
 | `unique_ids` | refuses labels that hold an id twice |
 | `privacy_card` | writes `PRIVACY.md` |
+| `listing` | describes files and batches for the manifest |
 | `manifest` | writes and reads `manifest.json`, and compares the folder with it |
 | `signing` | reads a sender's keys, signs and verifies |
 | `writer` | writes a whole folder |

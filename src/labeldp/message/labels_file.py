@@ -32,9 +32,10 @@ _EDITED = "the message was edited or mixed up"
 
 @dataclass(frozen=True)
 class LabelsFile:
-    """One batch of a message on disk, as Parquet. Reading checks every row against the mechanism and the header.
+    """One batch of a message on disk, or one part of a batch, as Parquet.
 
-    The schema takes nothing from the input but the name and the type of the id column.
+    Reading checks every row against the mechanism and the header. The schema takes nothing from the input but the name and
+    the type of the id column.
     """
 
     suffix: ClassVar[str] = ".parquet"
@@ -43,6 +44,8 @@ class LabelsFile:
     mechanism: FiniteMechanism
     sha256: str | None = None
     """The listed digest. If it is known, the file is compared again after its last row: it may have changed meanwhile."""
+    id_type: pa.DataType | None = None
+    """The type that the message's ids have. If it is known, the ids of this file are read as that type."""
 
     @staticmethod
     def create(path: Path, schema: pa.Schema) -> Any:
@@ -67,11 +70,19 @@ class LabelsFile:
         """Refuses a file whose columns are not those of the message. Rows are checked when they are read."""
         with self._readable():
             schema = self.schema()
+        self._check_columns(schema)
+
+    def count_written(self) -> int:
+        """The number of records of a file that was just written. Refuses it as `check` does, but what the disk says is raised as it is."""
+        self._check_columns(self.schema())
+        return self.count()
+
+    def _check_columns(self, schema: pa.Schema) -> None:
         wanted = [self.header.id_column, "code", "private_label"]
         if schema.names != wanted:
             raise InvalidInput(f"{self.path} has the columns {schema.names}, but mechanism.json asks for {wanted}")
         ids, code, value = schema.types
-        if id_kind(ids) != self.header.id_type or not pa.types.is_unsigned_integer(code) or value != pa.float64():
+        if id_kind(ids) != self.header.id_type or not _holds_codes(code) or value != pa.float64():
             raise InvalidInput(f"{self.path} has other column types than mechanism.json says; {_EDITED}")
 
     def batches(self) -> Iterator[tuple[pa.Array, NDArray[np.uint32]]]:
@@ -83,16 +94,28 @@ class LabelsFile:
                     raise InvalidInput(f"{self.path} has empty fields; {_EDITED}")
                 codes = np.asarray(batch.column("code"))
                 values = np.asarray(batch.column("private_label"))
-                if not (codes < outputs.size).all() or (outputs[codes] != values).any():
+                if not ((codes >= 0) & (codes < outputs.size)).all() or (outputs[codes] != values).any():
                     raise InvalidInput(f"{self.path} has a code that does not fit mechanism.json; {_EDITED}")
                 rows += codes.size
-                yield batch.column(self.header.id_column), codes.astype(np.uint32)
+                yield self._typed(batch.column(self.header.id_column)), codes.astype(np.uint32)
             if rows != self.count():
                 raise InvalidInput(f"{self.path} says that it has {self.count():,} rows and has {rows:,}; {_EDITED}")
             if self.sha256 not in (None, file_digest(self.path)):
                 raise InvalidInput(
                     f"{self.path} changed while the message was open. Do not use what was read, and open it again"
                 )
+
+    def _typed(self, ids: pa.Array) -> pa.Array:
+        """The ids in the type of the message. Writers choose types of their own: Spark has no unsigned ones."""
+        if self.id_type is None or ids.type == self.id_type:
+            return ids
+        try:
+            return ids.cast(self.id_type)
+        except pa.ArrowInvalid:  # whose text shows the id
+            raise InvalidInput(
+                f"{self.path} has an id that does not fit the type {self.id_type}, which the ids of the message's first file have; "
+                f"{_EDITED}"
+            ) from None
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -108,6 +131,11 @@ class LabelsFile:
 
 FORMATS = {kind.suffix: kind for kind in (LabelsFile,)}
 """The formats that are read, by the suffix of their files."""
+
+
+def labels_file(path: Path, header: Header, mechanism: FiniteMechanism, sha256: str | None = None) -> LabelsFile:
+    """The labels file at a path, whose suffix says the format. Nothing is read yet."""
+    return FORMATS[path.suffix](path, header, mechanism, sha256)
 
 
 class LabelsWriter:
@@ -180,6 +208,11 @@ def check_id_name(name: str) -> None:
 def code_dtype(outputs: int) -> Any:
     """The smallest unsigned type that holds every code. It depends on the mechanism only."""
     return np.uint8 if outputs <= 1 << 8 else np.uint16 if outputs <= 1 << 16 else np.uint32
+
+
+def _holds_codes(kind: pa.DataType) -> bool:
+    """Whether a column of codes may have this type. The signed ones are those of Spark, which has no others."""
+    return pa.types.is_unsigned_integer(kind) or kind in (pa.int16(), pa.int32())
 
 
 def id_kind(kind: pa.DataType) -> str:

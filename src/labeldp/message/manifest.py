@@ -3,7 +3,7 @@
     {"manifest": {…}, "signature": {…} or null}
 
 The signature is over the canonical text of the first part (see `Manifest.canonical`). Both are in one file because a later
-batch replaces them, and one file is replaced by one rename.
+batch replaces them, and one file is replaced by one rename. A batch that is a folder has one entry for each of its parts.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,58 +21,17 @@ from labeldp.errors import InvalidInput
 from labeldp.json_text import parse_json, read_bytes
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import epsilon_parts
-from labeldp.message.labels_file import FORMATS, file_digest
-from labeldp.message.layout import CARD, DESCRIPTION, MANIFEST, MESSAGE_VERSION, check_version, labels_path
+from labeldp.message.labels_file import FORMATS
+from labeldp.message.layout import CARD, DESCRIPTION, MANIFEST, MESSAGE_VERSION, batch_name, check_version, labels_path
+from labeldp.message.listing import DESKTOP_FILES, ListedBatch, ListedFile, canonical_text
 from labeldp.message.signing import SigningKey, VerifyKey
 
 FORMAT = "labeldp-message"
 ALGORITHM = "Ed25519"
 MOST_BYTES = 1 << 26
-"""A manifest of 300,000 batches is shorter."""
-
-DESKTOP_FILES = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|\.directory|\.~lock\..*#", re.IGNORECASE)
-"""Files that a desktop writes into a folder when somebody looks at it or opens a file in it. They are ignored, and never read."""
+"""A manifest of 250,000 files is shorter."""
 
 _AGAIN = "Ask for the message again"
-
-
-@dataclass(frozen=True)
-class ListedFile:
-    """One file of a message: its name in the folder, SHA-256 and size, and for labels the number of rows."""
-
-    name: str
-    sha256: str
-    bytes: int
-    rows: int | None = None
-
-    @classmethod
-    def of(cls, file: Path, name: str, rows: int | None = None) -> ListedFile:
-        """The entry for a file as it is on disk, which will have that name in the message."""
-        return cls(name, file_digest(file), file.stat().st_size, rows)
-
-    def check(self, folder: Path) -> None:
-        """Refuses a file that is missing or not the listed one, byte by byte."""
-        path = folder / self.name
-        if path.is_symlink():
-            raise InvalidInput(
-                f"{path} is a link, and what it points to can change: copy the files themselves. {_AGAIN}"
-            )
-        if not path.is_file():
-            raise InvalidInput(f"{folder} is not a whole message: {self.name} is missing. {_AGAIN}")
-        try:
-            same = path.stat().st_size == self.bytes and file_digest(path) == self.sha256
-        except OSError as error:
-            raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
-        if not same:
-            hint = (
-                ""
-                if self.rows is not None
-                else ". A message travels as bytes: programs that change the ends of lines, such as git, break it"
-            )
-            raise InvalidInput(
-                f"{path} was edited or damaged: its size or SHA-256 is not the one in {MANIFEST}. Use an untouched copy, or ask "
-                f"for the message again{hint}"
-            )
 
 
 @dataclass(frozen=True)
@@ -91,8 +51,14 @@ class Manifest:
 
     @property
     def labels(self) -> tuple[ListedFile, ...]:
-        """The labels files, in the order of their batches."""
+        """The labels files, in the order of their batches and parts."""
         return tuple(file for file in self.files if file.rows is not None)
+
+    @property
+    def batches(self) -> tuple[ListedBatch, ...]:
+        """The batches, in their order."""
+        groups = groupby(self.labels, key=lambda file: batch_name(file.name))
+        return tuple(ListedBatch(name, tuple(files)) for name, files in groups)
 
     @property
     def papers(self) -> tuple[str, ...]:
@@ -106,24 +72,33 @@ class Manifest:
 
     def canonical(self) -> bytes:
         """The text that is signed: JSON in ASCII with sorted keys and no spaces, so that one manifest has one text."""
-        return _canonical(self._record())
+        return canonical_text(self._record())
 
     def content(self, key: SigningKey | None) -> bytes:
-        """The content of `manifest.json`, signed if there is a key."""
+        """The content of `manifest.json`, signed if there is a key. Refuses more files than readers take."""
         signature = key and {
             "algorithm": ALGORITHM,
             "key": key.verify_key.fingerprint,
             "value": key.sign(self.canonical()),
         }
-        return (json.dumps({"manifest": self._record(), "signature": signature}, indent=1) + "\n").encode("ascii")
+        text = json.dumps({"manifest": self._record(), "signature": signature}, indent=1) + "\n"
+        if len(text) > MOST_BYTES:
+            raise InvalidInput(
+                f"the message would have {len(self.files):,} files, and its {MANIFEST} more than {MOST_BYTES:,} bytes, which no reader "
+                "takes. Write the batch in fewer parts"
+            )
+        return text.encode("ascii")
 
     def check_files(self, folder: Path, *, allowed: str | None = None) -> None:
-        """Refuses a folder in which a file is missing, is not the listed one, or is not listed. `allowed` may be there."""
+        """Refuses a folder in which a file is missing, is not the listed one, or is not listed.
+
+        The batch of the name `allowed` may be there, and is not looked at.
+        """
         for file in self.files:
             file.check(folder)
-        listed = {MANIFEST, allowed, *(file.name for file in self.files)}
+        listed = {MANIFEST, *(file.name for file in self.files)}
         for name in sorted(_files_in(folder)):
-            if name not in listed and not DESKTOP_FILES.fullmatch(Path(name).name):
+            if name not in listed and batch_name(name) != allowed and not DESKTOP_FILES.fullmatch(Path(name).name):
                 raise InvalidInput(self._unlisted(folder, name))
 
     def ignored_files(self, folder: Path) -> list[str]:
@@ -132,7 +107,8 @@ class Manifest:
 
     def _unlisted(self, folder: Path, name: str) -> str:
         text = f"{folder / name} is not listed in {MANIFEST}"
-        if name in (labels_path(Path(), len(self.labels), suffix).as_posix() for suffix in FORMATS):
+        further = (labels_path(Path(), len(self.batches), suffix) for suffix in FORMATS)
+        if any(re.fullmatch(rf"{re.escape(path.as_posix())}(/part-\d{{5}}\{path.suffix})?", name) for path in further):
             return (
                 f"{text}: a run of apply is under way or was interrupted, or somebody added the file. The labels party must run "
                 "apply with the same batch again before it sends the message"
@@ -202,16 +178,11 @@ def _manifest(record: dict[str, Any]) -> Manifest:
     if not all(isinstance(text, str) for text in texts.values()):
         raise ValueError(f"one of {', '.join(texts)} is not text")
     manifest = Manifest(**texts, files=files)
-    if manifest.canonical() != _canonical(record):
+    if manifest.canonical() != canonical_text(record):
         raise ValueError("it has further parts, or its number of records is not the sum of its files")
-    names = [file.name for file in files]
-    if not any(names == _names(len(manifest.labels), suffix) for suffix in FORMATS):
+    if not any(_are_a_message(manifest, suffix) for suffix in FORMATS):
         raise ValueError("it lists other names than a message has")
     return manifest
-
-
-def _canonical(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 def _well_formed(file: ListedFile) -> bool:
@@ -225,9 +196,11 @@ def _well_formed(file: ListedFile) -> bool:
     )
 
 
-def _names(batches: int, suffix: str) -> list[str]:
-    """The names of all files of a message, in the order of the manifest."""
-    return [DESCRIPTION, CARD, *(labels_path(Path(), batch, suffix).as_posix() for batch in range(max(batches, 1)))]
+def _are_a_message(manifest: Manifest, suffix: str) -> bool:
+    """Whether the files are listed under the names that a message has, in their order."""
+    papers, batches = [file.name for file in manifest.files[:2]], manifest.batches
+    in_order = papers == [DESCRIPTION, CARD] and manifest.files[2:] == manifest.labels
+    return in_order and bool(batches) and all(batch.is_batch(n, suffix) for n, batch in enumerate(batches))
 
 
 def _signature(record: dict[str, Any] | None) -> Signature | None:

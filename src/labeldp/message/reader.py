@@ -18,9 +18,10 @@ from labeldp.budget import float_up
 from labeldp.errors import InvalidInput, expect_path
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.message.description import Header, epsilon_parts, read_description, total_epsilon
-from labeldp.message.labels_file import FORMATS, LabelsFile
+from labeldp.message.labels_file import LabelsFile, labels_file
 from labeldp.message.layout import DESCRIPTION, MANIFEST, labels_path
-from labeldp.message.manifest import ListedFile, Manifest, Signature, read_manifest
+from labeldp.message.listing import ListedBatch, ListedFile
+from labeldp.message.manifest import Manifest, Signature, read_manifest
 from labeldp.message.signing import SigningKey, VerifyKey
 from labeldp.message.unique_ids import without_repeats
 from labeldp.shown import Tabular
@@ -43,7 +44,8 @@ class Message(Tabular):
         The release's id, the name and type of the id column, whether rows keep the input's order and whether the
         labels party kept the key.
     files : tuple of LabelsFile
-        The batches that were in the folder when it was opened, the first one and those that `apply` added.
+        The labels files that were in the folder when it was opened: those of the first batch, then those of the batches that
+        `apply` added. A batch is one file or several parts.
     records : int
         The number of records in all batches.
     manifest : Manifest
@@ -128,13 +130,13 @@ class Message(Tabular):
 
     @property
     def id_type(self) -> pa.DataType:
-        """The Arrow type of the ids."""
+        """The Arrow type of the ids: that of the first file, in which the ids of all others are read."""
         return self.files[0].schema().types[0]
 
     @property
     def next_file(self) -> Path:
-        """Where the labels file of the next batch belongs."""
-        return labels_path(self.path, len(self.files), self.files[0].suffix)
+        """Where the labels of the next batch belong, a file or a folder of parts."""
+        return labels_path(self.path, len(self.manifest.batches), self.files[0].suffix)
 
     def batches(self) -> Iterator[tuple[pa.Array, NDArray[np.uint32]]]:
         """Read the records piece by piece, so that the message need not fit into memory.
@@ -142,7 +144,7 @@ class Message(Tabular):
         Yields
         ------
         ids : pyarrow.Array
-            The ids of some records.
+            The ids of some records, of the type `id_type`.
         codes : array of uint32
             Their codes, each checked against the mechanism.
 
@@ -204,15 +206,14 @@ def open_to_extend(folder: Path, key: SigningKey | None) -> Message:
             )
         manifest, signature = read_manifest(folder, key.verify_key)
     suffix = Path(manifest.labels[0].name).suffix
-    further = labels_path(folder, len(manifest.labels), suffix)
+    further = labels_path(folder, len(manifest.batches), suffix)
     name = further.relative_to(folder).as_posix()
     manifest.check_files(folder, allowed=name)
     mechanism, header, files = _read(folder, manifest)
-    if further.exists():
-        file = _labels_file(further, header, mechanism)
-        listed = ListedFile.of(further, name, file.count())
-        files = (*files, replace(file, sha256=listed.sha256))
-        manifest = replace(manifest, files=(*manifest.files, listed))
+    if os.path.lexists(further):
+        added = ListedBatch.of(further, name, lambda path: _checked(labels_file(path, header, mechanism)).count())
+        manifest = replace(manifest, files=(*manifest.files, *added.files))
+        files += _labels_files(folder, added.files, header, mechanism, files[0].id_type)
     return Message(folder, mechanism, header, files, manifest.records, manifest, signature)
 
 
@@ -228,16 +229,16 @@ def message_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def _meant(path: Path) -> str:
-    """What somebody meant who gave the archive that a message travelled in, a file of it, or the folder round it."""
+    """What somebody meant who gave the archive that a message travelled in, something inside it, or the folder round it."""
     try:
-        if not path.is_file():
-            inner = sorted(place.parent for place in path.glob(f"*/{MANIFEST}"))
+        inner = sorted(place.parent for place in path.glob(f"*/{MANIFEST}"))
+        if inner or not path.exists():
             return f". Did you mean {inner[0]}?" if len(inner) == 1 else ""
-        if zipfile.is_zipfile(path) or tarfile.is_tarfile(path):
+        if path.is_file() and (zipfile.is_zipfile(path) or tarfile.is_tarfile(path)):
             return ". Unpack the archive first, and give the folder"
     except OSError:
         return ""
-    inside = next((place for place in (path.parent, path.parent.parent) if (place / MANIFEST).is_file()), None)
+    inside = next((place for place in path.parents[:3] if (place / MANIFEST).is_file()), None)
     return "" if inside is None else f". Give the folder {inside}"
 
 
@@ -250,7 +251,7 @@ def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tu
             raise InvalidInput(
                 f"{folder}: {MANIFEST} has another {name} than {DESCRIPTION}; the message was edited or mixed up"
             )
-    files = tuple(_labels_file(folder / listed.name, header, mechanism, listed.sha256) for listed in manifest.labels)
+    files = _labels_files(folder, manifest.labels, header, mechanism)
     for file, listed in zip(files, manifest.labels, strict=True):
         if file.count() != listed.rows:
             raise InvalidInput(
@@ -261,7 +262,19 @@ def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tu
     return mechanism, header, files
 
 
-def _labels_file(path: Path, header: Header, mechanism: FiniteMechanism, sha256: str | None = None) -> LabelsFile:
-    file = FORMATS[path.suffix](path, header, mechanism, sha256)
+def _labels_files(
+    folder: Path,
+    listed: tuple[ListedFile, ...],
+    header: Header,
+    mechanism: FiniteMechanism,
+    id_type: pa.DataType | None = None,
+) -> tuple[LabelsFile, ...]:
+    """These labels files. Their ids are read in that type, or in the type of the first of them."""
+    files = [_checked(labels_file(folder / file.name, header, mechanism, file.sha256)) for file in listed]
+    id_type = id_type or files[0].schema().types[0]
+    return tuple(replace(file, id_type=id_type) for file in files)
+
+
+def _checked(file: LabelsFile) -> LabelsFile:
     file.check()
     return file

@@ -13,8 +13,10 @@ from labeldp.engines.arrow.engine import Scan
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.arrow.spill import Spill, open_spill
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
+from labeldp.message.labels_file import labels_file
 from labeldp.message.layout import MANIFEST
-from labeldp.message.manifest import ListedFile, Manifest
+from labeldp.message.listing import ListedBatch
+from labeldp.message.manifest import Manifest
 from labeldp.message.reader import Message, message_folder, open_to_extend
 from labeldp.message.signing import SigningKey
 from labeldp.release.batch_checks import check_source, kept_release, other_copy, other_ids, refuse_changes, with_ledger
@@ -207,7 +209,7 @@ def _finish_listed(batch: _Batch, keys: KeyFile, kept: KeptRelease, hidden: Path
     message = batch.message
     _put_manifest(_stage_manifest(message.manifest, hidden, signing), message.path)
     keys.put(replace(_as_released(kept, message.manifest, signing), done=True))
-    return message.files[-1].count()
+    return message.manifest.batches[-1].rows
 
 
 def _add_batch(
@@ -250,13 +252,16 @@ def _write_batch(
     phase: Phase,
 ) -> tuple[Manifest, int]:
     """Draws the new records and puts them and then the manifest in place. Returns the manifest and how many records are new."""
-    place = batch.message.path
+    message, place = batch.message, batch.message.path
     staged = hidden / target.name
     added = _randomize(batch, keys.key, staged, phase)
-    manifest = batch.message.manifest  # the older digests as they were checked
+    manifest = message.manifest  # the older digests as they were checked
     if added:
-        listed = ListedFile.of(staged, target.relative_to(place).as_posix(), added)
-        manifest = replace(manifest, files=(*manifest.files, listed))
+        name = target.relative_to(place).as_posix()
+        listed = ListedBatch.of(
+            staged, name, lambda path: labels_file(path, message.header, message.mechanism).count_written()
+        )
+        manifest = replace(manifest, files=(*manifest.files, *listed.files))
     new_manifest = _stage_manifest(manifest, hidden, signing)
     if added:
         keys.put(replace(begun, pending_part=listed.sha256))
@@ -281,7 +286,7 @@ def _state_after(keys: KeyFile, begun: KeptRelease, target: Path, *, resumed: bo
 
 
 def _digests(manifest: Manifest) -> tuple[str, ...]:
-    return tuple(listed.sha256 for listed in manifest.labels)
+    return tuple(batch.sha256 for batch in manifest.batches)
 
 
 def _stage_manifest(manifest: Manifest, hidden: Path, signing: SigningKey | None) -> Path:

@@ -138,7 +138,7 @@ class ReleaseRecord:
                     replace(
                         kept,
                         done=True,
-                        parts=kept.parts or (manifest.labels[0].sha256,),
+                        parts=kept.parts or (manifest.batches[0].sha256,),
                         papers=manifest.papers,
                         signed_by=None if signature is None else signature.key,
                     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +15,7 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.message.reader import Message
 from labeldp.randomizer import LabelRandomizer
+from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
 
 DOMAIN = Domain.integers(0, 52)
@@ -76,6 +79,23 @@ def test_ids_that_a_message_holds_are_not_written_again(tmp_path, labels):
     places = {"labels": target, "work": tmp_path, "release": b"r" * 16}
     assert later.randomize(held.mechanism, DOMAIN, scanned, key=KEY, advice="", held=held, **places) == 1
     assert pq.read_table(target)["id"].to_pylist() == [4]
+
+
+def test_a_key_file_that_would_be_read_as_labels_is_refused_before_anything_is_charged(tmp_path, labels):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (tmp_path / "a.parquet").rename(folder / "a.parquet")
+    source, randomizer = (
+        replace(labels.source, path=folder),
+        LabelRandomizer(1, DOMAIN, mechanism="randomized-response"),
+    )
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("data", 1)
+    charge = {"ledger": ledger, "dataset": "data"}
+    with pytest.raises(InvalidInput, match="read as labels"):
+        privatize(source, randomizer, tmp_path / "message", key_file=folder / "key", **charge)
+    assert ledger.remaining("data") == 1
+    assert privatize(source, randomizer, tmp_path / "message", key_file=folder / ".key", **charge).records == 3
 
 
 def test_ids_that_could_be_text_and_not_numbers(tmp_path):

@@ -14,7 +14,7 @@ from labeldp.engines.arrow import engine
 from labeldp.engines.arrow.held_ids import spill_of_held
 from labeldp.engines.arrow.integer_ids import with_integer_type
 from labeldp.engines.arrow.repeated_ids import without_duplicates
-from labeldp.engines.arrow.source import PARQUET_SUFFIXES, LabelSource, count_rows
+from labeldp.engines.arrow.source import PARQUET_SUFFIXES, LabelSource, belongs_to, count_rows
 from labeldp.engines.arrow.unchanged import unchanged
 from labeldp.engines.scan import Progress, Scan
 from labeldp.errors import InvalidInput
@@ -44,7 +44,7 @@ class ArrowInput:
     def id_name(self) -> str:
         return self.source.id_name
 
-    def check_places(self, message: Path, key_file: Path | None) -> None:  # noqa: ARG002
+    def check_places(self, message: Path, key_file: Path | None) -> None:
         given = Path(self.source.path)
         if given.exists() and not given.is_file() and not given.is_dir():
             raise InvalidInput(
@@ -54,6 +54,10 @@ class ArrowInput:
             raise InvalidInput(
                 f"the message {message} would lie inside the input folder {given} and be read as labels next time: "
                 "choose a place outside"
+            )
+        if given.is_dir() and key_file is not None and belongs_to(key_file.resolve(), given.resolve()):
+            raise InvalidInput(
+                f"the key file {key_file} would lie inside the input folder {given} and be read as labels: choose a place outside"
             )
 
     def in_unit(self, domain: Domain) -> "ArrowInput":

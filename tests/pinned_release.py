@@ -34,8 +34,8 @@ import pyarrow.parquet as pq
 from pyarrow import ipc
 
 import labeldp.release.apply
+import labeldp.release.flow
 import labeldp.release.ledger
-import labeldp.release.privatize
 from labeldp.cli import main
 from labeldp.engines.arrow import files, source, spill
 from labeldp.mechanisms import FiniteMechanism
@@ -157,7 +157,7 @@ class World:
 
         with patches() as patch, redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
             warnings.simplefilter("always")
-            patch(labeldp.release.privatize, "publish", watched)
+            patch(labeldp.release.flow, "publish", watched)
             patch(labeldp.release.apply, "publish", watched)
             patch(sys, "argv", ["labeldp", *command])
             try:

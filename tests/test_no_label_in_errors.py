@@ -220,7 +220,7 @@ def test_ids_of_a_file(folder, monkeypatch, case, early):
     """A column that was chosen wrongly as ids may hold the labels."""
     content, id_type, said = ID_COLUMNS[case]
     if not early:
-        monkeypatch.setattr("labeldp.release.input_checks.EARLY_ROWS", 0)
+        monkeypatch.setattr("labeldp.engines.arrow.repeated_ids.EARLY_ROWS", 0)
     (folder / "a.csv").write_text(content.format(secret=SECRET))
     randomizer = LabelRandomizer(1, (0, 400), prior=Prior.uniform(Domain(0, 400, 11)))
     with pytest.raises(LabelDPError, match=said) as refusal:

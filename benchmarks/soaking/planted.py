@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-from labeldp.engines.arrow import engine
+from labeldp.engines.arrow import arrow_input, engine
 from labeldp.release import apply as apply_module
-from labeldp.release import key_file, ledger, locks, privatize, staging
+from labeldp.release import flow, key_file, ledger, locks, staging
 from labeldp.release.key_file import KeyFile
 from labeldp.release.release_record import OpenRelease, ReleaseRecord
 
@@ -51,8 +51,8 @@ def charge_late() -> None:
 
 def draw_anew() -> None:
     """Every run draws with randomness of its own, so a resumed release gives its records other codes."""
-    keyed = privatize.KeyedRandomness
-    privatize.KeyedRandomness = lambda key, release: keyed(os.urandom(len(key)), release)
+    keyed = arrow_input.KeyedRandomness
+    arrow_input.KeyedRandomness = lambda key, release: keyed(os.urandom(len(key)), release)
 
 
 def publish_in_pieces() -> None:
@@ -66,7 +66,7 @@ def publish_in_pieces() -> None:
         for file in sorted(staged.iterdir()):
             shutil.copy(file, target)
 
-    for module in (staging, privatize, apply_module):
+    for module in (staging, flow, apply_module):
         module.publish = publish
 
 

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.engines.arrow import engine as arrow
+from labeldp.engines.arrow import repeated_ids
 from labeldp.message.reader import Message
-from labeldp.release import input_checks as intake
 from labeldp.release import ledger as ledger_module
 from labeldp.release.ledger import Ledger
 
@@ -202,7 +202,7 @@ def test_duplicate_ids_are_refused_before_anything_is_charged(run, folder, kind)
 
 
 def test_duplicates_in_an_input_too_large_to_test_early_are_refused_too(run, folder, monkeypatch):
-    monkeypatch.setattr(intake, "EARLY_ROWS", ROWS - 1)
+    monkeypatch.setattr(repeated_ids, "EARLY_ROWS", ROWS - 1)
     ids = np.arange(ROWS)
     ids[1500] = 3
     write("bad.parquet", order=ids)

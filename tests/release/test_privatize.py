@@ -23,7 +23,7 @@ from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message
 from labeldp.priors import BudgetWarning, Prior
 from labeldp.randomizer import LabelRandomizer
-from labeldp.release import privatize as release_module
+from labeldp.release import flow
 from labeldp.release.apply import apply
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
@@ -141,7 +141,7 @@ STEPS = [
     (ReleaseRecord, "fix"),
     (ReleaseRecord, "remember"),
     (arrow, "randomize"),
-    (release_module, "publish"),
+    (flow, "publish"),
     (ReleaseRecord, "commit"),
     (Ledger, "commit"),
 ]
@@ -176,7 +176,7 @@ def test_a_run_that_dies_at_a_step_is_resumed_at_no_further_cost(party, monkeypa
 def test_a_resumed_release_with_a_public_prior_equals_an_undisturbed_one(party, monkeypatch):
     prior = Prior.uniform(DOMAIN)
     with monkeypatch.context() as patch:
-        patch.setattr(release_module, "publish", lambda *_: (_ for _ in ()).throw(Crash))
+        patch.setattr(flow, "publish", lambda *_: (_ for _ in ()).throw(Crash))
         with pytest.raises(Crash):
             party.run(prior=prior)
     outcome = party.run(prior=prior)
@@ -190,7 +190,7 @@ def test_a_resumed_release_with_a_public_prior_equals_an_undisturbed_one(party, 
 
 def test_resuming_with_a_changed_label_is_a_new_charge_under_a_new_release(party, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(release_module, "publish", lambda *_: (_ for _ in ()).throw(Crash))
+        patch.setattr(flow, "publish", lambda *_: (_ for _ in ()).throw(Crash))
         with pytest.raises(Crash):
             party.run()
     changed = labels(0)
@@ -207,7 +207,7 @@ def test_resuming_with_a_changed_label_is_a_new_charge_under_a_new_release(party
 @pytest.mark.parametrize("change", [{"epsilon": 2}, {"prior": Prior.uniform(DOMAIN)}])
 def test_another_request_is_a_new_charge(party, monkeypatch, change):
     with monkeypatch.context() as patch:
-        patch.setattr(release_module, "publish", lambda *_: (_ for _ in ()).throw(Crash))
+        patch.setattr(flow, "publish", lambda *_: (_ for _ in ()).throw(Crash))
         with pytest.raises(Crash):
             party.run()
     party.run(**change)
@@ -328,7 +328,7 @@ def test_a_batch_that_may_have_been_sent_stays_the_only_one_though_resuming_it_f
     shutil.copytree(party.folder / "backup", message)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "labeldp.release.apply.arrow.randomize", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+            "labeldp.engines.arrow.engine.randomize", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         with pytest.raises(KeyboardInterrupt):
             party.apply(one)
@@ -433,7 +433,7 @@ def test_a_key_file_restored_from_before_the_release_is_completed_from_the_ledge
 
 def test_a_key_file_that_disagrees_with_the_ledger_is_refused(party, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(release_module, "publish", lambda *_: (_ for _ in ()).throw(Crash))
+        patch.setattr(flow, "publish", lambda *_: (_ for _ in ()).throw(Crash))
         with pytest.raises(Crash):
             party.run()
     with KeyFile.use(party.folder / "key") as keys:
@@ -665,7 +665,7 @@ def test_another_function_is_another_loss(party, monkeypatch):
         return privatize(party.source, randomizer, party.folder / "message", **known)
 
     with monkeypatch.context() as patch:
-        patch.setattr("labeldp.release.privatize.publish", lambda *_: (_ for _ in ()).throw(Crash))
+        patch.setattr("labeldp.release.flow.publish", lambda *_: (_ for _ in ()).throw(Crash))
         with pytest.raises(Crash):
             run(lambda output, label: abs(output - label))
     assert not run(lambda output, label: (output - label) ** 4).resumed

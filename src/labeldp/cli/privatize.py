@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from labeldp.arrays import Floats
     from labeldp.domain import Domain
     from labeldp.engines.arrow.source import LabelSource
-    from labeldp.release.privatize import ReleaseOutcome
+    from labeldp.release.outcome import ReleaseOutcome
 
 BoundsOption = partial(typer.Option, rich_help_panel="Public bounds")
 MechanismOption = partial(typer.Option, rich_help_panel="Mechanism")
@@ -134,7 +134,7 @@ def privatize(
           --epsilon 1 --lower 0 --upper 400 --out message
           --key-file sales.key --ledger ledger.db --dataset sales
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.engines.arrow.source import LabelSource
+    from labeldp.engines.arrow.source import LabelSource, count_rows
     from labeldp.losses import get_loss
     from labeldp.priors import Prior
     from labeldp.randomizer import LabelRandomizer
@@ -153,7 +153,7 @@ def privatize(
     get_loss(loss)  # an unknown loss is refused before the labels are read
     labels = LabelSource(source, label, id_column, id_type, delimiter)
     if dry_run:
-        _show_plan(plan_release(labels, randomizer), as_json=as_json)
+        _show_plan(plan_release(count_rows(labels), randomizer), as_json=as_json)
         return
     if message is None:
         raise InvalidInput("give --out DIR, the folder to write the message to")

@@ -4,14 +4,11 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
-from labeldp.engines.arrow import engine as arrow
-from labeldp.engines.arrow.engine import Scan
+from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.arrow.spill import Spill, open_spill
+from labeldp.engines.label_input import LabelInput
+from labeldp.engines.scan import Scan
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.message.labels_file import labels_file
 from labeldp.message.layout import MANIFEST
@@ -19,20 +16,12 @@ from labeldp.message.listing import ListedBatch
 from labeldp.message.manifest import Manifest
 from labeldp.message.reader import Message, message_folder, open_to_extend
 from labeldp.message.signing import SigningKey
-from labeldp.release.batch_checks import check_source, kept_release, other_copy, other_ids, refuse_changes, with_ledger
-from labeldp.release.input_checks import (
-    check_paths,
-    in_unit,
-    quick_row_count,
-    unchanged,
-    with_integer_type,
-    without_duplicates,
-)
+from labeldp.release.batch_checks import check_columns, kept_release, other_copy, other_ids, refuse_changes, with_ledger
+from labeldp.release.input_checks import check_input
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.ledger import Ledger
-from labeldp.release.privatize import Phase, ReleaseOutcome
+from labeldp.release.outcome import Phase, ReleaseOutcome
 from labeldp.release.staging import flush, os_reason, publish, replace_file, staging
-from labeldp.sampling import KeyedRandomness
 
 
 def apply(
@@ -116,6 +105,28 @@ def apply(
     ReleaseOutcome(message=...Path('.../message'), records=20, resumed=False, already_held=10)
     """
     expect(source, LabelSource, "source", 'make one with LabelSource("labels.parquet", "label column", "id column")')
+    return add_batch(
+        message,
+        ArrowInput(source),
+        key_file=key_file,
+        ledger=ledger,
+        out_of_range=out_of_range,
+        sign_key=sign_key,
+        phase=phase,
+    )
+
+
+def add_batch(
+    message: str | os.PathLike[str],
+    labels: LabelInput,
+    *,
+    key_file: str | os.PathLike[str],
+    ledger: Ledger | None = None,
+    out_of_range: OutOfRange = "clip",
+    sign_key: str | os.PathLike[str] | None = None,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> ReleaseOutcome:
+    """Randomizes new records that an engine reads and adds them to a message. `apply` describes the parameters."""
     check_out_of_range(out_of_range)
     expect_path(message, "message", "give the folder of the message")
     expect_path(key_file, "key_file", "give the file that privatize was given")
@@ -124,15 +135,15 @@ def apply(
     path, key_path = Path(message), Path(key_file)
     place = path.resolve()
     message_folder(place)  # refuses what is not a message before anything is locked
-    check_paths(source, place, key_path)
+    check_input(labels, place, key_path)
     signing = None if sign_key is None else SigningKey.read(sign_key, place)
     with KeyFile.use(key_path) as keys, staging(place) as hidden:
         opened = open_to_extend(place, signing)
         kept = kept_release(opened, keys, key_path)
         refuse_changes(opened, kept, key_path)
         kept = with_ledger(kept, ledger, opened)
-        domain = check_source(opened, source)
-        batch = _scan_batch(opened, in_unit(source, domain), domain, keys.key, out_of_range, phase)
+        domain = check_columns(opened, labels)
+        batch = _scan_batch(opened, labels.in_unit(domain), domain, keys.key, out_of_range, phase)
         known, is_there = _place_of_batch(batch, kept, path, key_path)
         if not is_there and hidden.stat().st_dev != place.stat().st_dev:
             raise InvalidInput(f"{path} is the top folder of a disk: move the message into a folder on that disk first")
@@ -161,26 +172,24 @@ def apply(
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch that was scanned, and the message that it is for. The ids of the source have the message's type."""
+    """A batch that was scanned, and the message that it is for. The ids of the labels have the message's type."""
 
     message: Message
-    source: LabelSource
+    labels: LabelInput
     domain: Domain
     scanned: Scan
 
 
 def _scan_batch(
-    message: Message, source: LabelSource, domain: Domain, key: bytes, out_of_range: OutOfRange, phase: Phase
+    message: Message, labels: LabelInput, domain: Domain, key: bytes, out_of_range: OutOfRange, phase: Phase
 ) -> _Batch:
     """Reads the whole batch once. Refuses rows that cannot be released and ids that are not such as the message has."""
-    typed = with_integer_type(source, message.id_type) if pa.types.is_integer(message.id_type) else source
-    rows = quick_row_count(source)
-    scanned = arrow.scan(
-        without_duplicates(typed, rows), domain, out_of_range=out_of_range, key=key, progress=phase("checking", rows)
-    )
+    typed = labels.with_ids_as(message.id_type)
+    progress = phase("checking", typed.row_count())
+    scanned = typed.scan(domain, key=key, out_of_range=out_of_range, progress=progress)
     domain.judge_clipping(scanned.clipped, scanned.records, out_of_range)
     if scanned.id_kind != message.header.id_type:
-        raise InvalidInput(other_ids(source, message.header.id_type))
+        raise InvalidInput(other_ids(labels, message.header.id_type))
     return _Batch(message, typed, domain, scanned)
 
 
@@ -315,29 +324,17 @@ def _as_released(kept: KeptRelease, manifest: Manifest, signing: SigningKey | No
 
 def _randomize(batch: _Batch, key: bytes, labels_file: Path, phase: Phase) -> int:
     """Randomizes the new records into `labels_file`; returns how many there are."""
-    message, scanned = batch.message, batch.scanned
     work = labels_file.parent / "work"
     work.mkdir()
-    randomness = KeyedRandomness(key, bytes.fromhex(message.header.release))
-
-    def released(folder: Path, size: int) -> Spill:
-        """The ids that the message holds, in partitions like those of the new batch."""
-        spill = open_spill(folder, scanned.id_type, size, np.uint8)
-        for ids, _ in (batch for file in message.files for batch in file.batches()):  # their digests are known
-            same = ids.cast(scanned.id_type)
-            digests = randomness.id_digests(same, digest=message.mechanism.digest_bytes)
-            spill.add(same, digests, np.zeros(len(same), np.uint8))
-        return spill
-
-    return arrow.randomize(
-        unchanged(batch.source, scanned, key, "Run again when nobody writes to the file"),
-        message.mechanism,
+    return batch.labels.randomize(
+        batch.message.mechanism,
         batch.domain,
-        randomness,
-        scanned,
-        labels_file=labels_file,
+        batch.scanned,
+        key=key,
+        release=bytes.fromhex(batch.message.header.release),
+        advice="Run again when nobody writes to the file",
+        labels=labels_file,
         work=work,
-        released=released,
-        released_rows=message.records,
-        progress=phase("randomizing", 2 * scanned.records),
+        held=batch.message,
+        progress=phase("randomizing", 2 * batch.scanned.records),
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from labeldp.domain import Domain
-from labeldp.engines.arrow.source import LabelSource
+from labeldp.engines.label_input import LabelInput
 from labeldp.errors import InvalidInput
 from labeldp.json_text import parse_json
 from labeldp.mechanisms import FiniteMechanism
@@ -68,34 +68,32 @@ def with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> K
     return replace(kept, ledger=True)
 
 
-def check_source(message: Message, source: LabelSource) -> Domain:
+def check_columns(message: Message, labels: LabelInput) -> Domain:
     """The bounds of the message's labels. Refuses a batch whose columns are not called as those of the message."""
     if message.mechanism.domain is None:
         raise InvalidInput(f"{message.path} does not say which bounds its labels had, so nothing can be added")
-    if source.id_column != message.header.id_column:
+    if labels.id_column != message.header.id_column:
         raise InvalidInput(
-            f"the message's id column is {message.header.id_column!r}, not {source.id_column!r}: give --id "
+            f"the message's id column is {message.header.id_column!r}, not {labels.id_column!r}: give --id "
             f"{message.header.id_column}, and rename the column in the new file if it has another name"
         )
     known = message.header.label_column
-    if source.label_column != known:
+    if labels.label_column != known:
         raise InvalidInput(
-            f"the labels of this message are called {known!r}, you gave {source.label_column!r}: another quantity must not be "
+            f"the labels of this message are called {known!r}, you gave {labels.label_column!r}: another quantity must not be "
             f"added to it. Give --label {known}, and rename the column in the new file if it is the same quantity"
         )
     return message.mechanism.domain
 
 
-def other_ids(source: LabelSource, kind: str) -> str:
+def other_ids(labels: LabelInput, kind: str) -> str:
     """Why ids of another kind than the message's are refused, and what to do. Reads the ids again, as that kind."""
     words = {"int": "whole numbers", "str": "text"}
     these = words["str" if kind == "int" else "int"]
-    try:
-        for _ in replace(source, id_type=kind).batches():
-            pass
+    if labels.readable_as(kind):
         advice = f"Give --id-type {kind}"
-    except InvalidInput:
-        advice = f"Not all of them could be {words[kind]}: is {source.id_column!r} the right column?"
+    else:
+        advice = f"Not all of them could be {words[kind]}: is {labels.id_column!r} the right column?"
     return f"the message's ids are {words[kind]}, these are {these}: they would never be the same records. {advice}"
 
 

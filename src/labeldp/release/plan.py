@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from labeldp.engines.arrow.source import LabelSource, count_rows
 from labeldp.losses import get_loss
 from labeldp.mechanisms import Request, design
 from labeldp.mechanisms.model_error import ModelErrors
@@ -10,13 +9,12 @@ from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
 
 
-def plan_release(source: LabelSource, randomizer: LabelRandomizer) -> dict[str, Any]:
-    """The figures of a release, for `privatize --dry-run`. Reads no label and charges nothing.
+def plan_release(rows: int, randomizer: LabelRandomizer) -> dict[str, Any]:
+    """The figures of a release of so many rows, for `privatize --dry-run`. Reads no label and charges nothing.
 
     `expected_loss` (of a label), `model_error` (of a model trained on all rows, for squared loss) and `outputs` are those
     under the given public prior, or else under a flat one. Warns if ε is small for the number of rows.
     """
-    rows = count_rows(source)
     grid, split = randomizer.plan(rows)
     if split is not None:
         split.warn()

@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 from pyarrow import csv, ipc
 
 from labeldp.engines.arrow import text
-from labeldp.engines.arrow.engine import Progress
 from labeldp.engines.arrow.files import read_ipc
 from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES
+from labeldp.engines.scan import Progress
 from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.json_text import parse_json
 from labeldp.parquet_file import open_parquet
-from labeldp.release.privatize import Phase
+from labeldp.release.outcome import Phase
 from labeldp.training.tables import closest
 
 MOST_ROWS = 1 << 16

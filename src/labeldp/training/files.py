@@ -14,7 +14,7 @@ from pyarrow import csv
 from labeldp.arrays import Floats, label_array
 from labeldp.engines.columns import written_as_integers
 from labeldp.errors import InvalidInput
-from labeldp.release.privatize import Phase
+from labeldp.release.outcome import Phase
 from labeldp.release.staging import publish
 from labeldp.training.feature_file import FeatureFile
 from labeldp.training.model_columns import columns_by_number, columns_taken, of_labeldp, trained_columns

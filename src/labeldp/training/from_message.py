@@ -13,7 +13,7 @@ from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model, ma
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.message.reader import Message
-from labeldp.release.privatize import Phase
+from labeldp.release.outcome import Phase
 from labeldp.training.columns import ColumnKey
 from labeldp.training.joined_features import joined_features
 from labeldp.training.learners import LEARNERS, Learner, LearnerRequest

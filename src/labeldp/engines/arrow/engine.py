@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,53 +14,12 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.arrow.spill import RepeatedIdError, Spill, open_spill, spill_rows
 from labeldp.engines.batches import count_outside, draw_batch, repeated_id
 from labeldp.engines.fingerprint import InputFingerprint
+from labeldp.engines.scan import Progress, Scan
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.labels_file import LabelsWriter, code_dtype, id_kind
 from labeldp.priors import histogram
 from labeldp.sampling import KeyedRandomness
-
-Progress = Callable[[int], None]
-"""Called with the number of rows done since the last call."""
-
-
-@dataclass(frozen=True, eq=False)
-class Scan:
-    """What the first pass learns. `clipped`, `input_hmac` and `counts` are as private as the labels: never released.
-
-    Attributes
-    ----------
-    records : int
-        The number of records.
-    clipped : int
-        How many labels lie outside the bounds.
-    id_type : pyarrow.DataType
-        The type of the ids.
-    id_types : tuple of str
-        The types that the id column has in the input, each once, in the order in which they come.
-    input_hmac : str
-        The input's fingerprint.
-    id_bytes : int
-        The size of all ids in memory.
-    grid : Domain or None
-        The grid of `counts`.
-    counts : array of int64 or None
-        Exact counts per cell of `grid`, if a grid was given.
-    """
-
-    records: int
-    clipped: int
-    id_type: pa.DataType
-    id_types: tuple[str, ...]
-    input_hmac: str
-    id_bytes: int = 0
-    grid: Domain | None = None
-    counts: NDArray[np.int64] | None = None
-
-    @property
-    def id_kind(self) -> str:
-        """What the ids are: "int" or "str"."""
-        return id_kind(self.id_type)
 
 
 def scan(

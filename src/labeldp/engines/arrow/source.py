@@ -136,11 +136,7 @@ class LabelSource:
         """
         path = Path(self.path)
         if path.is_dir():
-            parts = sorted(
-                part
-                for part in path.rglob("*")
-                if part.is_file() and not any(name[0] in "._" for name in part.relative_to(path).parts)
-            )
+            parts = sorted(part for part in path.rglob("*") if part.is_file() and belongs_to(part, path))
             if not parts:
                 raise InvalidInput(f"the folder {path} holds no data files")
             return parts
@@ -178,6 +174,11 @@ class LabelSource:
                         ids = checked_ids(column, self.id_column, first, file, id_type, text_file=is_text)
                     yield LabelBatch(ids, labels, first, types)
                     first += batch.num_rows
+
+
+def belongs_to(file: Path, folder: Path) -> bool:
+    """Whether a file is read with the files of a folder: it lies below it, and no name on the way begins with "." or "_"."""
+    return file.is_relative_to(folder) and not any(name[0] in "._" for name in file.relative_to(folder).parts)
 
 
 def count_rows(source: LabelSource) -> int:

@@ -1,0 +1,105 @@
+"""Files of labels as a release reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp.domain import Domain
+from labeldp.engines.arrow import files
+from labeldp.engines.arrow.arrow_input import ArrowInput
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.errors import InvalidInput
+from labeldp.message.reader import Message
+from labeldp.randomizer import LabelRandomizer
+from labeldp.release.ledger import Ledger
+from labeldp.release.privatize import privatize
+
+DOMAIN = Domain.integers(0, 52)
+KEY = b"k" * 32
+
+
+@pytest.fixture
+def labels(tmp_path):
+    pq.write_table(pa.table({"id": [3, 1, 2], "y": [5.0, 6.0, 7.0]}), tmp_path / "a.parquet")
+    return ArrowInput(LabelSource(tmp_path / "a.parquet", "y", "id"))
+
+
+def test_rows_are_known_beforehand_only_where_metadata_tell_them(tmp_path, labels):
+    assert labels.row_count() == 3
+    (tmp_path / "a.csv").write_text("id,y\n1,2\n")
+    assert ArrowInput(LabelSource(tmp_path / "a.csv", "y", "id")).row_count() is None
+
+
+def test_the_metadata_are_read_once(labels, monkeypatch):
+    asked, ask = [], files.parquet_rows
+    monkeypatch.setattr(files, "parquet_rows", lambda file: asked.append(file) or ask(file))
+    labels.row_count()
+    labels.scan(DOMAIN, key=KEY, out_of_range="clip")
+    assert len(asked) == 1
+
+
+def test_the_scan_refuses_repeated_ids(tmp_path):
+    pq.write_table(pa.table({"id": [3, 1, 3], "y": [5.0, 6.0, 7.0]}), tmp_path / "a.parquet")
+    with pytest.raises(InvalidInput, match="rows 0 and 2"):
+        ArrowInput(LabelSource(tmp_path / "a.parquet", "y", "id")).scan(DOMAIN, key=KEY, out_of_range="clip")
+
+
+@pytest.fixture
+def changed(tmp_path, labels):
+    """The input and its scan, from before a label was changed."""
+    scanned = labels.scan(DOMAIN, key=KEY, out_of_range="clip")
+    pq.write_table(pa.table({"id": [3, 1, 2], "y": [5.0, 6.0, 8.0]}), tmp_path / "a.parquet")
+    return labels, scanned
+
+
+def test_counting_refuses_an_input_that_was_not_scanned(changed):
+    labels, scanned = changed
+    with pytest.raises(InvalidInput, match=r"changed while it was read\. Nothing was released\. Do this"):
+        labels.count_cells(DOMAIN, scanned, key=KEY, advice="Do this")
+
+
+def test_randomizing_refuses_an_input_that_was_not_scanned(tmp_path, changed, mechanism):
+    labels, scanned = changed
+    places = {"labels": tmp_path / "labels.parquet", "work": tmp_path, "release": b"r" * 16}
+    with pytest.raises(InvalidInput, match=r"changed while it was read\. Nothing was released\. Do this"):
+        labels.randomize(mechanism, DOMAIN, scanned, key=KEY, advice="Do this", **places)
+
+
+def test_ids_that_a_message_holds_are_not_written_again(tmp_path, labels):
+    privatize(labels.source, LabelRandomizer(1, DOMAIN, mechanism="randomized-response"), tmp_path / "message")
+    held = Message.open(tmp_path / "message")
+    pq.write_table(pa.table({"id": [4, 1, 2], "y": [5.0, 6.0, 7.0]}), tmp_path / "a.parquet")
+    later = ArrowInput(labels.source).with_ids_as(held.id_type)
+    scanned = later.scan(DOMAIN, key=KEY, out_of_range="clip")
+    target = tmp_path / "labels.parquet"
+    places = {"labels": target, "work": tmp_path, "release": b"r" * 16}
+    assert later.randomize(held.mechanism, DOMAIN, scanned, key=KEY, advice="", held=held, **places) == 1
+    assert pq.read_table(target)["id"].to_pylist() == [4]
+
+
+def test_a_key_file_that_would_be_read_as_labels_is_refused_before_anything_is_charged(tmp_path, labels):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (tmp_path / "a.parquet").rename(folder / "a.parquet")
+    source, randomizer = (
+        replace(labels.source, path=folder),
+        LabelRandomizer(1, DOMAIN, mechanism="randomized-response"),
+    )
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("data", 1)
+    charge = {"ledger": ledger, "dataset": "data"}
+    with pytest.raises(InvalidInput, match="read as labels"):
+        privatize(source, randomizer, tmp_path / "message", key_file=folder / "key", **charge)
+    assert ledger.remaining("data") == 1
+    assert privatize(source, randomizer, tmp_path / "message", key_file=folder / ".key", **charge).records == 3
+
+
+def test_ids_that_could_be_text_and_not_numbers(tmp_path):
+    pq.write_table(pa.table({"id": ["7", "seven"], "y": [5.0, 6.0]}), tmp_path / "a.parquet")
+    labels = ArrowInput(LabelSource(tmp_path / "a.parquet", "y", "id"))
+    assert labels.readable_as("str")
+    assert not labels.readable_as("int")

@@ -14,19 +14,19 @@ help:            ## show this list
 	@touch $@
 
 .venv/test: .venv/core
-	$(BIN)/python $(INSTALL) -c constraints.txt -e '.[test,check,torch,data]'
+	$(BIN)/python $(INSTALL) -c constraints.txt -e '.[test,check,torch,data,spark]'
 	@touch $@
 
 .venv-floors/test: pyproject.toml constraints-floors.txt
 	@test -x .venv-floors/bin/python || $(PYTHON) -m venv .venv-floors
-	.venv-floors/bin/python $(INSTALL) -c constraints-floors.txt -e '.[test,torch,data]'
+	.venv-floors/bin/python $(INSTALL) -c constraints-floors.txt -e '.[test,torch,data,spark]'
 	@touch $@
 
 demo: .venv/core  ## set up and run the main job
 	$(BIN)/labeldp demo --force
 
 test: .venv/test  ## set up and run the tests
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 test-slow: .venv/test  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
@@ -35,7 +35,7 @@ fuzz: .venv/test  ## corrupt the files of every reader, for an hour (ARGS="--sec
 	$(BIN)/python benchmarks/fuzz.py --jobs 2 $(ARGS)
 
 test-floors: .venv-floors/test  ## the tests on the oldest versions that pyproject.toml allows
-	.venv-floors/bin/python -m pytest -n 2 $(ARGS)
+	.venv-floors/bin/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: .venv/test  ## ruff, mypy and the import contract
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

@@ -72,4 +72,5 @@ def test_only_the_facade_and_shared_values_are_loose():
         "plain_numbers",
         "randomizer",
         "shown",
+        "spark",
     }

@@ -59,6 +59,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("labeldp")
+    if name == "spark":  # a room of its own names, beside those of one machine
+        return import_module("labeldp.spark")
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'labeldp' has no attribute {name!r}")
     return getattr(import_module(f"labeldp.{_ROOM_OF[name]}"), name)

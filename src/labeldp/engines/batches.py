@@ -60,20 +60,25 @@ def repeated_id(rows: Sequence[int], outcome: str) -> InvalidInput:
     )
 
 
+def outside(labels: Floats, domain: Domain) -> NDArray[np.bool_]:
+    """Which labels lie outside the bounds."""
+    return (labels < domain.lower) | (labels > domain.upper)
+
+
 def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -> int:
     """How many labels lie outside the bounds; with `out_of_range="error"`, the first of them is refused.
 
     Labels between whole numbers are refused where the bounds say that there are none.
     """
     domain.require_whole(batch.labels, batch.first_row)
-    outside = (batch.labels < domain.lower) | (batch.labels > domain.upper)
-    if out_of_range == "error" and outside.any():
-        row = int(np.argmax(outside))
+    beyond = outside(batch.labels, domain)
+    if out_of_range == "error" and beyond.any():
+        row = int(np.argmax(beyond))
         raise InvalidInput(
             f"labels must lie from {domain.lower:g} to {domain.upper:g}, but that in row {batch.first_row + row} (counting "
             "from 0) does not. Widen the bounds, or move such labels to them with --out-of-range clip."
         )
-    return int(np.count_nonzero(outside))
+    return int(np.count_nonzero(beyond))
 
 
 def draw_batch(

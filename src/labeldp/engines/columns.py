@@ -20,7 +20,14 @@ _INTEGER_TEXTS = {
 """How an integer of each type is written, and the limits among the longest of them."""
 
 
-def checked_labels(column: pa.Array, name: str, first: int, file: Path, unit: str | None = None) -> Floats:
+def label_numbers(column: pa.Array, unit: str | None, name: str) -> Floats:
+    """Labels without missing ones as float64: numbers as they are, durations in `unit`."""
+    if pa.types.is_duration(column.type):
+        return duration_numbers(np.asarray(column.to_numpy(zero_copy_only=False)), unit, name)
+    return np.asarray(column.cast(pa.float64(), safe=False))
+
+
+def checked_labels(column: pa.Array, name: str, first: int, file: Path | str, unit: str | None = None) -> Floats:
     """A label column as finite float64. Its first row is row `first` of the input. Durations become numbers in `unit`."""
     kind = column.type
     durations = pa.types.is_duration(kind)
@@ -39,10 +46,9 @@ def checked_labels(column: pa.Array, name: str, first: int, file: Path, unit: st
             f"{', '.join(map(str, rows))} "
             "(rows count from 0). Drop or repair these records first."
         )
+    labels = label_numbers(column, unit, f"{file}: the labels in {name!r}")
     if durations:
-        ticks = np.asarray(column.to_numpy(zero_copy_only=False))
-        return duration_numbers(ticks, unit, f"{file}: the labels in {name!r}")
-    labels = np.asarray(column.cast(pa.float64(), safe=False))
+        return labels
     bad = ~np.isfinite(labels)
     if bad.any():
         shown = ", ".join(f"row {row + first}" for row in np.flatnonzero(bad)[:3])
@@ -54,7 +60,7 @@ def checked_labels(column: pa.Array, name: str, first: int, file: Path, unit: st
 
 
 def checked_ids(
-    column: pa.Array, name: str, first: int, file: Path, wanted: str | None, *, text_file: bool = False
+    column: pa.Array, name: str, first: int, file: Path | str, wanted: str | None, *, text_file: bool = False
 ) -> pa.Array:
     """An id column as int64, uint64 or `TEXT`, without nulls. Its first row is row `first` of the input.
 
@@ -100,7 +106,7 @@ def written_as_integers(column: pa.Array, kind: pa.DataType | None = None) -> pa
     return plain
 
 
-def _integers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:
+def _integers(column: pa.Array, name: str, first: int, file: Path | str) -> pa.Array:
     if pa.types.is_integer(column.type):
         fits = np.asarray(column) <= np.iinfo(np.int64).max
         if not fits.all():

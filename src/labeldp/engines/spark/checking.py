@@ -1,0 +1,79 @@
+"""Pass one on the workers: check, count and fingerprint the records of a partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from labeldp.domain import Domain
+from labeldp.engines.batches import outside
+from labeldp.engines.spark.guard import Batches
+from labeldp.engines.spark.records import Faults, RecordReader
+from labeldp.priors import histogram
+from labeldp.sampling.ids import digest_ids
+from labeldp.sampling.multiset import MultisetHash
+
+COUNTED = ("records", "clipped", "not_whole", "id_bytes", *Faults._fields)
+"""What is counted in every partition."""
+
+SCHEMA = pa.schema(
+    [
+        *((name, pa.int64()) for name in (*COUNTED, "limb_0", "limb_1")),
+        *((name, pa.binary()) for name in ("cells", "low", "high")),
+    ]
+)
+DDL = ", ".join(f"{field.name} {'bigint' if field.type == pa.int64() else 'binary'}" for field in SCHEMA)
+
+
+@dataclass(frozen=True)
+class CheckTask:
+    """Gives one row per partition. Its size depends on the grid and on the number of records only: the event log shows sizes.
+
+    Attributes
+    ----------
+    reader : RecordReader
+        Reads the records.
+    domain : Domain
+        The bounds.
+    fingerprint : bytes
+        The subkeys of the input's fingerprint.
+    grid : Domain or None
+        Where to count, if known.
+    repeats : bytes or None
+        A key that was drawn for this check. With it, the digests of all ids go to the driver, which looks for equal ones.
+    """
+
+    reader: RecordReader
+    domain: Domain
+    fingerprint: bytes
+    grid: Domain | None
+    repeats: bytes | None
+
+    def __call__(self, batches: Batches) -> Batches:
+        totals = dict.fromkeys(COUNTED, 0)
+        seen = MultisetHash.from_subkeys(self.fingerprint)
+        cells = np.zeros(0 if self.grid is None else self.grid.count, np.int64)
+        low: list[bytes] = []
+        high: list[bytes] = []
+        for batch in batches:
+            ids, labels, faults = self.reader.read(batch)
+            found = {"records": batch.num_rows, "id_bytes": ids.nbytes} | faults._asdict()
+            found["clipped"] = int(np.count_nonzero(outside(labels, self.domain)))
+            if self.domain.whole:
+                found["not_whole"] = int(np.count_nonzero(labels != np.rint(labels)))
+            for name, count in found.items():
+                totals[name] += count
+            seen.add(ids, labels)
+            if self.grid is not None:
+                cells += histogram(labels, self.grid)
+            if self.repeats is not None:
+                digests = digest_ids(ids, self.repeats)
+                low.append(digests.low.tobytes())
+                high.append(digests.high.tobytes())
+        limbs = np.asarray(seen.limbs, np.uint64).view(np.int64)
+        values = [*totals.values(), *limbs.tolist(), cells.tobytes(), b"".join(low), b"".join(high)]
+        yield pa.record_batch(
+            [pa.array([value], field.type) for value, field in zip(values, SCHEMA, strict=True)], schema=SCHEMA
+        )

@@ -1,0 +1,60 @@
+"""Whether a session may carry a release: what it must be, and what must be encrypted where others can look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from labeldp.errors import InvalidInput, PrivacyRefused
+
+ENCRYPTED = {
+    "disks": ("spark.io.encryption.enabled",),
+    "network": ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled"),
+}
+"""What must be on: one setting of each row."""
+
+
+def is_local(context: SparkContext) -> bool:
+    """Whether everything runs inside the driver, on one machine."""
+    return str(context.master).split("[")[0] == "local"
+
+
+def check_frame(frame: Any) -> None:
+    """Refuses what is not a frame of a classic session that can be read more than once."""
+    kind = f"{type(frame).__module__}.{type(frame).__name__}"
+    if kind.startswith("pyspark.sql.connect."):
+        raise PrivacyRefused(
+            "this frame belongs to a Spark Connect session, which sends the release's subkeys inside its plan: use a classic "
+            "session, made with SparkSession.builder.master(…)"
+        )
+    if not kind.startswith("pyspark.sql."):
+        raise InvalidInput(f"frame must be a Spark DataFrame, got {kind}: make one with spark.read.parquet(…)")
+    if frame.isStreaming:
+        raise InvalidInput("this frame is a stream, and a release reads its input twice: save a batch of it first")
+    if not frame._jdf.queryExecution().analyzed().deterministic():  # noqa: SLF001 - Spark says it only there
+        raise InvalidInput(
+            "this frame gives other rows each time it is read: something in it is random or depends on the partitioning, such "
+            "as rand(), uuid() or monotonically_increasing_id(). Save it first, and read it back"
+        )
+
+
+def check_encryption(spark: SparkSession, *, allow_unencrypted: bool) -> None:
+    """Refuses a cluster that writes or sends subkeys in plain text, unless told otherwise.
+
+    Workers get the subkeys of one release. Spark may keep what it sends them in temporary folders of driver and executors,
+    where it stays if a process is killed.
+    """
+    context = spark.sparkContext
+    if allow_unencrypted or is_local(context):
+        return
+    settings = context.getConf()
+    missing = [names[0] for names in ENCRYPTED.values() if not any(settings.get(name) == "true" for name in names)]
+    if missing:
+        raise PrivacyRefused(
+            "the workers of this cluster get subkeys that undo the noise of this release, and Spark would keep or send them in "
+            f"plain text. Set {' and '.join(f'{name}=true' for name in missing)} when the session starts (network encryption "
+            "needs spark.authenticate=true too). If disks and network are encrypted otherwise, say allow_unencrypted=True "
+            "(--allow-unencrypted)"
+        )

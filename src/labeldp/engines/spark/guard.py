@@ -1,0 +1,38 @@
+"""What leaves a worker when something fails there: the name of an error, never its text.
+
+The text of a worker's exception goes into the logs of driver and executor and into the event log. Arrow's and NumPy's texts may
+show the value that they stumbled over, so none of them gets out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+Batches = Iterator[pa.RecordBatch]
+
+REPEATED = "labeldp: an id is repeated"
+CHANGED = "labeldp: the input is not the one that was checked"
+FAILED = "labeldp: a task failed with"
+
+
+class WorkerError(Exception):
+    """A failure on a worker. Its text is one of those above, and the driver knows what they mean."""
+
+
+def guarded(task: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """The task, whose exceptions say nothing of the data."""
+
+    def run(batches: Batches) -> Batches:
+        try:
+            yield from task(batches)
+        except WorkerError:
+            raise
+        except Exception as error:  # noqa: BLE001 - of any kind: its text must not get out
+            name = type(error).__name__
+        else:
+            return
+        raise WorkerError(f"{FAILED} {name}")  # outside the handler, so that the first one is not shown with it
+
+    return run

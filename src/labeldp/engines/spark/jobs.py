@@ -1,0 +1,91 @@
+"""Runs jobs on a cluster and turns their failures into errors that say what to do and show no label."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from labeldp.engines.scan import Progress
+from labeldp.engines.spark.guard import CHANGED, FAILED, REPEATED, Batches, guarded
+from labeldp.engines.spark.progress import watched
+from labeldp.errors import InvalidInput, PrivacyRefused
+
+MOST_CLOSURE_BYTES = 1 << 16
+"""A larger function would be made a broadcast, whose file lies in plain text in temporary folders unless it is encrypted."""
+
+
+class InputChanged(Exception):  # noqa: N818 - reads as what it is
+    """A worker read other records than those that were checked."""
+
+
+class IdRepeated(Exception):  # noqa: N818
+    """A worker found two records with one id."""
+
+
+class SparkFailed(OSError):  # noqa: N818
+    """Spark could not finish a job. `release/` says what was charged."""
+
+
+def mapped(frame: DataFrame, task: Callable[[Batches], Batches], schema: StructType | str) -> DataFrame:
+    """The frame after `task`, which runs on the workers. Refuses a task that is too large to travel inside the plan."""
+    run = guarded(task)
+    size = len(CloudPickleSerializer().dumps(run))
+    if size > min(MOST_CLOSURE_BYTES, _broadcast_threshold(frame.sparkSession)):
+        raise PrivacyRefused(
+            f"the work for Spark's workers takes {size:,} bytes, so that Spark would write it to disk with the release's "
+            "subkeys in it. Raise spark.broadcast.UDFCompressionThreshold to its default of 1m"
+        )
+    with warnings.catch_warnings():  # PySpark warns of pandas 3, which it imports and Arrow batches never meet
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        return frame.mapInArrow(run, schema)
+
+
+@contextmanager
+def job(spark: SparkSession, rows: int, progress: Progress | None) -> Iterator[None]:
+    """A block that runs one job over so many rows. Its failures become ours, and a stopped run stops the job."""
+    context = spark.sparkContext
+    group = f"labeldp-{uuid.uuid4()}"
+    context.setJobGroup(group, "labeldp", interruptOnCancel=True)
+    try:
+        with watched(context, group, rows, progress):
+            yield
+    except (PySparkException, Py4JError) as error:
+        raise _ours(error) from None  # Spark's texts may show a value; its log has them
+    except BaseException:
+        context.cancelJobGroup(group)
+        raise
+    finally:
+        for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+            context.setLocalProperty(name, None)  # type: ignore[arg-type] # None removes it
+
+
+def _broadcast_threshold(spark: SparkSession) -> int:
+    java: Any = spark.sparkContext
+    return int(java._jvm.PythonUtils.getBroadcastThreshold(java._jsc))  # noqa: SLF001 - where PySpark reads it
+
+
+def _ours(error: PySparkException | Py4JError) -> Exception:
+    text = str(error)
+    if REPEATED in text:
+        return IdRepeated()
+    if CHANGED in text:
+        return InputChanged()
+    if "No module named 'labeldp" in text:
+        return InvalidInput(
+            "labeldp is not installed where Spark's workers run Python. Install the same version there, or set PYSPARK_PYTHON to "
+            "a Python that has it"
+        )
+    if FAILED in text:
+        name = text.split(FAILED, 1)[1].split(maxsplit=1)[0]
+        return SparkFailed(f"a task on a worker failed with {name}. Spark's log says where")
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    return SparkFailed(f"Spark could not finish a job ({condition or type(error).__name__}). Spark's log says why")

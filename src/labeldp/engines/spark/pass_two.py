@@ -1,0 +1,137 @@
+"""Pass two: draw, send each row to its part, sort, look for repeated ids, write.
+
+    frame ─► draw ─► (without held ids) ─► part of the key's leading bits ─► sort by key ─► ids and labels ─► Parquet
+
+Labels are drawn before the shuffle, so that its files hold nothing but what is released.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import Broadcast
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+
+from labeldp.domain import Domain
+from labeldp.engines.scan import Progress, Scan
+from labeldp.engines.spark import rows
+from labeldp.engines.spark.drawing import DrawTask
+from labeldp.engines.spark.held_ids import held_ids
+from labeldp.engines.spark.jobs import InputChanged, SparkFailed, job, mapped
+from labeldp.engines.spark.ordering import OrderTask
+from labeldp.engines.spark.parts import Scratch, place_parts, write_parts
+from labeldp.engines.spark.records import RecordReader
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.reader import Message
+from labeldp.sampling import BoundRandomness
+from labeldp.sampling.multiset import MultisetHash
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What the workers need to draw the records of a release.
+
+    Attributes
+    ----------
+    reader : RecordReader
+        Reads the records.
+    mechanism : FiniteMechanism
+        What draws.
+    domain : Domain
+        The bounds.
+    randomness : BoundRandomness
+        The release's subkeys.
+    fingerprint : bytes
+        The subkeys of the input's fingerprint.
+    """
+
+    reader: RecordReader
+    mechanism: FiniteMechanism
+    domain: Domain
+    randomness: BoundRandomness
+    fingerprint: bytes
+
+
+def message_rows(
+    frame: DataFrame, draw: Draw, mechanism: Broadcast[FiniteMechanism], id_name: str, bits: int, held: DataFrame | None
+) -> DataFrame:
+    """The rows of the message, lazily, in 2^bits partitions and one of notes (see `rows`). Reading them twice gives them twice."""
+    spark, kind, outputs = frame.sparkSession, draw.reader.id_kind, draw.mechanism.outputs.size
+    schema = rows.row_schema(kind, outputs, with_id=held is not None)
+    task = DrawTask(draw.reader, mechanism, draw.domain, draw.randomness, draw.fingerprint, _arrow(spark, schema))
+    drawn = mapped(frame, task, schema)
+    if held is not None:
+        drawn = drawn.join(held, "id", "left_anti").select(*rows.row_schema(kind, outputs).names)
+    order = [name for name in ("key", "high") if name in drawn.columns]
+    placed = drawn.repartitionById((1 << bits) + 1, rows.part_number(bits)).sortWithinPartitions(*order)
+    ids = StringType() if kind == "str" else LongType()
+    final = StructType(
+        [
+            StructField(id_name, ids, nullable=False),
+            StructField("code", rows.code_type(outputs), nullable=False),
+            StructField("private_label", DoubleType(), nullable=False),
+        ]
+    )
+    return mapped(placed, OrderTask(mechanism, _arrow(spark, final)), final)
+
+
+def write_records(
+    frame: DataFrame,
+    draw: Draw,
+    scanned: Scan,
+    id_name: str,
+    *,
+    labels: Path,
+    scratch: Scratch,
+    held: Message | None,
+    progress: Progress | None,
+) -> int:
+    """Draws the records of a frame into the parts of a batch; returns the number of rows.
+
+    Raises `InputChanged` if the frame gave other records than those that were scanned, and then no part is at `labels`.
+    """
+    spark = frame.sparkSession
+    bits = rows.part_bits(scanned.records, scanned.id_bytes)
+    mechanism = spark.sparkContext.broadcast(draw.mechanism)
+    try:
+        scratch.remove()
+        known = None if held is None else held_ids(spark, held)
+        drawn = message_rows(frame, draw, mechanism, id_name, bits, known)
+        with job(spark, 2 * scanned.records, progress):
+            write_parts(drawn, scratch.place)
+            files = scratch.files()
+        _check_notes(files.pop(1 << bits, None), draw, scanned, scratch)
+        written = place_parts(files, labels)
+    finally:
+        mechanism.destroy()
+        scratch.remove()
+    if written > scanned.records or (held is None and written < scanned.records):
+        raise SparkFailed(f"Spark wrote {written:,} of {scanned.records:,} rows")
+    return written
+
+
+def _check_notes(file: Path | None, draw: Draw, scanned: Scan, scratch: Scratch) -> None:
+    """Compares what the workers noted, whose rows were written, with what was scanned."""
+    if file is None:
+        raise SparkFailed(
+            f"the workers did not write to {scratch.place}, or the driver cannot see it. Give scratch (--scratch), a folder on a "
+            "file system that all machines share"
+        )
+    table = pq.read_table(file)
+    noted = dict(zip(table["code"].to_pylist(), table[0].to_pylist(), strict=True))
+    first, second, count = (int(noted[code]) % (1 << 64) for code in rows.NOTE_CODES)
+    seen = MultisetHash.from_subkeys(draw.fingerprint)
+    seen.merge((first, second), count)
+    if seen.hexdigest() != scanned.input_hmac:
+        raise InputChanged
+
+
+def _arrow(spark: SparkSession, schema: StructType) -> pa.Schema:
+    """What Spark expects of a worker that gives rows of this schema."""
+    large = spark.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
+    return to_arrow_schema(schema, prefers_large_types=large)

@@ -1,0 +1,55 @@
+"""Tells a progress bar how far Spark's tasks are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from pyspark import SparkContext
+
+from labeldp.engines.scan import Progress
+
+EVERY_SECONDS = 0.5
+
+
+@contextmanager
+def watched(context: SparkContext, group: str, rows: int, progress: Progress | None) -> Iterator[None]:
+    """While the block runs, `progress` hears of `rows` rows in all, as the tasks of the job group end."""
+    if progress is None:
+        yield
+        return
+    told, ended = 0, Event()
+
+    def tell(share: float) -> None:
+        nonlocal told
+        if (done := int(share * rows)) > told:
+            progress(done - told)
+            told = done
+
+    def watch() -> None:
+        while not ended.wait(EVERY_SECONDS):
+            tell(_share_done(context, group))
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+        ended.set()
+        thread.join()
+        tell(1.0)
+    finally:
+        ended.set()
+
+
+def _share_done(context: SparkContext, group: str) -> float:
+    """The share of the tasks of a job group that are done. Stages that have not begun count as one task."""
+    tracker = context.statusTracker()
+    tasks = done = 0
+    for number in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(number)
+        for stage in () if info is None else info.stageIds:
+            known = tracker.getStageInfo(stage)
+            tasks += 1 if known is None else known.numTasks
+            done += 0 if known is None else known.numCompletedTasks
+    return done / tasks if tasks else 0.0

@@ -1,0 +1,278 @@
+"""Releases on Apache Spark: the same messages and the same private labels as on one machine. Needs `labeldp[spark]`.
+
+`privatize` and `apply` take a Spark frame where `labeldp.privatize` and `labeldp.apply` take a file. `matching_features` is for a
+features party whose features are on a cluster. `docs/spark.md` says how it scales and what to set.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from labeldp.budget import Epsilon
+from labeldp.domain import Domain, OutOfRange
+from labeldp.errors import InvalidInput, MissingExtra, described
+from labeldp.losses import LossLike
+from labeldp.message.reader import Message
+from labeldp.priors import Prior
+from labeldp.randomizer import LabelRandomizer
+from labeldp.release.apply import add_batch
+from labeldp.release.flow import release_labels
+from labeldp.release.ledger import Ledger
+from labeldp.release.outcome import Phase
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from labeldp.engines.spark.spark_input import SparkInput
+
+__all__ = ["apply", "matching_features", "privatize"]
+
+LEAST_PYSPARK = (4, 1)
+"""The first with `repartitionById`."""
+
+
+def privatize(
+    frame: DataFrame,
+    *,
+    label: str,
+    id: str,  # noqa: A002 - called like the command's option
+    epsilon: Epsilon,
+    domain: Domain | tuple[float, float],
+    out: str | os.PathLike[str],
+    loss: LossLike = "squared",
+    mechanism: str = "auto",
+    prior: Prior | None = None,
+    out_of_range: OutOfRange = "clip",
+    id_type: str | None = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    key_file: str | os.PathLike[str] | None = None,
+    sign_key: str | os.PathLike[str] | None = None,
+    scratch: str | None = None,
+    allow_unencrypted: bool = False,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> Message:
+    """Randomize the labels in a Spark frame and write them as a message for the features party.
+
+    Given the same key, ids, labels and mechanism, the private labels and their order are those of `labeldp.privatize`,
+    whatever the partitioning, and however often tasks are repeated.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The records. It is evaluated three times, so save what is expensive to compute, and it must give the same records each
+        time.
+    label : str
+        The name of the label column: numbers, or day-time intervals if the domain has a unit.
+    id : str
+        The name of the id column: integers or text. The message shows the ids as they are.
+    epsilon : float, str, Decimal or Fraction
+        What each label may cost in all.
+    domain : Domain or (lower, upper)
+        The public bounds of the labels, never read off them.
+    out : str or Path
+        The folder to write, which must not exist yet. The driver and, without `scratch`, all workers must see it.
+    loss, mechanism, prior, out_of_range
+        As in `LabelRandomizer`.
+    id_type : {"int", "str"}, optional
+        Convert the ids to this type. By default the frame decides.
+    ledger, dataset, key_file, sign_key
+        As in `labeldp.privatize`. All four are files of the driver.
+    scratch : str, optional
+        A folder on a file system that driver and workers share, such as "hdfs:///tmp" or "s3a://bucket/tmp". Spark writes the
+        parts there, and the driver fetches them. By default Spark writes them beside `out`.
+    allow_unencrypted : bool, default False
+        Run on a cluster that does not encrypt what Spark writes to disk or sends. See Privacy.
+    phase : callable, optional
+        For progress bars, as in `labeldp.privatize`.
+
+    Returns
+    -------
+    Message
+        The message, opened.
+
+    Raises
+    ------
+    MissingExtra
+        If pyspark is not installed or is too old.
+    InvalidInput
+        If the frame, a setting or a path cannot be used, or the frame gave other records when it was read again.
+    PrivacyRefused
+        If the frame belongs to a Spark Connect session, or the cluster does not encrypt.
+    InsufficientBudget
+        If the ledger has less than ε left for the dataset.
+    LabelDPError
+        If a job fails. The text says what was charged and how to go on.
+
+    Warns
+    -----
+    ClippingWarning
+        If more than 5 % of the labels lie outside the bounds.
+
+    See Also
+    --------
+    labeldp.privatize : The same for a file, on one machine.
+
+    Privacy
+    -------
+    ε-label-DP for replacing one label, charged before anything is drawn, as on one machine. Every draw is a function of key and
+    record, so a task that Spark repeats releases nothing new. Workers get subkeys of this release only, inside the plan's
+    functions and never in a configuration, a log or a broadcast. Spark may still keep them in temporary files, so on a cluster it
+    must encrypt these (`spark.io.encryption.enabled`) and what it sends (`spark.network.crypto.enabled`).
+
+    Examples
+    --------
+    >>> import labeldp.spark
+    >>> frame = spark.read.parquet("sales.parquet")  # doctest: +SKIP
+    >>> message = labeldp.spark.privatize(  # doctest: +SKIP
+    ...     frame, label="amount", id="order", epsilon=1, domain=(0, 400), out="message", key_file="sales.key"
+    ... )
+    """
+    randomizer = LabelRandomizer(epsilon, domain, loss, mechanism, prior, out_of_range)
+    labels = _input(frame, label, id, id_type, scratch, allow_unencrypted=allow_unencrypted)
+    outcome = release_labels(
+        labels,
+        randomizer,
+        out,
+        ledger=ledger,
+        dataset=dataset,
+        key_file=key_file,
+        sign_key=sign_key,
+        phase=phase,
+    )
+    return Message.open(outcome.message)
+
+
+def apply(
+    frame: DataFrame,
+    message: str | os.PathLike[str] | Message,
+    *,
+    key_file: str | os.PathLike[str],
+    ledger: Ledger | None = None,
+    out_of_range: OutOfRange = "clip",
+    id_type: str | None = None,
+    sign_key: str | os.PathLike[str] | None = None,
+    scratch: str | None = None,
+    allow_unencrypted: bool = False,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> Message:
+    """Randomize the new records of a Spark frame and add them to a message, at no further cost.
+
+    The message may have been written by either engine. The columns of the frame must be called as those of the message.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The new records.
+    message : str, Path or Message
+        The message. Its folder must be one that driver and workers see.
+    key_file, ledger, out_of_range, sign_key, phase
+        As in `labeldp.apply`.
+    id_type, scratch, allow_unencrypted
+        As in `privatize`.
+
+    Returns
+    -------
+    Message
+        The message with the new batch, opened.
+
+    Raises
+    ------
+    InvalidInput
+        As in `labeldp.apply` and `privatize`.
+    LabelDPError
+        If a job fails. The text says whether the message is as it was.
+
+    Privacy
+    -------
+    As `labeldp.apply`: costs nothing more if each new id is a new label. A record whose id is in the message keeps its private
+    label.
+
+    Examples
+    --------
+    >>> import labeldp.spark
+    >>> tuesday = spark.read.parquet("tuesday.parquet")  # doctest: +SKIP
+    >>> message = labeldp.spark.apply(tuesday, "message", key_file="sales.key")  # doctest: +SKIP
+    """
+    opened = message if isinstance(message, Message) else Message.open(message)
+    header = opened.header
+    labels = _input(frame, header.label_column, header.id_column, id_type, scratch, allow_unencrypted=allow_unencrypted)
+    outcome = add_batch(
+        opened.path,
+        labels,
+        key_file=key_file,
+        ledger=ledger,
+        out_of_range=out_of_range,
+        sign_key=sign_key,
+        phase=phase,
+    )
+    return Message.open(outcome.message)
+
+
+def matching_features(
+    features: DataFrame,
+    message: str | os.PathLike[str] | Message,
+    *,
+    id: str | None = None,  # noqa: A002
+    rows: int | None = None,
+) -> DataFrame:
+    """The rows of a feature frame whose records are in a message, or a sample of them, to train on.
+
+    The ids are matched on the cluster. Save the result and give it to `labeldp train`, which joins the private labels.
+
+    Parameters
+    ----------
+    features : pyspark.sql.DataFrame
+        The features, with an id column.
+    message : str, Path or Message
+        The message. The workers must see its folder.
+    id : str, optional
+        The name of the id column in `features`. By default as in the message.
+    rows : int, optional
+        About how many records to keep. They are chosen by their ids, so the same records are chosen each time.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The columns of `features` and no others.
+
+    Raises
+    ------
+    InvalidInput
+        If the id column is missing or its type is not that of the message's ids, or `rows` is not a positive whole number.
+
+    Examples
+    --------
+    >>> import labeldp.spark
+    >>> sample = labeldp.spark.matching_features(features, "message", rows=1_000_000)  # doctest: +SKIP
+    >>> sample.write.parquet("sample.parquet")  # doctest: +SKIP
+    """
+    _require()
+    from labeldp.engines.spark.features import records_of
+
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+        raise InvalidInput(f"rows must be a positive whole number, got {described(rows)}")
+    opened = message if isinstance(message, Message) else Message.open(message)
+    return records_of(features, opened, opened.header.id_column if id is None else id, rows)
+
+
+def _input(
+    frame: DataFrame, label: str, ids: str, id_type: str | None, scratch: str | None, *, allow_unencrypted: bool
+) -> SparkInput:
+    _require()
+    from labeldp.engines.spark.spark_input import SparkInput
+
+    return SparkInput(frame, label, ids, id_type, scratch=scratch, allow_unencrypted=allow_unencrypted)
+
+
+def _require() -> None:
+    """Refuses to go on without a PySpark that can do it."""
+    try:
+        found = import_module("pyspark").__version__
+        import_module("pandas")  # which PySpark needs to exchange Arrow data with its workers
+    except ImportError as error:
+        raise MissingExtra("Spark needs pyspark and pandas: pip install 'labeldp[spark]'") from error
+    if tuple(int(part) for part in found.split(".")[:2]) < LEAST_PYSPARK:
+        raise MissingExtra(f"pyspark {found} is too old: labeldp needs 4.1 or newer, pip install -U 'labeldp[spark]'")

@@ -1,0 +1,28 @@
+"""One Spark session for all tests of the engine, on this machine. Without Java they skip and say so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+pytest.importorskip("pyspark", reason="Spark's tests need the extra spark: pip install 'labeldp[spark]'")
+
+
+def pytest_collection_modifyitems(items):
+    """All of these run in one process, since each process that needs a session starts a Java machine."""
+    for item in items:
+        if "engines/spark" in item.path.as_posix():
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        pytest.skip("Spark's tests need Java 17: install openjdk-17-jre-headless")
+    from spark_session import local_session
+
+    session = local_session(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()

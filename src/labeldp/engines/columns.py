@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.durations import duration_numbers
@@ -99,16 +98,6 @@ def written_as_integers(column: pa.Array, kind: pa.DataType | None = None) -> pa
             too_large = pc.and_(as_long, pc.greater(column, limit))
             plain = pc.and_not(plain, too_large)
     return plain
-
-
-def text_buffers(ids: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes of an array of text, and offsets into them: where each string begins and the last one ends."""
-    wide = ids.cast(TEXT)
-    if len(wide) == 0:
-        return np.empty(0, np.uint8), np.zeros(1, np.int64)
-    _, offsets, data = wide.buffers()
-    ends = np.frombuffer(offsets, np.int64)[wide.offset : wide.offset + len(wide) + 1]
-    return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), ends
 
 
 def _integers(column: pa.Array, name: str, first: int, file: Path) -> pa.Array:

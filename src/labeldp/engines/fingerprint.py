@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.engines.batches import LabelBatch
-from labeldp.engines.columns import text_buffers
+from labeldp.sampling.text_buffers import text_buffers
 
 
 class InputFingerprint:

@@ -18,9 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.engines.arrow._kernels import gather_by_partition, gather_text, mark_known, sort_buckets
-from labeldp.engines.columns import TEXT, text_buffers
+from labeldp.engines.columns import TEXT
 from labeldp.sampling import IdDigests
 from labeldp.sampling.splitmix import mix, unmix
+from labeldp.sampling.text_buffers import text_buffers
 
 ROWS_PER_PARTITION = 1 << 20
 TEXT_PER_PARTITION = 1 << 26

@@ -13,7 +13,7 @@ from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.labels_file import code_dtype
-from labeldp.sampling import IdDigests, KeyedRandomness
+from labeldp.sampling import BoundRandomness, IdDigests, KeyedRandomness
 
 
 class FileTypes(NamedTuple):
@@ -77,7 +77,7 @@ def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -
 
 
 def draw_batch(
-    batch: LabelBatch, mechanism: FiniteMechanism, domain: Domain, randomness: KeyedRandomness
+    batch: LabelBatch, mechanism: FiniteMechanism, domain: Domain, randomness: KeyedRandomness | BoundRandomness
 ) -> tuple[IdDigests, NDArray[Any]]:
     """The digests of the ids and one code per record.
 

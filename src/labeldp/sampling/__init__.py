@@ -3,12 +3,14 @@
 A table maps a *symbol* (the mechanism's input as a small integer) and a uniform 64-bit word to an output code. Its
 probabilities are integers over 2^64, so the distribution that is really sampled can be enumerated and its ε proven
 (`labeldp.audit.verify`). The words come from the operating system (`OsEntropy`) or from a keyed function of the record
-(`KeyedRandomness`). `docs/exact-sampling.md` has the construction and its proof.
+(`KeyedRandomness`, or `BoundRandomness` where the key must not go).
+`docs/exact-sampling.md` has the constructions and their proofs.
 
 May import the base (`budget`, `arrays`, `errors`). It knows nothing of mechanisms.
 """
 
 from labeldp.sampling.anchored import AnchoredTable
+from labeldp.sampling.bound import BoundRandomness
 from labeldp.sampling.encoding import count_below
 from labeldp.sampling.entropy import OsEntropy, Randomness
 from labeldp.sampling.ids import IdDigests
@@ -22,6 +24,7 @@ from labeldp.sampling.weights import WeightTable
 __all__ = [
     "MAX_ENTRIES",
     "AnchoredTable",
+    "BoundRandomness",
     "IdDigests",
     "KeyedRandomness",
     "OsEntropy",

@@ -6,19 +6,18 @@ import os
 from typing import Any
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
-from labeldp.sampling.ids import IdDigests, digest_ids
+from labeldp.sampling.bound import SUBKEY_BYTES, BoundRandomness
+from labeldp.sampling.ids import IdDigests
 from labeldp.sampling.table import Words
 
 RELEASE_BYTES = 16
 LEAST_KEY_BYTES = 16
 
-_CHUNK = 1 << 16  # labels; one MiB of AES blocks at a time
 _PURPOSE = b"labeldp keyed randomness 1\0"
 
 
@@ -48,7 +47,7 @@ class KeyedRandomness:
     with two different labels. Duplicate ids within a call are refused; across calls the caller must prevent them.
 
     The key is as sensitive as the labels: whoever has it can undo the noise. Pickling works, for engines that send work to
-    other processes, and *the pickle contains the key*.
+    other processes, and *the pickle contains the key*. What `bound` returns has the subkeys of one release only.
 
     Examples
     --------
@@ -93,6 +92,30 @@ class KeyedRandomness:
         """The 16 bytes that identify the release."""
         return self._release
 
+    def bound(self, digest: bytes) -> BoundRandomness:
+        """The randomness of this release and one mechanism, made from the two subkeys alone.
+
+        Parameters
+        ----------
+        digest : bytes
+            The mechanism's digest.
+
+        Returns
+        -------
+        BoundRandomness
+            It draws the same words, and the key cannot be found from it.
+
+        Raises
+        ------
+        InvalidInput
+            If the digest is empty.
+        """
+        if not isinstance(digest, bytes) or not digest:
+            raise InvalidInput("keyed randomness needs the mechanism's digest")
+        info = _PURPOSE + self._release + digest
+        subkeys = HKDF(algorithm=SHA256(), length=SUBKEY_BYTES, salt=None, info=info).derive(self._key)
+        return BoundRandomness(digest, subkeys)
+
     def identify(self, ids: Any, *, digest: bytes) -> IdDigests:
         """The ids as 96 bits each, after a test for duplicates.
 
@@ -113,7 +136,7 @@ class KeyedRandomness:
         InvalidInput
             If two ids are equal, or the ids are neither integers nor text.
         """
-        return self.id_digests(ids, digest=digest).without_duplicates()
+        return self.bound(digest).identify(ids, digest=digest)
 
     def id_digests(self, ids: Any, *, digest: bytes) -> IdDigests:
         """The ids as 96 bits each, for engines that look for duplicates over all their partitions themselves.
@@ -130,11 +153,7 @@ class KeyedRandomness:
         IdDigests
             Not yet known to be distinct.
         """
-        if isinstance(ids, IdDigests):
-            return ids
-        if ids is None:
-            raise InvalidInput("keyed randomness needs an id for every record: give ids, or use OsEntropy()")
-        return digest_ids(ids, self._subkeys(digest)[1])
+        return self.bound(digest).id_digests(ids, digest=digest)
 
     def draw(
         self, symbols: NDArray[np.uint32], *, ids: Any = None, digest: bytes, rounding: bool = False
@@ -159,35 +178,7 @@ class KeyedRandomness:
         rounding_words : array of uint64 or None
             A second word per label, if asked for.
         """
-        records = self.identify(ids, digest=digest)
-        if symbols.dtype != np.uint32 or symbols.ndim != 1:
-            raise InvalidInput(f"symbols must be a one-dimensional uint32 array, got {symbols.dtype}")
-        if len(records) != symbols.size:
-            raise InvalidInput(f"one id per label is needed: got {len(records)} ids for {symbols.size} labels")
-        cipher = Cipher(algorithms.AES(self._subkeys(digest)[0]), modes.ECB()).encryptor()  # noqa: S305
-        words = np.empty(symbols.size, dtype=np.uint64)
-        second = np.empty(symbols.size, dtype=np.uint64) if rounding else None
-        size = min(symbols.size, _CHUNK)
-        plain = np.empty((size, 2), dtype="<u8")
-        secret = np.empty((size + 1, 2), dtype="<u8")  # update_into requires room for one more block
-        for start in range(0, symbols.size, _CHUNK):
-            rows = slice(start, min(start + _CHUNK, symbols.size))
-            count = rows.stop - start
-            plain[:count, 0] = records.low[rows]
-            plain[:count, 1] = records.high[rows] | symbols[rows].astype(np.uint64) << np.uint64(32)
-            cipher.update_into(plain[:count].reshape(-1).view(np.uint8).data, secret.reshape(-1).view(np.uint8).data)
-            words[rows] = secret[:count, 0]
-            if second is not None:
-                second[rows] = secret[:count, 1]
-        return words, second
+        return self.bound(digest).draw(symbols, ids=ids, digest=digest, rounding=rounding)
 
     def __repr__(self) -> str:
         return f"KeyedRandomness(key=<{len(self._key)} bytes>, release={self._release.hex()})"
-
-    def _subkeys(self, digest: bytes) -> tuple[bytes, bytes]:
-        """An AES-256 key for the blocks and a BLAKE2b key for text ids."""
-        if not isinstance(digest, bytes) or not digest:
-            raise InvalidInput("keyed randomness needs the mechanism's digest")
-        info = _PURPOSE + self._release + digest
-        derived = HKDF(algorithm=SHA256(), length=64, salt=None, info=info).derive(self._key)
-        return derived[:32], derived[32:]

@@ -3,7 +3,7 @@
 A table maps a *symbol* (the mechanism's input as a small integer) and a uniform 64-bit word to an output code. Its
 probabilities are integers over 2^64, so the distribution that is really sampled can be enumerated and its ε proven
 (`labeldp.audit.verify`). The words come from the operating system (`OsEntropy`) or from a keyed function of the record
-(`KeyedRandomness`, or `BoundRandomness` where the key must not go).
+(`KeyedRandomness`, or `BoundRandomness` where the key must not go). `MultisetHash` recognises records that were read before.
 `docs/exact-sampling.md` has the constructions and their proofs.
 
 May import the base (`budget`, `arrays`, `errors`). It knows nothing of mechanisms.
@@ -16,6 +16,7 @@ from labeldp.sampling.entropy import OsEntropy, Randomness
 from labeldp.sampling.ids import IdDigests
 from labeldp.sampling.keyed import KeyedRandomness
 from labeldp.sampling.loading import table_from_json
+from labeldp.sampling.multiset import MultisetHash
 from labeldp.sampling.response import ResponseTable
 from labeldp.sampling.shift import ShiftTable
 from labeldp.sampling.table import MAX_ENTRIES, Table, WorstRatio
@@ -27,6 +28,7 @@ __all__ = [
     "BoundRandomness",
     "IdDigests",
     "KeyedRandomness",
+    "MultisetHash",
     "OsEntropy",
     "Randomness",
     "ResponseTable",

@@ -1,0 +1,226 @@
+"""Recognises records that were read before, in whatever order and however they are split."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.errors import InvalidInput
+from labeldp.sampling.blocks import Blocks
+from labeldp.sampling.ids import IdDigests, digest_ids
+
+LEAST_KEY_BYTES = 16
+
+_PURPOSE = b"labeldp multiset of records 1\0"
+_SUBKEYS_BYTES = 96
+_LIMB = 1 << 64
+_NEGATIVE_ZERO = np.uint64(1 << 63)
+
+
+class MultisetHash:
+    """A keyed hash of records, each an id and a label, that depends neither on their order nor on how they are split.
+
+    A record becomes a 128-bit word by a CBC-MAC of two blocks of AES-256, and the words are added: each of their two 64-bit limbs
+    modulo 2^64. So partitions can be hashed one by one, in any process, and merged in any order.
+
+        record = id (96 bits) ‖ 0 (32 bits), label (64 bits) ‖ 0 (64 bits)       integers little-endian
+        word   = AES_K(AES_K(first block) XOR second block)
+
+    Ids have the 96 bits of `IdDigests`, with text hashed under a key of this hash. So 7 and "7" differ, and −1 differs from
+    2^64 − 1. Labels are taken by their bits, but −0.0 counts as 0.0, because no mechanism tells them apart.
+
+    Parameters
+    ----------
+    key : bytes
+        At least 16 secret bytes. Only subkeys made from them are kept.
+
+    Raises
+    ------
+    InvalidInput
+        If the key is too short.
+
+    Notes
+    -----
+    This is MSet-Add-Hash of Clarke, Devadas, van Dijk, Gassend and Suh (Asiacrypt 2003). A CBC-MAC of messages of one length is a
+    pseudorandom function if AES-256 is a pseudorandom permutation (Bellare, Kilian and Rogaway 2000), so the words of different
+    records cannot be told from independent uniform ones. Ids are unique within an input, so that a record is in it once or not at
+    all. Two inputs that differ then have hashes that differ by words which only one of the inputs has, added with signs, and such a
+    sum is uniform on 2^128 values. It is zero with a probability of 2^−128. To this come what tells the CBC-MAC of n records from
+    a random function, which is in the order of n²/2^128, and two texts with equal digests, with at most n²/2^96. All this holds
+    for inputs that were chosen without knowing the key or the sums.
+
+    Records that do occur more than once change the sum too, unless their words vanish modulo 2^64: k equal records with k a
+    multiple of 2^j are missed with a probability of 2^(2j−128). The number of records is hashed beside the sums.
+
+    The sums and the digest are about true labels: whoever has the key can test guesses against them. They are never released.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from labeldp.sampling import MultisetHash
+    >>> ids, labels = pa.array(["anna", "ben", "cleo"]), np.array([1.0, 2.5, 0.0])
+    >>> whole, part = MultisetHash(b"k" * 32), MultisetHash(b"k" * 32)
+    >>> whole.add(ids, labels)
+    >>> part.add(ids[2:], labels[2:])
+    >>> rest = MultisetHash.from_subkeys(MultisetHash.subkeys(b"k" * 32))
+    >>> rest.add(ids[:2], labels[:2])
+    >>> part.merge(rest.limbs, rest.rows)
+    >>> part.hexdigest() == whole.hexdigest()
+    True
+    """
+
+    __slots__ = ("_limbs", "_rows", "_subkeys")
+
+    def __init__(self, key: bytes) -> None:
+        self._begin(self.subkeys(key))
+
+    @staticmethod
+    def subkeys(key: bytes) -> bytes:
+        """What another process needs to hash its part of the records. The key cannot be found from it.
+
+        Parameters
+        ----------
+        key : bytes
+            At least 16 secret bytes.
+
+        Returns
+        -------
+        bytes
+            An AES-256 key for the blocks, a BLAKE2b key for text ids and an HMAC key for the digest, 32 bytes each.
+
+        Raises
+        ------
+        InvalidInput
+            If the key is too short.
+        """
+        if not isinstance(key, bytes) or len(key) < LEAST_KEY_BYTES:
+            raise InvalidInput(f"the key must be at least {LEAST_KEY_BYTES} bytes (better 32), drawn from os.urandom")
+        return HKDF(algorithm=SHA256(), length=_SUBKEYS_BYTES, salt=None, info=_PURPOSE).derive(key)
+
+    @classmethod
+    def from_subkeys(cls, subkeys: bytes) -> MultisetHash:
+        """The hash of no records, made from what `subkeys` returned.
+
+        Parameters
+        ----------
+        subkeys : bytes
+            96 bytes, as secret as the labels.
+
+        Returns
+        -------
+        MultisetHash
+
+        Raises
+        ------
+        InvalidInput
+            If these are not 96 bytes.
+        """
+        if not isinstance(subkeys, bytes) or len(subkeys) != _SUBKEYS_BYTES:
+            raise InvalidInput(f"the subkeys must be exactly {_SUBKEYS_BYTES} bytes: MultisetHash.subkeys makes them")
+        made = cls.__new__(cls)
+        made._begin(subkeys)  # noqa: SLF001 - of its own class
+        return made
+
+    @property
+    def limbs(self) -> tuple[int, int]:
+        """The sums of the words' lower and upper 64 bits, each modulo 2^64."""
+        return self._limbs
+
+    @property
+    def rows(self) -> int:
+        """The number of records."""
+        return self._rows
+
+    def add(self, ids: Any, labels: Floats) -> None:
+        """Adds records.
+
+        Parameters
+        ----------
+        ids : array-like
+            Integers or texts, one per record. Duplicates are not looked for.
+        labels : array of float64
+            One label per record, none of them NaN.
+
+        Raises
+        ------
+        InvalidInput
+            If the ids are neither integers nor text, or labels are missing or NaN.
+        """
+        records = digest_ids(ids, self._subkeys[32:64])
+        if labels.dtype != np.float64 or labels.shape != (len(records),):
+            raise InvalidInput(
+                f"one float64 label per id is needed: got {labels.dtype} of shape {labels.shape} for {len(records)} ids"
+            )
+        if np.isnan(labels).any():  # of many bit patterns
+            raise InvalidInput(f"labels must be numbers: row {int(np.argmax(np.isnan(labels)))} is NaN")
+        self._add(self._sums(records, _bits(labels)), labels.size)
+
+    def merge(self, limbs: tuple[int, int], rows: int) -> None:
+        """Adds the records of another hash under the same key.
+
+        Parameters
+        ----------
+        limbs : tuple of two int
+            Its `limbs`.
+        rows : int
+            Its `rows`.
+
+        Raises
+        ------
+        InvalidInput
+            If these cannot be the sums and number of records of a hash.
+        """
+        if len(limbs) != 2 or not all(isinstance(limb, int) and 0 <= limb < _LIMB for limb in limbs):
+            raise InvalidInput("limbs must be two integers from 0 to 2^64 − 1: give the other hash's limbs")
+        if not isinstance(rows, int) or rows < 0:
+            raise InvalidInput("rows must be a number of records: give the other hash's rows")
+        self._add(limbs, rows)
+
+    def hexdigest(self) -> str:
+        """An HMAC-SHA256 of the sums and the number of records, so that digests reveal nothing but equality without the key.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits.
+        """
+        numbers = (*self._limbs, self._rows)
+        return hmac.digest(self._subkeys[64:], b"".join(n.to_bytes(8, "little") for n in numbers), "sha256").hex()
+
+    def __repr__(self) -> str:
+        return f"MultisetHash(rows={self._rows})"
+
+    def _begin(self, subkeys: bytes) -> None:
+        self._subkeys = subkeys
+        self._limbs, self._rows = (0, 0), 0
+
+    def _add(self, limbs: tuple[int, int], rows: int) -> None:
+        self._limbs = ((self._limbs[0] + limbs[0]) % _LIMB, (self._limbs[1] + limbs[1]) % _LIMB)
+        self._rows += rows
+
+    def _sums(self, records: IdDigests, labels: NDArray[np.uint64]) -> tuple[int, int]:
+        """The sums of the records' words modulo 2^64, lower and upper limb."""
+        sums = np.zeros(2, np.uint64)
+        blocks = Blocks(self._subkeys[:32], labels.size)
+        for rows in blocks.chunks():
+            count = rows.stop - rows.start
+            blocks.plain[:count, 0] = records.low[rows]
+            blocks.plain[:count, 1] = records.high[rows]
+            first = blocks.encrypted(count)
+            blocks.plain[:count, 0] = first[:, 0] ^ labels[rows]
+            blocks.plain[:count, 1] = first[:, 1]
+            sums += blocks.encrypted(count).sum(axis=0, dtype=np.uint64)
+        return int(sums[0]), int(sums[1])
+
+
+def _bits(labels: Floats) -> NDArray[np.uint64]:
+    """The 64 bits of each label, those of 0.0 for −0.0. By integers, which no setting of the processor can flush to zero."""
+    bits = np.ascontiguousarray(labels).view(np.uint64)
+    return np.where(bits == _NEGATIVE_ZERO, np.uint64(0), bits)

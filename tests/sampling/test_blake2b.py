@@ -80,10 +80,12 @@ def test_block_boundaries_are_hashed_right_in_every_lane(length, lane):
     st.integers(0, 60),
 )
 def test_arrow_types_slices_and_chunks_change_nothing(kind, chunks, offset, length):
-    whole = pa.chunked_array([pa.array(chunk, pa.string()).cast(kind) for chunk in chunks], kind)
-    part = whole.slice(offset, length)
-    expected = [text.encode() for chunk in chunks for text in chunk][offset : offset + length]
-    assert bits(part) == tagged(by_hashlib(expected))
+    whole = pa.chunked_array([pa.array(chunk, kind) for chunk in chunks], kind)
+    parts = [chunk.slice(offset, length) for chunk in (whole, *whole.chunks)]
+    texts_of = [[text for chunk in chunks for text in chunk], *chunks]
+    for part, all_texts in zip(parts, texts_of, strict=True):
+        expected = [text.encode() for text in all_texts[offset : offset + length]]
+        assert bits(part) == tagged(by_hashlib(expected))
 
 
 @settings(deadline=None)
@@ -93,11 +95,14 @@ def test_fixed_size_binary_is_text_too(width, count, offset, random):
     assert bits(pa.array(many, pa.binary(width)).slice(offset)) == tagged(by_hashlib(many[offset:]))
 
 
-def test_offsets_that_are_not_aligned_change_nothing():
+def test_offsets_that_are_not_aligned_are_copied_to_where_compiled_loops_may_read_them():
     many = [b"a", b"", b"ccc" * 50]
     offsets = np.cumsum([0, *(len(text) for text in many)]).astype("<i8").tobytes()
     shifted = pa.py_buffer(b"\0" + offsets).slice(1)
     array = pa.Array.from_buffers(pa.large_binary(), 3, [None, shifted, pa.py_buffer(b"".join(many))])
+    ends = text_buffers(array)[1]
+    assert not ends.flags.aligned
+    assert _blake2b._read_only(ends).flags.aligned
     assert compiled(array) == by_hashlib(many)
 
 

@@ -1,7 +1,8 @@
 """Keyed BLAKE2b (RFC 7693) of 96 bits over a column of texts, compiled. It is imported where first needed, as `_kernels` is.
 
-`hashlib` gives the same bits with a Python call per text, which takes five to nine times as long for short texts. Here sixteen texts
-go through the rounds side by side, one in each lane, so that the compiler can use vector instructions.
+`hashlib` gives the same bits with a Python call per text, which takes four to ten times as long (`benchmarks/text_ids.py`). Here sixteen
+texts go through the rounds side by side, one in each lane, so that the compiler can use vector instructions. They take as long as
+the longest of them.
 
 Unsigned 64-bit integers only, so that no processor can differ. Literals are wrapped because numba turns `uint64 + int` into a
 float. No content of a text decides on a branch or an address, only its length does.
@@ -49,7 +50,10 @@ def keyed_blake2b_96(
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """A view that has the same type for numba wherever its bytes come from, so that the loops are compiled only once."""
+    """A view that has the same type for numba wherever its bytes come from, so that the loops are compiled only once.
+
+    It is aligned, which numba takes for granted.
+    """
     view = np.require(values, requirements=["C", "A"])[:]
     view.flags.writeable = False
     return view
@@ -60,22 +64,24 @@ def _hash_all(
     content: Any, ends: Any, key_block: Any, initial: Any, high: Any, low: Any
 ) -> None:  # pragma: no cover - compiled
     # Word w of a lane is at place w · 16 + lane. The compiler makes vectors of that, but not of two-dimensional arrays.
-    state, message = np.empty(8 * _LANES, np.uint64), np.zeros(16 * _LANES, np.uint64)
-    counts, lasts = np.full(_LANES, _BLOCK), np.full(_LANES, _NOT_LAST)
-    # The block of the key comes first. Lane 1 finds the digest of an empty text, for which it is also the last block.
-    for lane in range(2):
+    state, message = np.empty(8 * _LANES, np.uint64), np.empty(16 * _LANES, np.uint64)
+    counts, lasts = np.empty(_LANES, np.uint64), np.empty(_LANES, np.uint64)
+    # The block of the key comes first. In odd lanes it is also the last one, as it is for an empty text.
+    for lane in range(_LANES):
         _start(initial, state, lane)
         _load(key_block, np.uint64(0), _BLOCK, message, lane)
-    lasts[1] = _LAST
+        counts[lane], lasts[lane] = _BLOCK, _LAST if lane & 1 else _NOT_LAST
     _compress(state, message, counts, lasts)
-    keyed = state[::_LANES].copy()
-    low[:], high[:] = state[1], np.uint32(state[_LANES + 1] & _LOW_HALF)
+    keyed, empty_low, empty_high = np.empty(8, np.uint64), state[1], np.uint32(state[_LANES + 1] & _LOW_HALF)
+    for w in range(8):
+        keyed[w] = state[w * _LANES]
 
     for first in range(0, high.size, _LANES):
         lanes = min(_LANES, high.size - first)
         longest = np.uint64(0)
         for lane in range(lanes):
             _start(keyed, state, lane)
+            low[first + lane], high[first + lane] = empty_low, empty_high
             longest = max(longest, np.uint64(ends[first + lane + 1] - ends[first + lane]))
         for done in range(np.uint64(0), longest, _BLOCK):
             for lane in range(lanes):
@@ -87,8 +93,7 @@ def _hash_all(
                     lasts[lane] = _LAST if start + size == end else _NOT_LAST
             _compress(state, message, counts, lasts)
             for lane in range(lanes):
-                start, end = np.uint64(ends[first + lane]) + done, np.uint64(ends[first + lane + 1])
-                if start < end <= start + _BLOCK:  # a lane whose text has ended goes on for nothing
+                if np.uint64(ends[first + lane]) + done < np.uint64(ends[first + lane + 1]):  # else it has ended before
                     low[first + lane], high[first + lane] = state[lane], np.uint32(state[_LANES + lane] & _LOW_HALF)
 
 

@@ -15,6 +15,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "engines/spark" in item.path.as_posix():
             item.add_marker(pytest.mark.xdist_group("spark"))
+            # PySpark 4.1 leaves sockets to the garbage collector
+            sockets = r"ignore:Exception ignored in. <socket\.socket:pytest.PytestUnraisableExceptionWarning"
+            item.add_marker(pytest.mark.filterwarnings(sockets))
 
 
 @pytest.fixture(scope="session")

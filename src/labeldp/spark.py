@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from labeldp.budget import Epsilon
 from labeldp.domain import Domain, OutOfRange
-from labeldp.errors import InvalidInput, MissingExtra, described
+from labeldp.errors import InvalidInput, MissingExtra, described, expect_path
 from labeldp.losses import LossLike
-from labeldp.message.reader import Message
+from labeldp.message.description import read_description
+from labeldp.message.layout import DESCRIPTION
+from labeldp.message.reader import Message, message_folder
 from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.apply import add_batch
@@ -196,11 +198,14 @@ def apply(
     >>> tuesday = spark.read.parquet("tuesday.parquet")  # doctest: +SKIP
     >>> message = labeldp.spark.apply(tuesday, "message", key_file="sales.key")  # doctest: +SKIP
     """
-    opened = message if isinstance(message, Message) else Message.open(message)
-    header = opened.header
+    if not isinstance(message, Message):
+        expect_path(message, "message", "give the folder of the message")
+    folder = message.path if isinstance(message, Message) else message_folder(message)
+    # not opened, since a run that was killed may have left a batch that the manifest does not list yet
+    _, header = read_description(folder / DESCRIPTION)
     labels = _input(frame, header.label_column, header.id_column, id_type, scratch, allow_unencrypted=allow_unencrypted)
     outcome = add_batch(
-        opened.path,
+        folder,
         labels,
         key_file=key_file,
         ledger=ledger,

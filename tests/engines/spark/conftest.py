@@ -29,3 +29,14 @@ def spark(tmp_path_factory):
     session = local_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with a ledger, to see what a refusal leaves."""
+    from labeldp import Ledger
+    from spark_scenes import Place
+
+    (tmp_path / "party").mkdir()
+    Ledger.create(tmp_path / "party" / "ledger.db").add_dataset("sales", 3)
+    return Place(tmp_path / "party")

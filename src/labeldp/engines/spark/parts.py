@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from labeldp.engines.spark.jobs import SparkFailed
+from labeldp.engines.spark.places import local_uri
 from labeldp.message.layout import part_path
 
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
@@ -44,7 +45,7 @@ class Scratch:
         self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
         self._work = work
         self.local = work / "spark" if uri is None else None
-        self.place = (work.absolute() / "spark").as_uri() if uri is None else f"{uri.rstrip('/')}/{name}"
+        self.place = local_uri(work / "spark") if uri is None else f"{uri.rstrip('/')}/{name}"
 
     def remove(self) -> None:
         """Removes the folder, which a killed run may have left."""
@@ -67,7 +68,7 @@ class Scratch:
         if self.local is not None:
             return self.local / name
         source, target = self._path(f"{self.place}/{name}"), self._work / name
-        source.getFileSystem(self._settings).copyToLocalFile(False, source, self._path(target.as_uri()), True)
+        source.getFileSystem(self._settings).copyToLocalFile(False, source, self._path(local_uri(target)), True)
         return target
 
     def _path(self, uri: str) -> Any:

@@ -106,4 +106,4 @@ def _reason(error: PySparkException | Py4JError) -> str:
         )
     if isinstance(error, Py4JJavaError):
         condition = str(error.java_exception.getClass().getSimpleName())
-    return f"Spark cannot read it ({condition or type(error).__name__}). Is it complete, of that format, and may you read it?"
+    return f"Spark cannot reach or read it ({condition or type(error).__name__}). Is it whole, of that format, and open to you?"

@@ -6,13 +6,16 @@ What Java and Spark print goes to a file. It is kept only if something fails, fo
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -31,7 +34,14 @@ NO_JAVA = (
     "Spark needs Java 17 or newer, and there is none: install it (on Debian and Ubuntu, apt install openjdk-17-jre-headless), or "
     "set JAVA_HOME to the folder of one"
 )
+LAST_SECONDS = 20
+"""How long Java may take to end."""
+_CHATTER = re.compile(r"WARNING:|NOTE:|Using Spark's|Setting default|To adjust|Picked up|[0-9/]+ [0-9:]+ (INFO|WARN)")
 OLD_JAVA = "Spark needs Java 17 or newer, and this one is older: install a newer one, and set JAVA_HOME to its folder"
+
+
+class NotStarted(InvalidInput):
+    """Spark refuses to start as it was told to."""
 
 
 @contextmanager
@@ -60,16 +70,15 @@ def running(master: str | None, given: Mapping[str, str], *, kept: Callable[[Pat
     folder = Path(tempfile.mkdtemp(prefix="labeldp-spark-"))
     log, failed = folder / "spark.log", False
     try:
-        session = _started(place, settings(place, given, folder), log)
-        try:
+        with _session(place, settings(place, given, folder), log) as session:
             yield session
-        finally:
-            _stop(session)
     except Exception as error:
-        failed = getattr(error, "exit_code", 1) == 1
+        failed = isinstance(error, NotStarted) or getattr(error, "exit_code", 1) == 1
         raise
     finally:
-        if failed and log.stat().st_size:
+        for name in ("local", "warehouse"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        if failed:
             kept(log)
         else:
             shutil.rmtree(folder, ignore_errors=True)
@@ -111,7 +120,7 @@ def parsed_settings(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _is_local(master: str) -> bool:
-    return master.split("[")[0] == "local"
+    return master.split("[", maxsplit=1)[0] == "local"
 
 
 def _refuse_connect(master: str, given: Mapping[str, str]) -> None:
@@ -131,27 +140,58 @@ def _require_java() -> None:
         raise InvalidInput(NO_JAVA)
 
 
-def _started(master: str, chosen: Mapping[str, str], log: Path) -> SparkSession:
+@contextmanager
+def _session(master: str, chosen: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
     conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(_environment(master))
+            stack.enter_context(_java(conf, log))
+            session = _started(conf)
+        except (PySparkException, Py4JError) as error:
+            said = log.read_text(errors="replace")
+            if "UnsupportedClassVersionError" in said or "Unrecognized option: --add-modules" in said:
+                raise InvalidInput(OLD_JAVA) from None
+            raise NotStarted(f"Spark does not start with --master {master}: {_reason(error, said)}") from None
+        stack.callback(_stop, session)
+        yield session
+
+
+@contextmanager
+def _java(conf: SparkConf, log: Path) -> Iterator[None]:
+    """Java while the block runs. Spark's builder would start it too, but let it write to the terminal, and never end it."""
+    with log.open("wb") as stream:
+        gateway: Any = launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001
     try:
-        with _environment(master), log.open("wb") as stream:
-            # The log has to be named when Java starts, which the builder would do itself and let Java write to the terminal.
-            gateway = launch_gateway(conf, {"stdout": stream, "stderr": stream})
-            SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001
-            return SparkSession.builder.config(conf=conf).getOrCreate()
-    except (PySparkException, Py4JError) as error:
-        said = log.read_text(errors="replace")
-        if "UnsupportedClassVersionError" in said or "Unrecognized option: --add-modules" in said:
-            raise InvalidInput(OLD_JAVA) from None
-        raise InvalidInput(f"Spark does not start with --master {master}: {_reason(error, said)}") from None
+        yield
+    finally:
+        if gateway.proc is not None:  # it is None if spark-submit started both
+            SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+            gateway.shutdown()
+            gateway.proc.stdin.close()  # Java takes it as a sign to end, and removes its temporary files
+            try:
+                gateway.proc.wait(LAST_SECONDS)
+            except TimeoutExpired:
+                gateway.proc.kill()
+
+
+def _started(conf: SparkConf) -> SparkSession:
+    with warnings.catch_warnings():  # PySpark warns of pandas 3, which it imports and Arrow batches never meet
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        session.range(0)  # which reads the settings of SQL
+        return session
 
 
 def _reason(error: Exception, said: str) -> str:
-    """Why Spark did not start: Java's own text, or what it printed last. No record was read yet that it could show."""
+    """Why Spark did not start: Java's own text, or what it printed. No record was read yet that it could show."""
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.getMessage()).splitlines()[0]
-    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith(("\tat ", "WARNING:"))]
-    return lines[-1] if lines else "Java ended at once"
+    if found := re.search(r'Exception in thread "main" [\w.$]+: (.+)', said):
+        return found[1]
+    printed = [line for line in said.splitlines() if line.strip() and not _CHATTER.match(line)]
+    return printed[0] if printed else str(error).splitlines()[0]
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def read_text(
     A line may end inside quotation marks, so a file is read by one task. The files of a folder (`several`) must have equal header
     lines.
     """
-    options = {
+    options: dict[str, bool | str] = {
         "header": True,
         "sep": checked_delimiter(delimiter) or TEXT_DELIMITERS[file_format(Path(shown))],
         "escape": '"',  # a quotation mark is doubled

@@ -7,12 +7,12 @@ features party whose features are on a cluster. `docs/spark.md` says how it scal
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from labeldp.budget import Epsilon
 from labeldp.domain import Domain, OutOfRange
-from labeldp.errors import InvalidInput, MissingExtra, described, expect_path
+from labeldp.engines.spark.installed import require_pyspark
+from labeldp.errors import InvalidInput, described, expect_path
 from labeldp.losses import LossLike
 from labeldp.message.description import read_description
 from labeldp.message.layout import DESCRIPTION
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from labeldp.engines.spark.spark_input import SparkInput
 
 __all__ = ["apply", "matching_features", "privatize"]
-
-LEAST_PYSPARK = (4, 1)
-"""The first with `repartitionById`."""
 
 
 def privatize(
@@ -254,7 +251,7 @@ def matching_features(
     >>> sample = labeldp.spark.matching_features(features, "message", rows=1_000_000)  # doctest: +SKIP
     >>> sample.write.parquet("sample.parquet")  # doctest: +SKIP
     """
-    _require()
+    require_pyspark()
     from labeldp.engines.spark.features import records_of
 
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
@@ -266,18 +263,7 @@ def matching_features(
 def _input(
     frame: DataFrame, label: str, ids: str, id_type: str | None, scratch: str | None, *, allow_unencrypted: bool
 ) -> SparkInput:
-    _require()
+    require_pyspark()
     from labeldp.engines.spark.spark_input import SparkInput
 
     return SparkInput(frame, label, ids, id_type, scratch=scratch, allow_unencrypted=allow_unencrypted)
-
-
-def _require() -> None:
-    """Refuses to go on without a PySpark that can do it."""
-    try:
-        found = import_module("pyspark").__version__
-        import_module("pandas")  # which PySpark needs to exchange Arrow data with its workers
-    except ImportError as error:
-        raise MissingExtra("Spark needs pyspark and pandas: pip install 'labeldp[spark]'") from error
-    if tuple(int(part) for part in found.split(".")[:2]) < LEAST_PYSPARK:
-        raise MissingExtra(f"pyspark {found} is too old: labeldp needs 4.1 or newer, pip install -U 'labeldp[spark]'")

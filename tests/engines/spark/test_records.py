@@ -37,7 +37,11 @@ DECIMALS = st.lists(st.none() | st.decimals(-(10**7), 10**7, places=2), max_size
 )
 
 
-@given(ids=one_of_types(INTEGERS) | TEXTS, labels=one_of_types(INTEGERS) | FLOATS | SINGLES | DECIMALS, wanted=st.sampled_from([None, "int", "str"]))
+@given(
+    ids=one_of_types(INTEGERS) | TEXTS,
+    labels=one_of_types(INTEGERS) | FLOATS | SINGLES | DECIMALS,
+    wanted=st.sampled_from([None, "int", "str"]),
+)
 def test_batches_are_read_as_on_one_machine(ids, labels, wanted):
     rows = min(len(ids), len(labels))
     ids, labels = ids[:rows], labels[:rows]

@@ -27,7 +27,9 @@ def with_label(value, kind=None):
 
 
 def with_id(value, kind=None):
-    return pa.table({"id": pa.array([*map(str if isinstance(value, str) else int, IDS[1:]), value], kind), "y": [*GOOD, 5.0]})
+    return pa.table(
+        {"id": pa.array([*map(str if isinstance(value, str) else int, IDS[1:]), value], kind), "y": [*GOOD, 5.0]}
+    )
 
 
 ROWS = {
@@ -60,8 +62,10 @@ def test_a_repeated_id_that_is_found_late_is_charged_and_not_released(spark, pla
     monkeypatch.setattr(spark_input, "EARLY_ROWS", 0)
     table = records(ids=id_kind)
     frame = spark.createDataFrame(pa.concat_tables([table, table[7:8]])).repartition(partitions)
-    with place.refused("ids must be unique.*Nothing was released", table["id"][7].as_py(), charged=1) if id_kind == "str" else place.refused(
-        "ids must be unique.*Nothing was released", charged=1
+    with (
+        place.refused("ids must be unique.*Nothing was released", table["id"][7].as_py(), charged=1)
+        if id_kind == "str"
+        else place.refused("ids must be unique.*Nothing was released", charged=1)
     ):
         place.release(frame, key_file=place.folder / "key")
 

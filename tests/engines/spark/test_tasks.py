@@ -100,7 +100,9 @@ def test_intervals(tmp_path):
 def test_notes_are_the_hash_of_the_records_however_they_are_split(ids):
     table = records(ids=ids)
     expected = MultisetHash(KEY)
-    expected.add(table["id"].combine_chunks().cast(pa.large_string() if ids == "str" else pa.int64()), np.asarray(table["y"]))
+    expected.add(
+        table["id"].combine_chunks().cast(pa.large_string() if ids == "str" else pa.int64()), np.asarray(table["y"])
+    )
     notes = pa.concat_tables([drawn(part, RR, ids)[1] for part in (table[:1], table[1:20], table[20:20], table[20:])])
     summed = put_in_order(notes, RR, ids)
     assert summed["code"].to_pylist() == list(NOTE_CODES)

@@ -1,6 +1,7 @@
 """Columns by their places, since their names need not be told apart: Spark takes `Id` and `id` for the same."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
 from labeldp.errors import InvalidInput
 
@@ -17,3 +18,8 @@ def place_of(frame: DataFrame, name: str, what: str) -> int:
 def numbered(frame: DataFrame) -> DataFrame:
     """The frame, whose columns are called by their places: "0", "1" and so on."""
     return frame.toDF(*map(str, range(len(frame.columns))))
+
+
+def column(name: str) -> Column:
+    """The column of that name, dots and backticks included, where no other name is like it."""
+    return F.col(f"`{name.replace('`', '``')}`")

@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pyarrow as pa
 import pytest
+from spark_scenes import DOMAIN, KEY, records
 
 from labeldp import Domain
 from labeldp.engines.spark import checking, pass_one
@@ -14,7 +15,6 @@ from labeldp.engines.spark.checking import CheckTask
 from labeldp.engines.spark.records import RecordReader
 from labeldp.priors import histogram
 from labeldp.sampling.multiset import MultisetHash
-from spark_scenes import DOMAIN, KEY, records
 
 
 def checked(table, rows=7, domain=DOMAIN, *, grid=None, repeats=None, kind=None):

@@ -8,13 +8,13 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from spark_scenes import DOMAIN, KEY, Shared, assert_same, draw_task, drawn_by_arrow, order_task, records, saved
 
 from labeldp import Domain, LabelRandomizer, LabelSource, Prior
 from labeldp.engines.spark.guard import CHANGED, REPEATED, WorkerError
 from labeldp.engines.spark.rows import NOTE_CODES
 from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.sampling.multiset import MultisetHash
-from spark_scenes import DOMAIN, KEY, Shared, assert_same, draw_task, drawn_by_arrow, order_task, records, saved
 
 RR = LabelRandomizer(1, DOMAIN, mechanism="randomized-response").design(np.empty(0, np.int64), 60)
 NAMES = [entry.name for entry in MECHANISMS if entry.exact] + ["auto"]
@@ -100,7 +100,9 @@ def test_intervals(tmp_path):
 def test_notes_are_the_hash_of_the_records_however_they_are_split(ids):
     table = records(ids=ids)
     expected = MultisetHash(KEY)
-    expected.add(table["id"].combine_chunks().cast(pa.large_string() if ids == "str" else pa.int64()), np.asarray(table["y"]))
+    expected.add(
+        table["id"].combine_chunks().cast(pa.large_string() if ids == "str" else pa.int64()), np.asarray(table["y"])
+    )
     notes = pa.concat_tables([drawn(part, RR, ids)[1] for part in (table[:1], table[1:20], table[20:20], table[20:])])
     summed = put_in_order(notes, RR, ids)
     assert summed["code"].to_pylist() == list(NOTE_CODES)

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
 from spark_scenes import DOMAIN, assert_same, records, release, saved
 
 import labeldp.spark
 from labeldp import InvalidInput, LabelRandomizer, LabelSource, Message, apply, privatize
 from labeldp.engines.spark.held_ids import held_ids
+from labeldp.engines.spark.jobs import SparkFailed, job
 from labeldp.message.signing import write_signing_keys
 
 
@@ -184,7 +184,7 @@ def test_a_file_of_the_message_that_is_gone_is_not_taken_for_an_empty_one(spark,
     try:
         ids = held_ids(spark, message)
         (folder / "message" / "labels.parquet").unlink()
-        with pytest.raises(PySparkException):
+        with pytest.raises(SparkFailed), job(spark, 0, None):
             ids.collect()
     finally:
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")

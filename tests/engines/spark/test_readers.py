@@ -32,7 +32,7 @@ def test_audit_and_train(spark, tmp_path, monkeypatch, capsys):
     sample = tmp_path / "sample.parquet"
     matching_features(frame.drop("y"), message, rows=500).write.parquet(str(sample))
     model = tmp_path / "model"
-    options = ("--features", sample, "--id", "id", "--model", "ridge", "--out", model)
+    options = ("--features", sample, "--id", "id", "--out", model)
     assert command(monkeypatch, "train", message.path, *options) == 0, capsys.readouterr().err
     assert model.exists()
 

@@ -67,7 +67,7 @@ def test_parts_that_the_driver_does_not_see(spark, tmp_path):
     """A file without rows is all that Spark leaves of a frame that has become empty. Anything else is a folder that is not shared."""
     scratch = Scratch(spark, tmp_path, None, "")
     for files in ({}, {0: saved(records(3), tmp_path, "rows")}):
-        with pytest.raises(SparkFailed, match="the driver cannot see it. Give scratch"):
+        with pytest.raises(SparkFailed, match="the driver cannot see it"):
             _check_notes(files, 1, None, None, scratch)
     with pytest.raises(InputChanged):
         _check_notes({0: saved(records(0), tmp_path, "none")}, 1, None, None, scratch)

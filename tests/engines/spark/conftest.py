@@ -34,8 +34,9 @@ def spark(tmp_path_factory):
 @pytest.fixture
 def place(tmp_path):
     """A folder with a ledger, to see what a refusal leaves."""
-    from labeldp import Ledger
     from spark_scenes import Place
+
+    from labeldp import Ledger
 
     (tmp_path / "party").mkdir()
     Ledger.create(tmp_path / "party" / "ledger.db").add_dataset("sales", 3)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from spark_scenes import shown
 
 from labeldp.engines.spark.guard import REPEATED, WorkerError, guarded
-from spark_scenes import shown
 
 
 def test_the_text_of_an_error_stays_on_the_worker():
@@ -15,7 +15,7 @@ def test_the_text_of_an_error_stays_on_the_worker():
 
     run = guarded(task)(iter([1, 2]))
     assert [next(run), next(run)] == [1, 2]
-    with pytest.raises(WorkerError, match="failed with ValueError$") as failure:
+    with pytest.raises(WorkerError, match=r"failed with ValueError$") as failure:
         next(run)
     assert failure.value.__cause__ is None
     assert failure.value.__context__ is None
@@ -28,7 +28,7 @@ def test_an_error_of_the_input_is_hidden_too():
         raise ArithmeticError("77123")
 
     with pytest.raises(WorkerError) as failure:
-        list(guarded(lambda batches: iter(batches))(broken()))
+        list(guarded(iter)(broken()))
     assert "77123" not in shown(failure.value)
 
 

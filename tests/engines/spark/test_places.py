@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from spark_scenes import frame_of, records, release
 
 import labeldp.spark
 from labeldp.engines.spark.places import file_pattern, file_uri
-from spark_scenes import frame_of, records, release
 
 
 def test_paths_as_spark_reads_them():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from decimal import Decimal
 
 import numpy as np
@@ -60,7 +60,7 @@ def test_batches_are_read_as_on_one_machine(ids, labels, wanted):
 
 @pytest.mark.parametrize("unit", ["seconds", "hours", "days"])
 def test_intervals_are_read_in_the_unit_of_the_bounds(unit):
-    spans = pa.array([datetime.timedelta(days=2, microseconds=1), datetime.timedelta(seconds=-90)], pa.duration("us"))
+    spans = pa.array([dt.timedelta(days=2, microseconds=1), dt.timedelta(seconds=-90)], pa.duration("us"))
     _, numbers, faults = RecordReader("int", unit).read(pa.record_batch([pa.array([1, 2]), spans], ["id", "label"]))
     assert not faults
     assert numbers.tobytes() == checked_labels(spans, "label", 0, "x", unit).tobytes()

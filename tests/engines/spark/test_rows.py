@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from spark_scenes import KEY, RELEASE
 
 from labeldp.engines.spark import rows
 from labeldp.sampling import KeyedRandomness
 from labeldp.sampling.splitmix import mix
-from spark_scenes import KEY, RELEASE
 
 ENDS = [-(2**63), -1, 0, 1, 2**63 - 1, *range(100, 140)]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from spark_scenes import assert_same, frame_of, on_one_machine, records, release, saved
 
 import labeldp.spark
 from labeldp import Domain
 from labeldp.engines.spark import rows
-from spark_scenes import assert_same, frame_of, on_one_machine, records, release, saved
 
 pytestmark = pytest.mark.filterwarnings("ignore::labeldp.ClippingWarning")
 
@@ -67,9 +67,10 @@ def test_parts_without_rows_leave_no_file(spark, tmp_path, monkeypatch):
     assert 2 < len(message.files) <= 10
 
 
-def test_more_partitions_than_records(spark, tmp_path):
-    table = records(20)
-    same(frame_of(spark, table, tmp_path).repartition(64), table, tmp_path)
+@pytest.mark.parametrize("partitions", [12, pytest.param(64, marks=pytest.mark.slow)])
+def test_more_partitions_than_records(spark, tmp_path, partitions):
+    table = records(10)
+    same(frame_of(spark, table, tmp_path).repartition(partitions), table, tmp_path)
 
 
 @pytest.mark.parametrize("id_type", ["int", "str"])

@@ -8,13 +8,13 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from spark_scenes import DOMAIN, KEY, Shared, assert_same, draw_task, drawn_by_arrow, order_task, records, saved
 
 from labeldp import Domain, LabelRandomizer, LabelSource, Prior
 from labeldp.engines.spark.guard import CHANGED, REPEATED, WorkerError
 from labeldp.engines.spark.rows import NOTE_CODES
 from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.sampling.multiset import MultisetHash
-from spark_scenes import DOMAIN, KEY, Shared, assert_same, draw_task, drawn_by_arrow, order_task, records, saved
 
 RR = LabelRandomizer(1, DOMAIN, mechanism="randomized-response").design(np.empty(0, np.int64), 60)
 NAMES = [entry.name for entry in MECHANISMS if entry.exact] + ["auto"]

@@ -116,13 +116,13 @@ def write_records(
 
 def _check_notes(files: dict[int, Path], number: int, draw: Draw, scanned: Scan, scratch: Scratch) -> None:
     """Takes the part of notes from the files, and compares what the workers noted, whose rows were written, with what was scanned."""
-    if not files:
+    if number not in files:
+        if files and not any(pq.read_metadata(file).num_rows for file in files.values()):
+            raise InputChanged  # no worker had anything to read
         raise SparkFailed(
             f"the workers did not write to {scratch.place}, or the driver cannot see it. Give scratch (--scratch), a folder on a "
             "file system that all machines share"
         )
-    if number not in files:  # not one worker had anything to read
-        raise InputChanged
     table = pq.read_table(files.pop(number))
     noted = dict(zip(table["code"].to_pylist(), table[0].to_pylist(), strict=True))
     first, second, count = (int(noted[code]) % (1 << 64) for code in rows.NOTE_CODES)

@@ -445,6 +445,7 @@ def test_ctrl_c_ends_java_too(folder):
     [
         (("--master", "nowhere"), "--master nowhere: Master must"),
         (("--master", "local[x]"), "Could not parse Master URL: 'local[x]'"),
+        (("--conf", "spark.sql.shuffle.partitions=abc"), "spark.sql.shuffle.partitions"),
         (("--conf", "spark.driver.memory=abc"), "Invalid maximum heap size: -Xmxabc"),
     ],
 )

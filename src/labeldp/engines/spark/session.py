@@ -5,6 +5,7 @@ What Java and Spark print goes to a file. It is kept only if something fails, fo
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -145,6 +146,7 @@ def _session(master: str, chosen: Mapping[str, str], log: Path) -> Iterator[Spar
     conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
     with ExitStack() as stack:
         try:
+            stack.enter_context(_without_py4j_logs())
             stack.enter_context(_environment(master))
             stack.enter_context(_java(conf, log))
             session = _started(conf)
@@ -184,14 +186,35 @@ def _started(conf: SparkConf) -> SparkSession:
         return session
 
 
-def _reason(error: Exception, said: str) -> str:
+def _reason(error: PySparkException | Py4JError, said: str) -> str:
     """Why Spark did not start: Java's own text, or what it printed. No record was read yet that it could show."""
-    if isinstance(error, Py4JJavaError):
-        return str(error.java_exception.getMessage()).splitlines()[0]
-    if found := re.search(r'Exception in thread "main" [\w.$]+: (.+)', said):
-        return found[1]
-    printed = [line for line in said.splitlines() if line.strip() and not _CHATTER.match(line)]
-    return printed[0] if printed else str(error).splitlines()[0]
+    thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if thrown is not None:
+        while (cause := thrown.getCause()) is not None:
+            thrown = cause
+        lines = str(thrown.getMessage()).splitlines()
+    elif found := re.search(r'Exception in thread "main" [\w.$]+: (.+)', said):
+        lines = [found[1]]
+    else:
+        lines = [line for line in said.splitlines() if line.strip() and not _CHATTER.match(line)]
+    return lines[0] if lines else type(error).__name__
+
+
+@contextmanager
+def _without_py4j_logs() -> Iterator[None]:
+    """Py4J prints a traceback where Ctrl-C interrupts it, and whenever Java is gone. Our errors say both."""
+
+    def is_ours(record: logging.LogRecord) -> bool:
+        return "py4j" not in Path(record.pathname).parts
+
+    loggers = [logging.getLogger(name) for name in (None, "py4j", "py4j.java_gateway", "py4j.clientserver")]
+    for logger in loggers:
+        logger.addFilter(is_ours)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_ours)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from labeldp.engines.arrow.files import require_columns
 from labeldp.engines.arrow.text import TEXT_SUFFIXES, checked_delimiter, file_format, refuse_missing_header
 from labeldp.engines.spark.columns import column
-from labeldp.engines.spark.jobs import job
+from labeldp.engines.spark.jobs import SparkFailed, job
 from labeldp.errors import InvalidInput
 from labeldp.shown import count_of
 
@@ -73,8 +73,11 @@ def _checked(
         "not_text": id_text.contains("\ufffd"),  # what Spark makes of bytes that are not UTF-8
         "not_integers": ~integer,
     }
-    with job(rows.sparkSession, 0, None):
-        found = rows.agg(*(F.count_if(fault).alias(name) for name, fault in counted.items())).first()
+    try:
+        with job(rows.sparkSession, 0, None):
+            found = rows.agg(*(F.count_if(fault).alias(name) for name, fault in counted.items())).first()
+    except SparkFailed as error:
+        raise InvalidInput(f"{shown}: {error}. If these are several files, do all have the same header line?") from None
     assert found is not None, "an aggregate has one row"
     records = {name: count_of(found[name], "record") for name in counted}
     if found["malformed"]:

@@ -297,9 +297,10 @@ def test_ids_are_integers_if_all_are_written_so(spark, folder, ids, kind):
     ("text", "says"),
     [
         (f"order,amount\n1,{SECRET}\n2,{SECRET}d\n3,0x1p3\n", "2 records have something else"),
-        (f"order,amount\n1,{SECRET}\n2,+{SECRET}\n", "1 record have something else"),
-        (f"order,amount\n1,{SECRET}\n2,83,8125\n", "1 record have more or fewer columns"),
-        (f"order,amount,note\n1,{SECRET},a\n2,{SECRET}\n", "1 record have more or fewer columns"),
+        (f"order,amount\n1,{SECRET}\n2,+{SECRET}\n", "1 record has something else"),
+        (f"order,amount\n1,{SECRET}\n2,83,8125\n", "1 record has more or fewer columns"),
+        (f"order,amount,note\n1,{SECRET},a\n2,83,8125,b\n", "1 record has more or fewer columns"),
+        (f"order,amount,note\n1,{SECRET},a\n2,{SECRET}\n", "1 record has more or fewer columns"),
         (f"order,amount\n1,{SECRET}\n2,\n", "'amount' is missing in 1 record"),
         (f'order,amount\n1,{SECRET}\n"",{SECRET}\n', "'order' has no id in 1 record"),
         (f"order,amount\n1,{SECRET}\n2,nan\n", "something else"),

@@ -56,7 +56,7 @@ def read_text(
     require_columns([label, ids], names, shown)
     schema = StructType([StructField(name, StringType()) for name in (*names, _MALFORMED)])
     rows = spark.read.options(**options).schema(schema).csv(place)
-    id_text, label_text = F.nullif(column(ids), F.lit("")), F.btrim(column(label), F.lit(" \t"))
+    id_text, label_text = column(ids), F.btrim(column(label), F.lit(" \t"))
     number = F.when(label_text.rlike(NUMBER), label_text.try_cast("double"))
     kind = _checked(rows, shown, label, ids, id_type, label_text.isNotNull() & number.isNull(), id_text)
     return rows.select(id_text.alias(ids), number.alias(label)), kind
@@ -82,14 +82,18 @@ def _checked(
     records = {name: count_of(found[name], "record") for name in counted}
     if found["malformed"]:
         raise InvalidInput(
-            f"{shown}: {records['malformed']} have more or fewer columns than the header line. A decimal comma splits a number "
+            f"{shown}: {records['malformed']} {_has(found['malformed'])} more or fewer columns than the header line. A decimal comma splits a number "
             "in two; what separates the columns is given with --delimiter"
         )
     if found["not_numbers"]:
         raise InvalidInput(
             f"{shown}: the label column {label!r} must hold numbers only, with a point for decimals, and {records['not_numbers']} "
-            "have something else"
+            f"{_has(found['not_numbers'])} something else"
         )
     if found["not_text"]:
         raise InvalidInput(f"{shown}: the ids in {ids!r} must be UTF-8 text: save the file as UTF-8")
     return id_type or ("str" if found["not_integers"] else "int")
+
+
+def _has(number: int) -> str:
+    return "has" if number == 1 else "have"

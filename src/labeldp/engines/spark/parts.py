@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from labeldp.engines.spark.jobs import SparkFailed
+from labeldp.engines.spark.paths import place
 from labeldp.message.layout import part_path
 
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
 
 
-def write_parts(rows: DataFrame, place: str) -> None:
-    """Writes each partition as one Parquet file below `place`, a new folder on any file system that Spark knows."""
-    rows.write.option("compression", "snappy").option("maxRecordsPerFile", 0).parquet(place)
+def write_parts(rows: DataFrame, folder: str) -> None:
+    """Writes each partition as one Parquet file below `folder`, a new one on any file system that Spark knows."""
+    rows.write.option("compression", "snappy").option("maxRecordsPerFile", 0).parquet(folder)
 
 
 class Scratch:
@@ -44,7 +45,7 @@ class Scratch:
         self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
         self._work = work
         self.local = work / "spark" if uri is None else None
-        self.place = (work.absolute() / "spark").as_uri() if uri is None else f"{uri.rstrip('/')}/{name}"
+        self.place = place(work / "spark") if uri is None else f"{uri.rstrip('/')}/{name}"
 
     def remove(self) -> None:
         """Removes the folder, which a killed run may have left."""
@@ -67,7 +68,7 @@ class Scratch:
         if self.local is not None:
             return self.local / name
         source, target = self._path(f"{self.place}/{name}"), self._work / name
-        source.getFileSystem(self._settings).copyToLocalFile(False, source, self._path(target.as_uri()), True)
+        source.getFileSystem(self._settings).copyToLocalFile(False, source, self._path(place(target)), True)
         return target
 
     def _path(self, uri: str) -> Any:

@@ -26,7 +26,11 @@ def spark(tmp_path_factory):
         pytest.skip("Spark's tests need Java 17: install openjdk-17-jre-headless")
     from spark_session import local_session
 
-    session = local_session(tmp_path_factory.mktemp("spark"))
+    folder = tmp_path_factory.mktemp("spark")
+    (folder / "events").mkdir()
+    log = {"enabled": "true", "dir": (folder / "events").as_uri(), "compress": "false", "rolling.enabled": "false"}
+    settings = {f"spark.eventLog.{name}": value for name, value in log.items()}
+    session = local_session(folder, "local[2,2]", **settings)  # a task that fails is tried once more
     yield session
     session.stop()
 

@@ -13,6 +13,7 @@ from labeldp import Domain
 from labeldp.engines.spark import checking, pass_one
 from labeldp.engines.spark.checking import CheckTask
 from labeldp.engines.spark.records import RecordReader
+from labeldp.engines.spark.sealed import unsealed
 from labeldp.priors import histogram
 from labeldp.sampling.multiset import MultisetHash
 
@@ -22,8 +23,8 @@ def checked(table, rows=7, domain=DOMAIN, *, grid=None, repeats=None, kind=None)
     kind = kind or ("int" if pa.types.is_integer(table["id"].type) else "str")
     task = CheckTask(RecordReader(kind, None), domain, MultisetHash.subkeys(KEY), grid, repeats)
     (result,) = task(iter(table.to_batches(rows)))
-    (row,) = result.to_pylist()
-    return row
+    (sealed,) = result.to_pylist()
+    return unsealed(sealed["sealed"], task.seal, checking.SCHEMA)
 
 
 @pytest.mark.parametrize("ids", ["int", "str"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ from labeldp.domain import Domain
 from labeldp.engines.batches import outside
 from labeldp.engines.spark.guard import Batches
 from labeldp.engines.spark.records import Faults, RecordReader
+from labeldp.engines.spark.sealed import new_key, sealed
 from labeldp.priors import histogram
 from labeldp.sampling.ids import digest_ids
 from labeldp.sampling.multiset import MultisetHash
@@ -25,12 +26,13 @@ SCHEMA = pa.schema(
         *((name, pa.binary()) for name in ("cells", "low", "high")),
     ]
 )
-DDL = ", ".join(f"{field.name} {'bigint' if field.type == pa.int64() else 'binary'}" for field in SCHEMA)
+"""What a task has found. It leaves the worker sealed, in one column."""
+DDL = "sealed binary"
 
 
 @dataclass(frozen=True)
 class CheckTask:
-    """Gives one row per partition. Its size depends on the grid and on the number of records only: the event log shows sizes.
+    """Gives one sealed row per partition. Its size depends on the grid and on the number of records only: the event log shows it.
 
     Attributes
     ----------
@@ -44,13 +46,16 @@ class CheckTask:
         Where to count, if known.
     repeats : bytes or None
         A key that was drawn for this check. With it, the digests of all ids go to the driver, which looks for equal ones.
+    seal : bytes
+        The key under which the row goes to the driver. By default a new one.
     """
 
     reader: RecordReader
     domain: Domain
-    fingerprint: bytes
+    fingerprint: bytes = field(repr=False)
     grid: Domain | None
-    repeats: bytes | None
+    repeats: bytes | None = field(repr=False)
+    seal: bytes = field(default_factory=new_key, repr=False)
 
     def __call__(self, batches: Batches) -> Batches:
         totals = dict.fromkeys(COUNTED, 0)
@@ -75,9 +80,8 @@ class CheckTask:
                 high.append(digests.high.tobytes())
         limbs = np.asarray(seen.limbs, np.uint64).view(np.int64)
         values = [*totals.values(), *limbs.tolist(), cells.tobytes(), b"".join(low), b"".join(high)]
-        yield pa.record_batch(
-            [pa.array([value], field.type) for value, field in zip(values, SCHEMA, strict=True)], schema=SCHEMA
-        )
+        columns = [pa.array([value], kind) for value, kind in zip(values, SCHEMA.types, strict=True)]
+        yield pa.record_batch([[sealed(pa.record_batch(columns, schema=SCHEMA), self.seal)]], names=["sealed"])
 
 
 def text_bytes(ids: pa.Array) -> int:

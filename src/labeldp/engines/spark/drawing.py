@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark import Broadcast
@@ -45,7 +45,7 @@ class DrawTask:
     mechanism: Broadcast[FiniteMechanism]
     domain: Domain
     randomness: BoundRandomness
-    fingerprint: bytes
+    fingerprint: bytes = field(repr=False)
     schema: pa.Schema
 
     def __call__(self, batches: Batches) -> Batches:

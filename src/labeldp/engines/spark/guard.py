@@ -1,7 +1,9 @@
 """What leaves a worker when something fails there: the name of an error, never its text.
 
 The text of a worker's exception goes into the logs of driver and executor and into the event log. Arrow's and NumPy's texts may
-show the value that they stumbled over, so none of them gets out.
+show the value that they stumbled over, so none of them gets out. Spark can also be set to show the variables of every function
+that the exception went through (`spark.sql.execution.pyspark.udf.tracebackWithLocals.enabled`), so what gets out is raised
+where no variable holds a label, and tasks do not show their secrets.
 """
 
 from __future__ import annotations
@@ -27,12 +29,14 @@ def guarded(task: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         try:
             yield from task(batches)
-        except WorkerError:
-            raise
+        except WorkerError as error:
+            text = str(error)
         except Exception as error:  # noqa: BLE001 - of any kind: its text must not get out
-            name = type(error).__name__
+            text = f"{FAILED} {type(error).__name__}"
         else:
             return
-        raise WorkerError(f"{FAILED} {name}")  # outside the handler, so that the first one is not shown with it
+        raise WorkerError(
+            text
+        )  # outside the handlers, so that the first one and the variables round it are not shown with it
 
     return run

@@ -14,6 +14,7 @@ from labeldp.engines.scan import Progress
 from labeldp.engines.spark import checking
 from labeldp.engines.spark.checking import CheckTask
 from labeldp.engines.spark.jobs import job, mapped
+from labeldp.engines.spark.sealed import unsealed
 from labeldp.sampling.multiset import MultisetHash
 
 MOST_RESULT_BYTES = 1 << 28
@@ -48,7 +49,8 @@ def check_records(frame: DataFrame, task: CheckTask, rows: int, progress: Progre
     cores = frame.sparkSession.sparkContext.defaultParallelism
     tasks = max(2 * cores, MOST_RESULT_BYTES // (8 * cells + 128))
     with job(frame.sparkSession, rows, progress):
-        results = mapped(frame.coalesce(tasks), task, checking.DDL).collect()
+        returned = mapped(frame.coalesce(tasks), task, checking.DDL).collect()
+    results = [unsealed(row["sealed"], task.seal, checking.SCHEMA) for row in returned]
     totals = {name: sum(result[name] for result in results) for name in checking.COUNTED}
     whole = MultisetHash.from_subkeys(task.fingerprint)
     for result in results:

@@ -8,7 +8,7 @@ Labels are drawn before the shuffle, so that its files hold nothing but what is 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,7 +55,7 @@ class Draw:
     mechanism: FiniteMechanism
     domain: Domain
     randomness: BoundRandomness
-    fingerprint: bytes
+    fingerprint: bytes = field(repr=False)
 
 
 def message_rows(

@@ -1,0 +1,163 @@
+"""The event log of a release depends on no label. Clusters keep event logs for years, and operators read them.
+
+The same release runs on inputs that differ in every label. What is drawn is pinned, as in `test_non_interference.py`, because
+private labels may differ. Then plans and metrics must be the same, but for times and what `EXCUSED` lists. The inputs have files
+of one size: Spark logs how many bytes it reads.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark import cloudpickle
+
+import labeldp.spark
+from labeldp import Domain
+from labeldp.engines.spark import checking, pass_two
+from labeldp.engines.spark.checking import CheckTask
+from labeldp.engines.spark.records import RecordReader
+from labeldp.sampling.multiset import MultisetHash
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this file
+
+ROWS = 2000
+LABELS = {
+    "uniform": np.random.default_rng(1).uniform(0, 400, ROWS),
+    "same": np.full(ROWS, 7.0),
+    "bounds": np.tile([0.0, 400.0], ROWS // 2),
+}
+TIMER = re.compile(r"time|duration|gc", re.IGNORECASE)
+EXCUSED = {
+    "internal.metrics.resultSize": "it counts the timers that are not zero too; what we return is tested below",
+    "internal.metrics.output.bytesWritten": "the parts hold private labels, and a fingerprint under a key",
+    "written output": "the same",
+}
+NOTE_BYTES = 24
+"""Three words about the input are shuffled too. They look random, so they may compress by some bytes."""
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """Draws, and gives every record the same code."""
+
+    task: object
+
+    def __call__(self, batches):
+        for batch in self.task(batches):
+            place = batch.schema.get_field_index("code")
+            codes = pa.array(np.minimum(batch.column(place), 0), batch.schema.types[place])
+            yield batch.set_column(place, batch.schema.field(place), codes)
+
+
+def events_of(spark, folder, labels):
+    """What the event log says of a release of these labels."""
+    folder.mkdir()
+    file = folder / "input.parquet"
+    pq.write_table(pa.table({"id": np.arange(ROWS), "y": labels}), file, compression="none", use_dictionary=False)
+    draw, context = pass_two.DrawTask, spark.sparkContext
+    logs = Path(context.getConf().get("spark.eventLog.dir").removeprefix("file://"))
+    log, bus = logs / f"{context.applicationId}.inprogress", context._jsc.sc().listenerBus()
+    bus.waitUntilEmpty()
+    start = log.stat().st_size
+    with mock.patch.object(pass_two, "DrawTask", lambda *given: Pinned(draw(*given))):
+        labeldp.spark.privatize(
+            spark.read.parquet(str(file)), label="y", id="id", epsilon=1, domain=(0, 400), out=folder / "message",
+            mechanism="rr-on-bins",
+        )  # fmt: skip
+    bus.waitUntilEmpty()
+    with log.open("rb") as lines:
+        lines.seek(start)
+        return [json.loads(line) for line in lines]
+
+
+def shown(events, folder):
+    """Channels of an event log and what they show, without times and without the numbers that Spark gives to things."""
+    seen, numbers = {}, Counter()
+    first = min(event["Stage ID"] for event in events if "Stage ID" in event)
+    names = {
+        metric["accumulatorId"]: metric["name"] for event in events for metric in _metrics(event.get("sparkPlanInfo"))
+    }
+    for event in events:
+        kind = event["Event"].rsplit(".")[-1]
+        if kind == "SparkListenerTaskEnd":
+            assert event["Task End Reason"]["Reason"] == "Success"
+            for metric in event["Task Info"]["Accumulables"]:
+                seen["task", event["Stage ID"] - first, event["Task Info"]["Index"], metric["Name"]] = metric["Update"]
+        elif kind == "SparkListenerDriverAccumUpdates":
+            for number, value in event["accumUpdates"]:
+                numbers[names[number]] += 1
+                seen["driver", numbers[names[number]], names[number]] = value
+        elif "physicalPlanDescription" in event:
+            text = event["physicalPlanDescription"].replace(str(folder), "")
+            numbers[kind] += 1
+            seen["plan", numbers[kind], kind] = re.sub(r"#\d+L?|plan_id=\d+", "", text)
+    return {
+        channel: value
+        for channel, value in seen.items()
+        if not TIMER.search(channel[-1]) and channel[-1] not in EXCUSED
+    }
+
+
+def _metrics(plan):
+    if plan:
+        yield from plan["metrics"]
+        for child in plan["children"]:
+            yield from _metrics(child)
+
+
+def differences(one, other):
+    """Channels that show different things."""
+    return {
+        channel: (one.get(channel), other.get(channel))
+        for channel in one.keys() | other.keys()
+        if one.get(channel) != other.get(channel) and not _by_notes(channel[-1], one.get(channel), other.get(channel))
+    }
+
+
+def _by_notes(name, one, other):
+    return (
+        bool(re.search("bytes", name, re.IGNORECASE))
+        and None not in (one, other)
+        and abs(int(one) - int(other)) <= NOTE_BYTES
+    )
+
+
+def test_plans_and_metrics_do_not_depend_on_labels(spark, tmp_path):
+    logs = [shown(events_of(spark, tmp_path / name, LABELS[name]), tmp_path / name) for name in ("uniform", "same")]
+    assert {channel[0] for channel in logs[0]} == {"task", "driver", "plan"}
+    assert len(logs[0]) > 50
+    assert differences(*logs) == {}
+
+
+def returned(labels):
+    """What the task of pass one returns for a partition with these labels, and what it has sealed."""
+    task = CheckTask(
+        RecordReader("int", None), Domain(0, 400), MultisetHash.subkeys(bytes(32)), Domain(0, 400, 400), None, bytes(32)
+    )
+    plain = []
+    with mock.patch.object(checking, "sealed", lambda row, key: plain.append(row.serialize()) or sealed(row, key)):
+        (batch,) = task(iter([pa.record_batch({"id": np.arange(ROWS), "label": labels})]))
+    return batch.column(0)[0].as_py(), plain[0].to_pybytes()
+
+
+sealed = checking.sealed
+
+
+@pytest.mark.parametrize("codec", ["lz4_raw", "snappy", "zstd"])
+def test_what_pass_one_returns_does_not_compress(codec):
+    """Spark compresses it and logs its size. Plain counts compress the better the fewer cells are filled."""
+    pairs = [returned(labels) for labels in LABELS.values()]
+    (size,) = {len(row) for row, _ in pairs}
+    assert all(len(pa.compress(row, codec, asbytes=True)) > size - 8 for row, _ in pairs)
+    plain = [len(pa.compress(row, codec, asbytes=True)) for _, row in pairs]
+    assert max(plain) - min(plain) > 50, "which is why it is sealed"

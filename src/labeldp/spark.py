@@ -7,14 +7,16 @@ features party whose features are on a cluster. `docs/spark.md` says how it scal
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from labeldp.budget import Epsilon
 from labeldp.domain import Domain, OutOfRange
-from labeldp.errors import InvalidInput, MissingExtra, described
+from labeldp.engines.spark.installed import require_pyspark
+from labeldp.errors import InvalidInput, described, expect_path
 from labeldp.losses import LossLike
-from labeldp.message.reader import Message
+from labeldp.message.description import read_description
+from labeldp.message.layout import DESCRIPTION
+from labeldp.message.reader import Message, message_folder
 from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.apply import add_batch
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
     from labeldp.engines.spark.spark_input import SparkInput
 
 __all__ = ["apply", "matching_features", "privatize"]
-
-LEAST_PYSPARK = (4, 1)
-"""The first with `repartitionById`."""
 
 
 def privatize(
@@ -196,11 +195,14 @@ def apply(
     >>> tuesday = spark.read.parquet("tuesday.parquet")  # doctest: +SKIP
     >>> message = labeldp.spark.apply(tuesday, "message", key_file="sales.key")  # doctest: +SKIP
     """
-    opened = message if isinstance(message, Message) else Message.open(message)
-    header = opened.header
+    if not isinstance(message, Message):
+        expect_path(message, "message", "give the folder of the message")
+    folder = message.path if isinstance(message, Message) else message_folder(message)
+    # not opened, since a run that was killed may have left a batch that the manifest does not list yet
+    _, header = read_description(folder / DESCRIPTION)
     labels = _input(frame, header.label_column, header.id_column, id_type, scratch, allow_unencrypted=allow_unencrypted)
     outcome = add_batch(
-        opened.path,
+        folder,
         labels,
         key_file=key_file,
         ledger=ledger,
@@ -249,7 +251,7 @@ def matching_features(
     >>> sample = labeldp.spark.matching_features(features, "message", rows=1_000_000)  # doctest: +SKIP
     >>> sample.write.parquet("sample.parquet")  # doctest: +SKIP
     """
-    _require()
+    require_pyspark()
     from labeldp.engines.spark.features import records_of
 
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
@@ -261,18 +263,7 @@ def matching_features(
 def _input(
     frame: DataFrame, label: str, ids: str, id_type: str | None, scratch: str | None, *, allow_unencrypted: bool
 ) -> SparkInput:
-    _require()
+    require_pyspark()
     from labeldp.engines.spark.spark_input import SparkInput
 
     return SparkInput(frame, label, ids, id_type, scratch=scratch, allow_unencrypted=allow_unencrypted)
-
-
-def _require() -> None:
-    """Refuses to go on without a PySpark that can do it."""
-    try:
-        found = import_module("pyspark").__version__
-        import_module("pandas")  # which PySpark needs to exchange Arrow data with its workers
-    except ImportError as error:
-        raise MissingExtra("Spark needs pyspark and pandas: pip install 'labeldp[spark]'") from error
-    if tuple(int(part) for part in found.split(".")[:2]) < LEAST_PYSPARK:
-        raise MissingExtra(f"pyspark {found} is too old: labeldp needs 4.1 or newer, pip install -U 'labeldp[spark]'")

@@ -14,10 +14,12 @@ from labeldp.cli.lazy_help import learners
 from labeldp.losses import loss_examples
 from labeldp.mechanisms import MECHANISMS
 
-HEAVY = ["numpy", "scipy", "numba", "pyarrow", "sklearn", "torch", "matplotlib", "labeldp.mechanisms"]
+HEAVY = ["numpy", "scipy", "numba", "pyarrow", "sklearn", "torch", "matplotlib", "pyspark", "labeldp.mechanisms"]
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("ledger", "--help"), ("demo", "--help")])
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("--version",), ("ledger", "--help"), ("demo", "--help"), ("apply", "--help")]
+)
 def test_help_imports_nothing_heavy(arguments):
     script = f"""
 import atexit, sys

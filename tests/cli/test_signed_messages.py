@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from forgery import edit_json, rewrite_manifest, rewrite_rows
+from forgery import edit_json, rewrite_manifest, rewrite_rows, split
 from labeldp.message.reader import Message
 from labeldp.release import apply as later_batch
 from labeldp.release.ledger import Ledger
@@ -216,6 +216,14 @@ def test_audit_as_json_has_every_check(run, message):
     assert (shown["message"]["records"], shown["message"]["ids_unique"]) == (ROWS, True)
     assert (shown["message"]["signed_by"], shown["message"]["signature_verified"]) == (fingerprint(), False)
     assert [file["name"] for file in shown["message"]["files"]] == ["mechanism.json", "PRIVACY.md", "labels.parquet"]
+
+
+def test_audit_counts_a_batch_in_parts_once(run, message):
+    split(message / "labels.parquet", [100])
+    rewrite_manifest(message)
+    code, out, _ = run("audit", "message")
+    assert code == 0
+    assert f"{ROWS} in 1 batch, as many as listed" in out
 
 
 def test_audit_of_a_single_mechanism_takes_no_key(run, message):

@@ -257,6 +257,9 @@ def renamed(place, name):
         "dots": renamed(3, "labels.parquet/../labels.parquet/part-00001.parquet"),
         "doubled slash": renamed(3, "labels.parquet//part-00001.parquet"),
         "backslash": renamed(3, "labels.parquet\\part-00001.parquet"),
+        "papers in another order": lambda files: files.insert(0, files.pop(1)),
+        "a paper after the labels": lambda files: files.append(files[0]),
+        "no labels": lambda files: files.__delitem__(slice(2, None)),
         "absolute": renamed(3, "/labels.parquet/part-00001.parquet"),
     }.values(),
 )
@@ -279,6 +282,13 @@ def test_a_batch_has_at_most_as_many_parts_as_five_digits_count(monkeypatch):
     for parts, is_one in ((1, True), (3, True), (4, False)):
         batch = ListedBatch(FIRST, tuple(listed(f"{FIRST}/part-{part:05d}.parquet") for part in range(parts)))
         assert batch.is_batch(0, ".parquet") == is_one
+
+
+def test_no_message_is_written_with_more_parts_than_a_batch_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(listing, "MOST_PARTS", 3)
+    make(tmp_path / "three", cuts=[20, 40])
+    with pytest.raises(InvalidInput, match="has 4 files, and a batch has at most 3 parts"):
+        make(tmp_path / "four", cuts=[20, 30, 40])
 
 
 def test_the_most_parts_have_five_digits():
@@ -442,9 +452,26 @@ def test_a_batch_in_parts_that_is_not_listed_yet_is_in_the_message_for_apply_alo
     assert opened.next_file == message / "labels" / "part-00002.parquet"
 
 
+def test_a_batch_that_is_not_listed_yet_is_read_as_every_other(message, original):
+    """With ids in the type of the first file, and without what a desktop left there."""
+    for part in range(2):
+        with_column(message, "id", lambda ids: ids.cast(pa.int32()), f"{LATER}/part-0000{part}.parquet")
+    to_extend(message)
+    (message / LATER / ".DS_Store").write_bytes(b"\0")
+    opened = open_to_extend(message, None)
+    assert {ids.type for ids, _ in opened.batches()} == {pa.int64()}
+    assert opened.to_arrow() == Message.open(original).to_arrow()
+
+
+def to_nowhere(batch):
+    shutil.rmtree(batch)
+    batch.symlink_to(batch.with_name("nowhere"))
+
+
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
+        (to_nowhere, "part-00001.parquet is a link"),
         (lambda batch: (batch / "part-00000.parquet").unlink(), "part-00001.parquet is not a part"),
         (lambda batch: [part.unlink() for part in batch.iterdir()], "at least one part"),
         (lambda batch: (batch / "_SUCCESS").touch(), "_SUCCESS is not a part"),

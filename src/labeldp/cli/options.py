@@ -9,6 +9,7 @@ import typer
 from labeldp.errors import InvalidInput
 
 OutputOption = partial(typer.Option, rich_help_panel="Output")
+SparkOption = partial(typer.Option, rich_help_panel="Spark")
 
 Label = Annotated[str, typer.Option("--label", metavar="COL", help="The column of sensitive numbers.")]
 IdType = Annotated[
@@ -39,6 +40,39 @@ VerifyKey = Annotated[
     Path | None,
     typer.Option(
         "--verify-key", metavar="PEM", help="The sender's public key. A message that is not signed with it is refused."
+    ),
+]
+Engine = Literal["arrow", "spark"]
+EngineChoice = Annotated[
+    Engine,
+    SparkOption("--engine", help="arrow reads files on this machine; spark reads any place that Apache Spark knows."),
+]
+Master = Annotated[
+    str | None,
+    SparkOption(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs: local[*] for all cores of this machine, yarn, k8s://…, spark://….",
+        show_default="local[*]",
+    ),
+]
+Conf = Annotated[
+    list[str] | None,
+    SparkOption("--conf", metavar="K=V", help="A setting of Spark, as spark.driver.memory=8g. May be repeated."),
+]
+ScratchPlace = Annotated[
+    str | None,
+    SparkOption(
+        "--scratch",
+        metavar="URI",
+        help="A folder that all machines of the cluster can write to. By default they write beside the message.",
+    ),
+]
+AllowUnencrypted = Annotated[
+    bool,
+    SparkOption(
+        "--allow-unencrypted",
+        help="Run on a cluster where Spark does not encrypt its files and its network: they hold this release's subkeys.",
     ),
 ]
 Quiet = Annotated[bool, OutputOption("--quiet", "-q", help="Print warnings and errors only.")]

@@ -13,8 +13,24 @@ import typer
 from labeldp.budget import decimal_text
 from labeldp.cli.completion import loss_offers, mechanism_offers
 from labeldp.cli.console import line, note, phases, print_json, stoppable
+from labeldp.cli.engine import EngineOptions, Labels
 from labeldp.cli.lazy_help import LOSSES
-from labeldp.cli.options import OUT_OF_RANGE, Delimiter, IdType, Json, Label, OutOfRange, OutputOption, Quiet, SignKey
+from labeldp.cli.options import (
+    OUT_OF_RANGE,
+    AllowUnencrypted,
+    Conf,
+    Delimiter,
+    EngineChoice,
+    IdType,
+    Json,
+    Label,
+    Master,
+    OutOfRange,
+    OutputOption,
+    Quiet,
+    ScratchPlace,
+    SignKey,
+)
 from labeldp.errors import InvalidInput
 from labeldp.shown import count_of
 
@@ -23,7 +39,6 @@ if TYPE_CHECKING:
 
     from labeldp.arrays import Floats
     from labeldp.domain import Domain
-    from labeldp.engines.arrow.source import LabelSource
     from labeldp.release.outcome import ReleaseOutcome
 
 BoundsOption = partial(typer.Option, rich_help_panel="Public bounds")
@@ -33,9 +48,10 @@ BudgetOption = partial(typer.Option, rich_help_panel="Privacy budget")
 
 def privatize(
     source: Annotated[
-        Path,
+        str,
         typer.Argument(
-            metavar="INPUT", help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC."
+            metavar="INPUT",
+            help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC; for Spark also ORC and URIs.",
         ),
     ],
     label: Label,
@@ -114,6 +130,11 @@ def privatize(
         bool, OutputOption("--keep-order", help="Keep the order of the input, which may reveal labels.")
     ] = False,
     sign_key: SignKey = None,
+    engine: EngineChoice = "arrow",
+    master: Master = None,
+    conf: Conf = None,
+    scratch: ScratchPlace = None,
+    allow_unencrypted: AllowUnencrypted = False,
     dry_run: Annotated[bool, OutputOption("--dry-run", help="Show the plan and stop. Reads no label.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -133,14 +154,16 @@ def privatize(
       labeldp privatize sales.parquet --label amount --id order
           --epsilon 1 --lower 0 --upper 400 --out message
           --key-file sales.key --ledger ledger.db --dataset sales
+      labeldp privatize hdfs:///sales --label amount --id order
+          --epsilon 1 --lower 0 --upper 400 --out message
+          --engine spark --master yarn --scratch hdfs:///tmp
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.engines.arrow.source import LabelSource, count_rows
     from labeldp.losses import get_loss
     from labeldp.priors import Prior
     from labeldp.randomizer import LabelRandomizer
+    from labeldp.release.flow import release_labels
     from labeldp.release.ledger import Ledger
     from labeldp.release.plan import plan_release
-    from labeldp.release.privatize import privatize as run
 
     randomizer = LabelRandomizer(
         epsilon,
@@ -151,22 +174,26 @@ def privatize(
         out_of_range,
     )
     get_loss(loss)  # an unknown loss is refused before the labels are read
-    labels = LabelSource(source, label, id_column, id_type, delimiter)
+    labels = Labels(source, label, id_column, id_type, delimiter)
+    reader = EngineOptions(engine, master, conf or (), scratch, allow_unencrypted)
+    reader.check(labels, keep_order=keep_order)
     if dry_run:
-        _show_plan(plan_release(count_rows(labels), randomizer), as_json=as_json)
+        with phases(quiet=quiet) as phase:
+            rows = reader.count_rows(labels, phase)
+        _show_plan(plan_release(rows, randomizer), as_json=as_json)
         return
     if message is None:
         raise InvalidInput("give --out DIR, the folder to write the message to")
     if dataset is not None and ledger is None:
         raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
-    _note_order(labels, keep_order=keep_order)
+    _note_order(id_column, keep_order=keep_order)
     budget = None if ledger is None else Ledger(ledger)
     resumable = "Run the same command again to go on; what was charged is not charged again"
     lost = "If it was charged already, it stays so: without --key-file a run cannot be resumed"
     advice = resumable if key_file is not None else lost
-    with stoppable(advice), phases(quiet=quiet) as phase, _no_share(quiet=quiet):
-        outcome = run(
-            labels,
+    with stoppable(advice), phases(quiet=quiet) as phase, _no_share(quiet=quiet), reader.reads(labels, phase) as found:
+        outcome = release_labels(
+            found,
             randomizer,
             message,
             ledger=budget,
@@ -187,13 +214,14 @@ def privatize(
             line("key", f"{key_file} can undo the noise: guard it like the labels, and keep one copy only")
         line("next", "send the folder. The other side trains with:")
         verify = "" if sign_key is None else " --verify-key YOUR_PUBLIC_KEY"
-        line("", f"labeldp train {message} --features FILE --id {labels.id_name} --out MODEL{verify}")
+        line("", f"labeldp train {message} --features FILE --id {found.id_name} --out MODEL{verify}")
 
 
 def apply(
     message: Annotated[Path, typer.Argument(metavar="MESSAGE", help="The message to add to.")],
     source: Annotated[
-        Path, typer.Argument(metavar="NEW_FILE", help="The new records, in any format that privatize reads.")
+        str,
+        typer.Argument(metavar="NEW_FILE", help="The new records, in any format that privatize reads."),
     ],
     key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
     ledger: Annotated[
@@ -214,6 +242,11 @@ def apply(
     delimiter: Delimiter = None,
     out_of_range: Annotated[OutOfRange, typer.Option(help=OUT_OF_RANGE)] = "clip",
     sign_key: SignKey = None,
+    engine: EngineChoice = "arrow",
+    master: Master = None,
+    conf: Conf = None,
+    scratch: ScratchPlace = None,
+    allow_unencrypted: AllowUnencrypted = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -232,22 +265,24 @@ def apply(
       labeldp apply message tuesday.parquet --label amount --key-file sales.key
           --ledger ledger.db
     """  # noqa: D301 - the escape keeps the line of the example
-    from labeldp.engines.arrow.source import LabelSource
     from labeldp.message.description import read_description
     from labeldp.message.layout import DESCRIPTION
     from labeldp.message.reader import message_folder
-    from labeldp.release.apply import apply as run
+    from labeldp.release.apply import add_batch
     from labeldp.release.ledger import Ledger
 
     record = None if ledger is None else Ledger(ledger)
     header = read_description(message_folder(message) / DESCRIPTION)[1]
     ids = header.id_column if id_column is None else id_column
     named = header.label_column if label is None else label
-    with stoppable("Run the same command again to go on"), phases(quiet=quiet) as phase, _no_share(quiet=quiet):
-        labels = LabelSource(source, named, ids, id_type, delimiter)
-        outcome = run(
+    labels = Labels(source, named, ids, id_type, delimiter)
+    reader = EngineOptions(engine, master, conf or (), scratch, allow_unencrypted)
+    reader.check(labels)
+    stopped = "Run the same command again to go on"
+    with stoppable(stopped), phases(quiet=quiet) as phase, _no_share(quiet=quiet), reader.reads(labels, phase) as found:
+        outcome = add_batch(
             message,
-            labels,
+            found,
             key_file=key_file,
             ledger=record,
             out_of_range=out_of_range,
@@ -317,12 +352,12 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
     line("outputs", _values(outputs))
 
 
-def _note_order(labels: LabelSource, *, keep_order: bool) -> None:
+def _note_order(id_column: str | None, *, keep_order: bool) -> None:
     """Tell the labels party if the message will show the order of the input, which may follow the labels."""
     reveals = "if the rows are sorted by anything that follows the labels, their order reveals them."
     if keep_order:
         note(f"--keep-order: {reveals}")
-    elif labels.id_column is None:
+    elif id_column is None:
         note(f"without --id a record's id is its row number, so the message shows the order of the input: {reveals}")
 
 

@@ -15,6 +15,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "engines/spark" in item.path.as_posix():
             item.add_marker(pytest.mark.xdist_group("spark"))
+            # PySpark 4.1 leaves sockets to the garbage collector
+            sockets = r"ignore:Exception ignored in. <socket\.socket:pytest.PytestUnraisableExceptionWarning"
+            item.add_marker(pytest.mark.filterwarnings(sockets))
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +33,15 @@ def spark(tmp_path_factory):
     session = local_session(folder, "local[2,2]", **settings)  # a task that fails is tried once more
     yield session
     session.stop()
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with a ledger, to see what a refusal leaves."""
+    from spark_scenes import Place
+
+    from labeldp import Ledger
+
+    (tmp_path / "party").mkdir()
+    Ledger.create(tmp_path / "party" / "ledger.db").add_dataset("sales", 3)
+    return Place(tmp_path / "party")

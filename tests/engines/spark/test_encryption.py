@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from spark_scene import EPSILON, MOST_SECONDS, Scene
+from driver_scene import EPSILON, MOST_SECONDS, Scene
 
 import labeldp.spark
 from labeldp import Message, PrivacyRefused

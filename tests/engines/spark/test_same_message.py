@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from spark_scenes import assert_same, frame_of, on_one_machine, records, release, saved
 
 import labeldp.spark
-from labeldp import LabelSource, Message
-from labeldp.engines.arrow.arrow_input import ArrowInput
-from labeldp.release.key_file import KeyFile
+from labeldp import Domain
+from labeldp.engines.spark import rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::labeldp.ClippingWarning")
 
 
-def table(rows, ids="int", seed=0):
+def sales(rows, ids="int", seed=0):
     random = np.random.default_rng(seed)
     numbers = random.permutation(np.arange(rows) * 3 - rows)
     return pa.table(
@@ -26,50 +25,122 @@ def table(rows, ids="int", seed=0):
     )
 
 
-def frame_of(spark, rows: pa.Table, folder: Path, partitions=2):
-    file = folder / f"input-{len(list(folder.iterdir()))}.parquet"
-    pq.write_table(rows, file)
-    return spark.read.parquet(str(file)).repartition(partitions), file
-
-
-def on_one_machine(message: Message, file: Path, key_file: Path, folder: Path) -> pa.Table:
-    """What the Arrow engine makes of the same records under the same key, release and mechanism."""
-    with KeyFile.use(key_file) as keys:
-        key = keys.key
-    domain = message.mechanism.domain
-    labels = ArrowInput(LabelSource(file, message.header.label_column, message.header.id_column)).in_unit(domain)
-    scanned = labels.scan(domain, key=key, out_of_range="clip-all")
-    work = folder / "work"
-    work.mkdir(exist_ok=True)
-    target = folder / "arrow.parquet"
-    labels.randomize(
-        message.mechanism,
-        domain,
-        scanned,
-        key=key,
-        release=bytes.fromhex(message.header.release),
-        advice="",
-        labels=target,
-        work=work,
-    )
-    return pq.read_table(target)
-
-
-def assert_same(message: Message, expected: pa.Table):
-    found = message.to_arrow()
-    assert found.column_names == expected.column_names
-    for name in expected.column_names:
-        assert found[name].to_pylist() == expected[name].to_pylist(), name
-    assert message.records == expected.num_rows
-
-
-@pytest.mark.filterwarnings("ignore::labeldp.ClippingWarning")
 @pytest.mark.parametrize("partitions", [1, 7])
 @pytest.mark.parametrize("ids", ["int", "str"])
 def test_same_labels_in_the_same_order(spark, tmp_path, ids, partitions):
-    frame, file = frame_of(spark, table(3000, ids), tmp_path, partitions)
-    key = tmp_path / "key"
+    file, key = saved(sales(3000, ids), tmp_path), tmp_path / "key"
     message = labeldp.spark.privatize(
-        frame, label="amount", id="order", epsilon=1, domain=(0, 400), out=tmp_path / "message", key_file=key
+        spark.read.parquet(str(file)).repartition(partitions),
+        label="amount",
+        id="order",
+        epsilon=1,
+        domain=(0, 400),
+        out=tmp_path / "message",
+        key_file=key,
     )
-    assert_same(message, on_one_machine(message, file, key, tmp_path))
+    assert_same(message.to_arrow(), on_one_machine(message, file, key, tmp_path))
+    assert message.records == 3000
+
+
+def same(frame, table, folder, **options):
+    """Releases a frame that holds what the table holds, and compares."""
+    message = release(frame, folder, key_file=folder / "key", **options)
+    expected = on_one_machine(message, saved(table, folder, "twin"), folder / "key", folder, options.get("id_type"))
+    assert_same(message.to_arrow(), expected)
+    return message
+
+
+@pytest.mark.parametrize("ids", ["int", "str"])
+def test_several_parts_follow_each_other_in_the_order_of_one_machine(spark, tmp_path, monkeypatch, ids):
+    monkeypatch.setattr(rows, "ROWS_PER_PART", 20)
+    table = records(100, ids=ids)
+    message = same(frame_of(spark, table, tmp_path).repartition(5), table, tmp_path)
+    assert len(message.files) == 8
+    assert [file.path.name for file in message.files] == [f"part-{part:05d}.parquet" for part in range(8)]
+
+
+def test_parts_without_rows_leave_no_file(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "ROWS_PER_PART", 1)
+    table = records(10)
+    message = same(frame_of(spark, table, tmp_path), table, tmp_path)
+    assert all(file.count() for file in message.files)
+    assert 2 < len(message.files) <= 10
+
+
+@pytest.mark.parametrize("partitions", [12, pytest.param(64, marks=pytest.mark.slow)])
+def test_more_partitions_than_records(spark, tmp_path, partitions):
+    table = records(10)
+    same(frame_of(spark, table, tmp_path).repartition(partitions), table, tmp_path)
+
+
+@pytest.mark.parametrize("id_type", ["int", "str"])
+def test_ids_that_are_converted(spark, tmp_path, id_type):
+    ids = pa.array([-(2**63), 2**63 - 1, *range(58)])
+    table = records().set_column(0, "id", ids if id_type == "str" else pa.array(map(str, ids.to_pylist())))
+    assert same(frame_of(spark, table, tmp_path), table, tmp_path, id_type=id_type).header.id_type == id_type
+
+
+NAMES = {
+    "dots": ("order.id", "a.b.c"),
+    "spaces and backticks": ("my `id`", " `"),
+    "twins": ("Id", "Y"),
+    "signs": ("Größe,;{}()\n\t=", "日本"),
+}
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_columns_of_any_name(spark, tmp_path, names):
+    """Spark does not tell `Id` from `id`, nor a dot in a name from a field of a struct."""
+    table = records().rename_columns(names)
+    others = {name: pa.array(["x"] * 60) for name in ("id", "y")}
+    frame = spark.createDataFrame(pa.table(others | {names[1]: table[1], names[0]: table[0]}))
+    same(frame, table, tmp_path, id=names[0], label=names[1])
+
+
+def frames(spark, table, folder):
+    whole = frame_of(spark, table, folder)
+    whole.createOrReplaceTempView("sales")
+    half = [frame_of(spark, part, folder, f"half-{place}") for place, part in enumerate((table[:30], table[30:]))]
+    return {
+        "cached": whole.cache(),
+        "a union": half[1].union(half[0]),
+        "a query": spark.sql("select upper('x') as other, y, id from sales where y is not null"),
+        "from memory": spark.createDataFrame(table),
+        "sorted by label": whole.orderBy("y"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["cached", "a union", "a query", "from memory", "sorted by label"])
+def test_frames_of_every_kind(spark, tmp_path, kind):
+    table = records()
+    frame = frames(spark, table, tmp_path)[kind]
+    try:
+        same(frame, table, tmp_path)
+    finally:
+        frame.unpersist()
+
+
+LABELS = {
+    "a prior bought, other loss": ({"loss": "absolute", "mechanism": "rr-on-bins", "domain": (0, 10)}, pa.float64()),
+    "whole numbers": ({"domain": Domain.integers(0, 10)}, pa.int16()),
+    "decimals": ({}, pa.decimal128(10, 2)),
+    "all clipped": ({"domain": (100, 200), "out_of_range": "clip-all"}, pa.float32()),
+}
+
+
+@pytest.mark.parametrize(("options", "kind"), LABELS.values(), ids=LABELS)
+def test_labels_and_settings(spark, tmp_path, options, kind):
+    table = records()
+    if pa.types.is_decimal(kind):
+        labels = table["y"].cast(pa.decimal128(17, 2), safe=False).cast(kind)
+    else:
+        labels = table["y"].cast(kind, safe=False)
+    table = table.set_column(1, "y", labels)
+    same(frame_of(spark, table, tmp_path), table, tmp_path, **options)
+
+
+def test_intervals(spark, tmp_path):
+    table = records().set_column(1, "y", pa.array(range(0, 60 * 600_000_000, 600_000_000), pa.duration("us")))
+    frame = spark.createDataFrame(table)
+    assert frame.schema["y"].dataType.simpleString() == "interval day to second"
+    same(frame, table, tmp_path, domain=Domain(0, 10, cells=11, unit="hours"))

@@ -80,7 +80,7 @@ def read_text(file: Path, delimiter: str | None, wanted: list[str], *, number: s
     raise InvalidInput(f"cannot read {file}: {text.problem(said, file, sign)}")
 
 
-def require_columns(wanted: list[str], names: list[str], file: Path) -> None:
+def require_columns(wanted: list[str], names: list[str], file: Path | str) -> None:
     """Refuses a file without one of the wanted columns, or with two of the same name."""
     for name in wanted:
         if names.count(name) > 1:

@@ -75,7 +75,7 @@ def is_packed(file: Path) -> bool:
     return file.suffix.lower() == ".gz"
 
 
-def refuse_missing_header(file: Path, wanted: Sequence[str], names: Sequence[str]) -> None:
+def refuse_missing_header(file: Path | str, wanted: Sequence[str], names: Sequence[str]) -> None:
     """Refuses a file whose first line is data. Its values are not shown, since a label may be among them."""
     if not set(wanted) <= set(names) and any(re.match(_NUMBER, name.strip()) for name in names):
         missing = next(name for name in wanted if name not in names)

@@ -15,6 +15,7 @@ from labeldp.engines.spark.sealed import new_key, sealed
 from labeldp.priors import histogram
 from labeldp.sampling.ids import digest_ids
 from labeldp.sampling.multiset import MultisetHash
+from labeldp.sampling.text_buffers import text_buffers
 
 COUNTED = ("records", "clipped", "not_whole", "id_bytes", *Faults._fields)
 """What is counted in every partition."""
@@ -64,7 +65,7 @@ class CheckTask:
         high: list[bytes] = []
         for batch in batches:
             ids, labels, faults = self.reader.read(batch)
-            found = {"records": batch.num_rows, "id_bytes": ids.nbytes} | faults._asdict()
+            found = {"records": batch.num_rows, "id_bytes": text_bytes(ids)} | faults._asdict()
             found["clipped"] = int(np.count_nonzero(outside(labels, self.domain)))
             if self.domain.whole:
                 found["not_whole"] = int(np.count_nonzero(labels != np.rint(labels)))
@@ -81,3 +82,11 @@ class CheckTask:
         values = [*totals.values(), *limbs.tolist(), cells.tobytes(), b"".join(low), b"".join(high)]
         columns = [pa.array([value], kind) for value, kind in zip(values, SCHEMA.types, strict=True)]
         yield pa.record_batch([[sealed(pa.record_batch(columns, schema=SCHEMA), self.seal)]], names=["sealed"])
+
+
+def text_bytes(ids: pa.Array) -> int:
+    """The bytes of text in ids; integers have none. It depends on the ids alone, not on how a partition was cut into batches."""
+    if pa.types.is_integer(ids.type):
+        return 0
+    _, ends = text_buffers(ids)
+    return int(ends[-1] - ends[0])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from labeldp.errors import InvalidInput, PrivacyRefused
 
@@ -21,16 +22,21 @@ def is_local(context: SparkContext) -> bool:
     return str(context.master).split("[")[0] == "local"
 
 
+def check_kind(frame: Any) -> None:
+    """Refuses what is not a frame."""
+    if not isinstance(frame, DataFrame):
+        kind = f"{type(frame).__module__}.{type(frame).__name__}"
+        raise InvalidInput(f"frame must be a Spark DataFrame, got {kind}: make one with spark.read.parquet(…)")
+
+
 def check_frame(frame: Any) -> None:
     """Refuses what is not a frame of a classic session that can be read more than once."""
-    kind = f"{type(frame).__module__}.{type(frame).__name__}"
-    if kind.startswith("pyspark.sql.connect."):
+    check_kind(frame)
+    if not isinstance(frame, ClassicFrame):
         raise PrivacyRefused(
             "this frame belongs to a Spark Connect session, which sends the release's subkeys inside its plan: use a classic "
             "session, made with SparkSession.builder.master(…)"
         )
-    if not kind.startswith("pyspark.sql."):
-        raise InvalidInput(f"frame must be a Spark DataFrame, got {kind}: make one with spark.read.parquet(…)")
     if frame.isStreaming:
         raise InvalidInput("this frame is a stream, and a release reads its input twice: save a batch of it first")
     if not frame._jdf.queryExecution().analyzed().deterministic():  # noqa: SLF001 - Spark says it only there

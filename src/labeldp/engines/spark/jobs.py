@@ -5,11 +5,13 @@ from __future__ import annotations
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -21,6 +23,8 @@ from labeldp.errors import InvalidInput, PrivacyRefused
 
 MOST_CLOSURE_BYTES = 1 << 16
 """A larger function would be made a broadcast, whose file lies in plain text in temporary folders unless it is encrypted."""
+
+_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
 class InputChanged(Exception):  # noqa: N818 - reads as what it is
@@ -54,18 +58,40 @@ def job(spark: SparkSession, rows: int, progress: Progress | None) -> Iterator[N
     """A block that runs one job over so many rows. Its failures become ours, and a stopped run stops the job."""
     context = spark.sparkContext
     group = f"labeldp-{uuid.uuid4()}"
-    context.setJobGroup(group, "labeldp", interruptOnCancel=True)
+    before: dict[str, str | None] = {}
     try:
-        with watched(context, group, rows, progress):
+        before = {name: context.getLocalProperty(name) for name in _GROUP_PROPERTIES}
+        context.setJobGroup(group, "labeldp", interruptOnCancel=True)
+        with _quiet(), watched(context, group, rows, progress):
             yield
     except (PySparkException, Py4JError) as error:
         raise _ours(error) from None  # Spark's texts may show a value; its log has them
     except BaseException:
-        context.cancelJobGroup(group)
+        tidy(partial(context.cancelJobGroup, group))
         raise
     finally:
-        for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
-            context.setLocalProperty(name, None)  # type: ignore[arg-type] # None removes it
+        for name, value in before.items():
+            tidy(partial(context.setLocalProperty, name, value))  # type: ignore[arg-type] # None removes it
+
+
+def tidy(step: Callable[[], object]) -> None:
+    """Does a step that undoes something. If Spark is gone there is nothing left to undo, and the first error is the one to show."""
+    with suppress(PySparkException, Py4JError, OSError):
+        step()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps PySpark from printing the texts of errors, which may show a value: it does so for errors in expressions."""
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def _broadcast_threshold(spark: SparkSession) -> int:

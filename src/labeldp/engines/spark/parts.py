@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import re
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from labeldp.engines.spark.jobs import SparkFailed
-from labeldp.engines.spark.paths import place
+from labeldp.engines.spark.places import file_uri
+from labeldp.errors import InvalidInput
 from labeldp.message.layout import part_path
 
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
 
 
-def write_parts(rows: DataFrame, folder: str) -> None:
-    """Writes each partition as one Parquet file below `folder`, a new one on any file system that Spark knows."""
-    rows.write.option("compression", "snappy").option("maxRecordsPerFile", 0).parquet(folder)
+def write_parts(rows: DataFrame, place: str) -> None:
+    """Writes each partition as one Parquet file below `place`, a new folder on any file system that Spark knows."""
+    rows.write.option("compression", "snappy").option("maxRecordsPerFile", 0).parquet(place)
 
 
 class Scratch:
@@ -45,7 +49,13 @@ class Scratch:
         self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
         self._work = work
         self.local = work / "spark" if uri is None else None
-        self.place = place(work / "spark") if uri is None else f"{uri.rstrip('/')}/{name}"
+        self.place = file_uri(work / "spark") if uri is None else f"{uri.rstrip('/')}/{name}"
+
+    def make(self) -> None:
+        """Makes the folder."""
+        path = self._path(self.place)
+        if not path.getFileSystem(self._settings).mkdirs(path):
+            raise SparkFailed(f"cannot make {self.place}")
 
     def remove(self) -> None:
         """Removes the folder, which a killed run may have left."""
@@ -68,11 +78,24 @@ class Scratch:
         if self.local is not None:
             return self.local / name
         source, target = self._path(f"{self.place}/{name}"), self._work / name
-        source.getFileSystem(self._settings).copyToLocalFile(False, source, self._path(place(target)), True)
+        source.getFileSystem(self._settings).copyToLocalFile(False, source, self._path(file_uri(target)), True)
         return target
 
     def _path(self, uri: str) -> Any:
         return self._java.org.apache.hadoop.fs.Path(uri)
+
+
+def check_scratch(spark: SparkSession, uri: str) -> None:
+    """Refuses a scratch folder that the driver cannot write to, before anything is charged. What it writes is removed."""
+    probe = Scratch(spark, Path(), uri, f"labeldp-{uuid.uuid4()}")
+    try:
+        probe.make()
+        probe.remove()
+    except (PySparkException, Py4JError, SparkFailed):
+        raise InvalidInput(
+            f"Spark cannot write to the scratch folder {uri}. Give one on a file system that all machines share, such as "
+            "hdfs:///tmp, and that Spark has the libraries and rights for"
+        ) from None
 
 
 def place_parts(files: dict[int, Path], labels: Path) -> int:

@@ -7,6 +7,7 @@ Labels are drawn before the shuffle, so that its files hold nothing but what is 
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from labeldp.engines.scan import Progress, Scan
 from labeldp.engines.spark import rows
 from labeldp.engines.spark.drawing import DrawTask
 from labeldp.engines.spark.held_ids import held_ids
-from labeldp.engines.spark.jobs import InputChanged, SparkFailed, job, mapped
+from labeldp.engines.spark.jobs import InputChanged, SparkFailed, job, mapped, tidy
 from labeldp.engines.spark.ordering import OrderTask
 from labeldp.engines.spark.parts import Scratch, place_parts, write_parts
 from labeldp.engines.spark.records import RecordReader
@@ -97,32 +98,32 @@ def write_records(
     """
     spark = frame.sparkSession
     bits = rows.part_bits(scanned.records, scanned.id_bytes)
-    mechanism = spark.sparkContext.broadcast(draw.mechanism)
-    try:
-        scratch.remove()
-        known = None if held is None else held_ids(spark, held)
-        drawn = message_rows(frame, draw, mechanism, id_name, bits, known)
+    with ExitStack() as stack:
         with job(spark, 2 * scanned.records, progress):
-            write_parts(drawn, scratch.place)
+            scratch.remove()
+            mechanism = spark.sparkContext.broadcast(draw.mechanism)
+            stack.callback(tidy, mechanism.destroy)
+            stack.callback(tidy, scratch.remove)
+            known = None if held is None else held_ids(spark, held)
+            write_parts(message_rows(frame, draw, mechanism, id_name, bits, known), scratch.place)
             files = scratch.files()
-        _check_notes(files.pop(1 << bits, None), draw, scanned, scratch)
+        _check_notes(files, 1 << bits, draw, scanned, scratch)
         written = place_parts(files, labels)
-    finally:
-        mechanism.destroy()
-        scratch.remove()
     if written > scanned.records or (held is None and written < scanned.records):
         raise SparkFailed(f"Spark wrote {written:,} of {scanned.records:,} rows")
     return written
 
 
-def _check_notes(file: Path | None, draw: Draw, scanned: Scan, scratch: Scratch) -> None:
-    """Compares what the workers noted, whose rows were written, with what was scanned."""
-    if file is None:
+def _check_notes(files: dict[int, Path], number: int, draw: Draw, scanned: Scan, scratch: Scratch) -> None:
+    """Takes the part of notes from the files, and compares what the workers noted, whose rows were written, with what was scanned."""
+    if number not in files:
+        if files and not any(pq.read_metadata(file).num_rows for file in files.values()):
+            raise InputChanged  # no worker had anything to read
         raise SparkFailed(
             f"the workers did not write to {scratch.place}, or the driver cannot see it. Give scratch (--scratch), a folder on a "
             "file system that all machines share"
         )
-    table = pq.read_table(file)
+    table = pq.read_table(files.pop(number))
     noted = dict(zip(table["code"].to_pylist(), table[0].to_pylist(), strict=True))
     first, second, count = (int(noted[code]) % (1 << 64) for code in rows.NOTE_CODES)
     seen = MultisetHash.from_subkeys(draw.fingerprint)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hmac
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +14,9 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 from pyspark.sql.pandas.types import to_arrow_type
 
 from labeldp.domain import Domain, OutOfRange
@@ -21,14 +25,14 @@ from labeldp.engines.columns import TEXT, checked_ids, checked_labels
 from labeldp.engines.scan import Progress, Scan
 from labeldp.engines.spark.checking import CheckTask
 from labeldp.engines.spark.cluster import check_encryption, check_frame
-from labeldp.engines.spark.columns import column
+from labeldp.engines.spark.columns import numbered, place_of
 from labeldp.engines.spark.faults import refuse_faults
-from labeldp.engines.spark.jobs import IdRepeated, InputChanged, job
-from labeldp.engines.spark.parts import Scratch
+from labeldp.engines.spark.jobs import IdRepeated, InputChanged, SparkFailed, job
+from labeldp.engines.spark.parts import Scratch, check_scratch
 from labeldp.engines.spark.pass_one import Found, check_records
 from labeldp.engines.spark.pass_two import Draw, write_records
 from labeldp.engines.spark.records import RecordReader
-from labeldp.errors import InvalidInput, described
+from labeldp.errors import InvalidInput, LabelDPError, described
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message
 from labeldp.sampling import KeyedRandomness
@@ -72,10 +76,11 @@ class SparkInput:
     def __post_init__(self) -> None:
         check_frame(self.frame)
         for name in (self.label_column, self.id_column):
-            if self.frame.columns.count(name) != 1:
-                have = ", ".join(self.frame.columns[:20])
-                found = "more than one column" if name in self.frame.columns else "no column"
-                raise InvalidInput(f"the frame has {found} {name!r}. It has: {have}")
+            place_of(self.frame, name, _HERE)
+        if self.id_column.lower() in ("code", "private_label"):  # Spark does not tell Code from code
+            raise InvalidInput(
+                f"the id column cannot be called {self.id_column!r}, which the message uses itself: rename it"
+            )
         if self.id_type not in (None, "int", "str"):
             raise InvalidInput(f'id_type must be "int" or "str", got {described(self.id_type)}')
         if self.id_column == self.label_column:
@@ -89,6 +94,8 @@ class SparkInput:
 
     def check_places(self, message: Path, key_file: Path | None) -> None:  # noqa: ARG002
         check_encryption(self.frame.sparkSession, allow_unencrypted=self.allow_unencrypted)
+        if self.scratch is not None:
+            check_scratch(self.frame.sparkSession, self.scratch)
 
     def in_unit(self, domain: Domain) -> SparkInput:
         ids, labels = (pa.array([], kind) for kind in self._arrow_types)
@@ -108,7 +115,8 @@ class SparkInput:
         if id_kind == "str":
             return True
         task = CheckTask(RecordReader("int", self.unit), Domain(0, 1), self._fingerprint(os.urandom(32)), None, None)
-        return not check_records(self._records, task, self._rows).totals["not_integers"]
+        with _nothing_charged():
+            return not check_records(self._records, task, self._rows).totals["not_integers"]
 
     def row_count(self) -> int | None:
         return self._rows
@@ -125,7 +133,8 @@ class SparkInput:
         if not self._rows:
             raise InvalidInput("the frame holds no records: there is nothing to randomize")
         repeats = os.urandom(32) if self._rows <= EARLY_ROWS else None
-        found = self._check(domain, key, grid, progress, repeats)
+        with _nothing_charged():
+            found = self._check(domain, key, grid, progress, repeats)
         refuse_faults(found.totals, self.label_column, self.id_column, domain, out_of_range)
         if found.repeated:
             raise repeated_id((), "Nothing was released or charged")
@@ -180,18 +189,27 @@ class SparkInput:
     @property
     def _records(self) -> DataFrame:
         """The frame's two columns, under names of our own: what the workers read."""
-        return self.frame.select(column(self.id_column).alias("id"), column(self.label_column).alias("label"))
+        ids, labels = (str(place_of(self.frame, name, _HERE)) for name in (self.id_column, self.label_column))
+        return numbered(self.frame).select(F.col(ids).alias("id"), F.col(labels).alias("label"))
 
     @cached_property
     def _rows(self) -> int:
-        with job(self.frame.sparkSession, 0, None):
+        with _nothing_charged(), job(self.frame.sparkSession, 0, None):
             return self._records.count()
 
     @property
     def _arrow_types(self) -> tuple[pa.DataType, pa.DataType]:
         """The Arrow types of the id column and the label column."""
-        ids, labels = (to_arrow_type(self.frame.schema[name].dataType) for name in (self.id_column, self.label_column))
-        return ids, labels
+        return self._arrow_type(self.id_column), self._arrow_type(self.label_column)
+
+    def _arrow_type(self, name: str) -> pa.DataType:
+        kind = self.frame.schema[name].dataType
+        try:
+            return to_arrow_type(kind)
+        except PySparkTypeError:
+            raise InvalidInput(
+                f"{_HERE}: the column {name!r} holds {kind.simpleString()}, which can be neither a label nor an id. Convert it first"
+            ) from None
 
     @property
     def _id_kind(self) -> str:
@@ -218,6 +236,15 @@ class SparkInput:
         return MultisetHash.subkeys(
             hmac.digest(key, b"labeldp input fingerprint on Spark 1\0" + types.encode(), "sha256")
         )
+
+
+@contextmanager
+def _nothing_charged() -> Iterator[None]:
+    """For the passes before the charge: a job that fails there has cost nothing."""
+    try:
+        yield
+    except SparkFailed as error:
+        raise LabelDPError(f"cannot read the frame: {error}. Nothing was released or charged") from None
 
 
 def _changed(advice: str) -> InvalidInput:

@@ -1,0 +1,127 @@
+"""Which engine reads the labels: Arrow on this machine, or Apache Spark. The commands do not care beyond this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from labeldp.cli.console import note
+from labeldp.cli.options import Engine
+from labeldp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from labeldp.engines.label_input import LabelInput
+    from labeldp.release.outcome import Phase
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The input as the command line names it.
+
+    Attributes
+    ----------
+    source : str
+        A path, or a URI for Spark.
+    label, ids : str
+        The columns. Only Arrow can do without ids.
+    id_type, delimiter : str, optional
+        As their options.
+    """
+
+    source: str
+    label: str
+    ids: str | None
+    id_type: str | None
+    delimiter: str | None
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """`--engine` and the options that are for Spark alone."""
+
+    engine: Engine
+    master: str | None
+    conf: Sequence[str]
+    scratch: str | None
+    allow_unencrypted: bool
+
+    def check(self, labels: Labels, *, keep_order: bool = False) -> None:
+        """Refuses options that the engine does not have, before anything is started or read."""
+        if self.engine == "arrow":
+            self._check_arrow(labels)
+            return
+        if labels.ids is None:
+            raise InvalidInput(
+                "--engine spark needs --id COL: rows on a cluster have no numbers that could be their ids"
+            )
+        if keep_order:
+            raise InvalidInput("--keep-order does not go with --engine spark: rows on a cluster have no order to keep")
+
+    @contextmanager
+    def reads(self, labels: Labels, phase: Phase) -> Iterator[LabelInput]:
+        """The input, open while the block runs."""
+        if self.engine == "spark":
+            with self._on_spark(labels, phase) as found:
+                yield found
+            return
+        from labeldp.engines.arrow.arrow_input import ArrowInput
+        from labeldp.engines.arrow.source import LabelSource
+
+        yield ArrowInput(LabelSource(labels.source, labels.label, labels.ids, labels.id_type, labels.delimiter))
+
+    def count_rows(self, labels: Labels, phase: Phase) -> int:
+        """How many records there are. Reads no label."""
+        with self.reads(labels, phase) as found:
+            if (rows := found.row_count()) is not None:
+                return rows
+        from labeldp.engines.arrow.source import LabelSource, count_rows
+
+        return count_rows(LabelSource(labels.source, labels.label, labels.ids, labels.id_type, labels.delimiter))
+
+    def _check_arrow(self, labels: Labels) -> None:
+        given = {
+            "--master": self.master is not None,
+            "--conf": bool(self.conf),
+            "--scratch": self.scratch is not None,
+            "--allow-unencrypted": self.allow_unencrypted,
+        }
+        if names := [name for name, is_given in given.items() if is_given]:
+            raise InvalidInput(
+                f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} for Spark: give --engine spark too"
+            )
+        if "://" in labels.source:
+            raise InvalidInput(
+                f"{labels.source} is not a file of this machine: give --engine spark to read it with Spark"
+            )
+
+    @contextmanager
+    def _on_spark(self, labels: Labels, phase: Phase) -> Iterator[LabelInput]:
+        from labeldp.engines.spark.installed import require_pyspark
+
+        require_pyspark()
+        from labeldp.engines.spark.reading import read_records
+        from labeldp.engines.spark.session import parsed_settings, running
+        from labeldp.engines.spark.spark_input import SparkInput
+
+        assert labels.ids is not None, "checked before"
+        settings = parsed_settings(self.conf)
+        phase("starting", None)
+        with running(self.master, settings, kept=_note_log) as spark:
+            frame, id_type = read_records(
+                spark, labels.source, labels.label, labels.ids, labels.id_type, labels.delimiter
+            )
+            yield SparkInput(
+                frame,
+                labels.label,
+                labels.ids,
+                id_type,
+                scratch=self.scratch,
+                allow_unencrypted=self.allow_unencrypted,
+            )
+
+
+def _note_log(log: Path) -> None:
+    note(f"Spark's log is in {log}")

@@ -1,0 +1,236 @@
+"""Starts and stops Spark for the command line: quiet, on this machine alone unless told otherwise, encrypted on a cluster.
+
+What Java and Spark print goes to a file. It is kept only if something fails, for whoever wants to know why.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from labeldp.engines.spark.places import file_uri
+from labeldp.errors import InvalidInput, PrivacyRefused
+
+THIS_MACHINE = "local[*]"
+ENCRYPTION = ("spark.io.encryption.enabled", "spark.network.crypto.enabled", "spark.authenticate")
+MAKES_ITS_SECRET = ("yarn", "k8s://")
+"""The masters under which Spark makes and distributes the secret that encryption needs. Others must be given one."""
+NO_JAVA = (
+    "Spark needs Java 17 or newer, and there is none: install it (on Debian and Ubuntu, apt install openjdk-17-jre-headless), or "
+    "set JAVA_HOME to the folder of one"
+)
+LAST_SECONDS = 20
+"""How long Java may take to end."""
+_CHATTER = re.compile(r"WARNING:|NOTE:|Using Spark's|Setting default|To adjust|Picked up|[0-9/]+ [0-9:]+ (INFO|WARN)")
+OLD_JAVA = "Spark needs Java 17 or newer, and this one is older: install a newer one, and set JAVA_HOME to its folder"
+
+
+class NotStarted(InvalidInput):
+    """Spark refuses to start as it was told to."""
+
+
+@contextmanager
+def running(master: str | None, given: Mapping[str, str], *, kept: Callable[[Path], None]) -> Iterator[SparkSession]:
+    """A session while the block runs. One that this process has already is used as it is, and left running.
+
+    Parameters
+    ----------
+    master : str or None
+        Where Spark runs. By default on this machine.
+    given : mapping
+        Settings by their names. They win over ours.
+    kept : callable
+        Told where Spark's log is if the block fails for another reason than bad input.
+    """
+    if (active := SparkSession.getActiveSession()) is not None:
+        if master is not None or given:
+            raise InvalidInput(
+                "Spark runs in this process already, with its own settings: leave out --master and --conf"
+            )
+        yield active
+        return
+    place = THIS_MACHINE if master is None else master
+    _refuse_connect(place, given)
+    _require_java()
+    folder = Path(tempfile.mkdtemp(prefix="labeldp-spark-"))
+    log, failed = folder / "spark.log", False
+    try:
+        with _session(place, settings(place, given, folder), log) as session:
+            yield session
+    except Exception as error:
+        failed = isinstance(error, NotStarted) or getattr(error, "exit_code", 1) == 1
+        raise
+    finally:
+        for name in ("local", "warehouse"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        if failed:
+            kept(log)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def settings(master: str, given: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """All settings of a session, those given and ours. None of ours is a secret."""
+    ours = {"spark.app.name": "labeldp", "spark.ui.showConsoleProgress": "false"}
+    if _is_local(master):
+        ours |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.local.dir": str(folder / "local"),
+            "spark.sql.warehouse.dir": file_uri(folder / "warehouse"),  # Spark makes one where it starts otherwise
+        }
+    else:
+        # Relative to an executor's own working folder. Others could put code into a folder of /tmp whose name they know.
+        ours["spark.executorEnv.NUMBA_CACHE_DIR"] = "labeldp-numba-cache"
+    if master.startswith(MAKES_ITS_SECRET):
+        ours |= dict.fromkeys(ENCRYPTION, "true")
+    return ours | dict(given) | {"spark.master": master}
+
+
+def parsed_settings(texts: Sequence[str]) -> dict[str, str]:
+    """Settings from texts such as "spark.driver.memory=8g". Errors show names and no values, which may be secret."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name.startswith("spark."):
+            raise InvalidInput(f"--conf takes a setting of Spark as in spark.driver.memory=8g, got {name!r}")
+        if name == "spark.master":
+            raise InvalidInput("--conf spark.master: give --master instead")
+        if name in found:
+            raise InvalidInput(f"--conf {name} is given twice: leave one out")
+        found[name] = value.strip()
+    return found
+
+
+def _is_local(master: str) -> bool:
+    return master.split("[", maxsplit=1)[0] == "local"
+
+
+def _refuse_connect(master: str, given: Mapping[str, str]) -> None:
+    mode = given.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))
+    if master.startswith("sc://") or "spark.remote" in given or "SPARK_REMOTE" in os.environ or mode == "connect":
+        raise PrivacyRefused(
+            "Spark Connect sends the release's subkeys inside its plan: give --master of a classic cluster (yarn, k8s://…, "
+            "spark://…), and unset SPARK_REMOTE and SPARK_API_MODE"
+        )
+
+
+def _require_java() -> None:
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started us: its Java runs already
+        return
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java" if not home else str(Path(home) / "bin" / "java")) is None:
+        raise InvalidInput(NO_JAVA)
+
+
+@contextmanager
+def _session(master: str, chosen: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
+    conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(_without_py4j_logs())
+            stack.enter_context(_environment(master))
+            stack.enter_context(_java(conf, log))
+            session = _started(conf)
+        except (PySparkException, Py4JError) as error:
+            said = log.read_text(errors="replace")
+            if "UnsupportedClassVersionError" in said or "Unrecognized option: --add-modules" in said:
+                raise InvalidInput(OLD_JAVA) from None
+            raise NotStarted(f"Spark does not start with --master {master}: {_reason(error, said)}") from None
+        stack.callback(_stop, session)
+        yield session
+
+
+@contextmanager
+def _java(conf: SparkConf, log: Path) -> Iterator[None]:
+    """Java while the block runs. Spark's builder would start it too, but let it write to the terminal, and never end it."""
+    with log.open("wb") as stream:
+        gateway: Any = launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        if gateway.proc is not None:  # it is None if spark-submit started both
+            SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+            gateway.shutdown()
+            gateway.proc.stdin.close()  # Java takes it as a sign to end, and removes its temporary files
+            try:
+                gateway.proc.wait(LAST_SECONDS)
+            except TimeoutExpired:
+                gateway.proc.kill()
+
+
+def _started(conf: SparkConf) -> SparkSession:
+    with warnings.catch_warnings():  # PySpark warns of pandas 3, which it imports and Arrow batches never meet
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        session.range(0)  # which reads the settings of SQL
+        return session
+
+
+def _reason(error: PySparkException | Py4JError, said: str) -> str:
+    """Why Spark did not start: Java's own text, or what it printed. No record was read yet that it could show."""
+    thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if thrown is not None:
+        while (cause := thrown.getCause()) is not None:
+            thrown = cause
+        lines = str(thrown.getMessage()).splitlines()
+    elif found := re.search(r'Exception in thread "main" [\w.$]+: (.+)', said):
+        lines = [found[1]]
+    else:
+        lines = [line for line in said.splitlines() if line.strip() and not _CHATTER.match(line)]
+    return lines[0] if lines else type(error).__name__
+
+
+@contextmanager
+def _without_py4j_logs() -> Iterator[None]:
+    """Py4J prints a traceback where Ctrl-C interrupts it, and whenever Java is gone. Our errors say both."""
+
+    def is_ours(record: logging.LogRecord) -> bool:
+        return "py4j" not in Path(record.pathname).parts
+
+    loggers = [logging.getLogger(name) for name in (None, "py4j", "py4j.java_gateway", "py4j.clientserver")]
+    for logger in loggers:
+        logger.addFilter(is_ours)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_ours)
+
+
+@contextmanager
+def _environment(master: str) -> Iterator[None]:
+    """On this machine, workers run this Python, with its caches, and the name of the machine need not be known."""
+    wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} if _is_local(master) else {}
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+def _stop(session: SparkSession) -> None:
+    with suppress(Py4JError, OSError), warnings.catch_warnings():  # if Java is gone, there is nothing to stop
+        warnings.simplefilter("ignore")
+        session.stop()

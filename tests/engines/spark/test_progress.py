@@ -1,0 +1,50 @@
+"""A progress bar hears of every record: once while they are checked, twice while they are randomized."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from spark_scenes import records, release
+
+from labeldp import InvalidInput
+from labeldp.engines.spark import progress
+from labeldp.spark import apply
+
+
+class Heard:
+    """Phases in their order, with what was announced and what was told."""
+
+    def __init__(self):
+        self.phases = []
+
+    def __call__(self, name, rows):
+        told = []
+        self.phases.append((name, rows, told))
+        return told.append
+
+    @property
+    def sums(self):
+        return [(name, rows, sum(told)) for name, rows, told in self.phases]
+
+
+def test_sums(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.01)
+    heard = Heard()
+    frame = spark.createDataFrame(records()).repartition(5)
+    release(frame, tmp_path, key_file=tmp_path / "key", phase=heard)
+    apply(spark.createDataFrame(records(20, 50)), tmp_path / "message", key_file=tmp_path / "key", phase=heard)
+    assert heard.sums == [
+        ("checking", 60, 60),
+        ("randomizing", 120, 120),
+        ("checking", 20, 20),
+        ("randomizing", 40, 40),
+    ]
+    assert all(step > 0 for *_, told in heard.phases for step in told)
+
+
+def test_a_pass_that_fails_is_not_told_to_be_done(spark, tmp_path):
+    heard = Heard()
+    frame = spark.createDataFrame(pa.table({"id": [1, 2], "y": ["1", "x"]})).selectExpr("id", "try_cast(y as double) y")
+    with pytest.raises(InvalidInput, match="missing"):
+        release(frame, tmp_path, phase=heard)
+    assert [name for name, *_ in heard.sums] == ["checking"]

@@ -19,12 +19,12 @@ from labeldp.sampling.multiset import MultisetHash
 
 
 def checked(table, rows=7, domain=DOMAIN, *, grid=None, repeats=None, kind=None):
-    """The row that a partition gives, cut into batches of so many rows."""
+    """What a partition gives, cut into batches of so many rows, once it is unsealed."""
     kind = kind or ("int" if pa.types.is_integer(table["id"].type) else "str")
     task = CheckTask(RecordReader(kind, None), domain, MultisetHash.subkeys(KEY), grid, repeats)
     (result,) = task(iter(table.to_batches(rows)))
-    (sealed,) = result.to_pylist()
-    return unsealed(sealed["sealed"], task.seal, checking.SCHEMA)
+    (row,) = result.to_pylist()
+    return unsealed(row["sealed"], task.seal, checking.SCHEMA)
 
 
 @pytest.mark.parametrize("ids", ["int", "str"])
@@ -50,7 +50,7 @@ def test_counts():
 
 
 def test_a_row_has_the_same_size_whatever_the_labels_are():
-    """The event log shows the sizes of results."""
+    """The event log shows the sizes of results. Sealed, they do not compress (`test_event_log.py`)."""
     table = records()
     extreme = table.set_column(1, "y", pa.array([-1e300] * 60))
     sizes = [

@@ -11,8 +11,8 @@ import os
 import signal
 
 import pytest
+from driver_scene import BOUNDS, EPSILON, MOST_SECONDS, Scene, small_batches
 from observed import CHECKING, DRAWING, FAIL, HANG, ORDERING, Fault, attempts, fired, observed, seen
-from spark_scene import BOUNDS, EPSILON, MOST_SECONDS, Scene, small_batches
 
 from labeldp import Domain, KeyedRandomness, Message, RandomizedResponse
 from labeldp.engines.spark.pass_two import Draw, message_rows
@@ -167,15 +167,18 @@ def events_of(scene):
 @pytest.mark.parametrize("fresh", [False, True], ids=["keyed", "fresh noise"])
 @pytest.mark.parametrize("task", [DRAWING, ORDERING])
 def test_an_executor_killed_while_it_runs(cluster, scene, task, fresh):
-    """After the shuffle, the killed executor takes drawn rows with it, and they are drawn again."""
+    """After the shuffle, the killed executor takes drawn rows with it, and they are drawn again.
+
+    With fresh noise, Spark may see by their checksums that they are others, and give up. They were drawn twice by then.
+    """
     with on_cluster(cluster, scene, Fault(task, HANG), fresh=fresh) as process:
         scene.wait_for(process, scene.has_fired)
         os.kill(fired(scene.noted).executor, signal.SIGKILL)
-        assert process.wait(MOST_SECONDS) == 0
+        assert process.wait(MOST_SECONDS) == 0 or fresh
     assert any(event["Event"] == "SparkListenerExecutorRemoved" for event in events_of(scene))
     assert sum(attempts(scene.noted, DRAWING).values()) > 2
-    assert Message.open(scene.message).records == ROWS
-    assert scene.two_labels() > 0 if fresh else scene.two_labels() == 0
+    assert fresh or Message.open(scene.message).records == ROWS
+    assert (scene.two_labels() > 0) == fresh
 
 
 @pytest.mark.slow
@@ -194,4 +197,4 @@ def test_a_speculative_copy_of_a_slow_task(cluster, scene, fresh):
     assert any(info["Speculative"] for info in ended)
     assert attempts(scene.noted, DRAWING)[fired(scene.noted).partition] > 1
     assert Message.open(scene.message).records == ROWS
-    assert scene.two_labels() > 0 if fresh else scene.two_labels() == 0
+    assert (scene.two_labels() > 0) == fresh

@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import secret_driver
+from driver_scene import BOUNDS, Scene
 from secret_search import Search, Watch, descendants, forms
-from spark_scene import BOUNDS, Scene
 
 from labeldp import Domain, RandomizedResponse
 from labeldp.engines.spark.checking import CheckTask
@@ -40,8 +40,9 @@ ROWS = 2000
 CONTROLS = {"control secret", "control label"}
 SHOWN = 5
 """So many true labels of each file are looked for, from its beginning: where errors and texts begin too."""
+VARIABLES = "spark.sql.execution.pyspark.udf.tracebackWithLocals.enabled"
 TALKATIVE = {
-    "spark.sql.execution.pyspark.udf.tracebackWithLocals.enabled": "true",
+    VARIABLES: "true",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.pyspark.jvmStacktrace.enabled": "true",
     "spark.sql.pyspark.worker.logging.enabled": "true",
@@ -164,7 +165,8 @@ def assert_the_search_is_whole(watch, scene, search):
     log = "".join(path.read_text() for path in (scene.folder / "events").iterdir())
     assert "labeldp: a task failed with ArrowInvalid" in log
     assert "labeldp: the input is not the one that was checked" in log
-    assert "task = DrawTask(" in log, "with the variables of functions"
+    known = f"'key': '{VARIABLES}'" in (scene.folder / "texts" / "settings").read_text()  # PySpark 4.1 cannot do it yet
+    assert ("task = DrawTask(" in log) == known, "with the variables of functions"
 
 
 def found_beside_controls(watch):

@@ -24,9 +24,9 @@ from labeldp.message.layout import part_path
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
 
 
-def write_parts(rows: DataFrame, folder: str) -> None:
-    """Writes each partition as one Parquet file below `folder`, a new one on any file system that Spark knows."""
-    rows.write.option("compression", "snappy").option("maxRecordsPerFile", 0).parquet(folder)
+def write_parts(rows: DataFrame, place: str) -> None:
+    """Writes each partition as one Parquet file below `place`, a new folder on any file system that Spark knows."""
+    rows.write.option("compression", "snappy").option("maxRecordsPerFile", 0).parquet(place)
 
 
 class Scratch:

@@ -57,27 +57,39 @@ class Draw:
     fingerprint: bytes
 
 
-def message_rows(
-    frame: DataFrame, draw: Draw, mechanism: Broadcast[FiniteMechanism], id_name: str, bits: int, held: DataFrame | None
+def drawn_rows(
+    frame: DataFrame, draw: Draw, mechanism: Broadcast[FiniteMechanism], held: DataFrame | None = None
 ) -> DataFrame:
-    """The rows of the message, lazily, in 2^bits partitions and one of notes (see `rows`). Reading them twice gives them twice."""
+    """The rows that go through the shuffle (see `rows`), lazily and in the frame's partitions, without those of held ids."""
     spark, kind, outputs = frame.sparkSession, draw.reader.id_kind, draw.mechanism.outputs.size
     schema = rows.row_schema(kind, outputs, with_id=held is not None)
     task = DrawTask(draw.reader, mechanism, draw.domain, draw.randomness, draw.fingerprint, _arrow(spark, schema))
     drawn = mapped(frame, task, schema)
-    if held is not None:
-        drawn = drawn.join(held, "id", "left_anti").select(*rows.row_schema(kind, outputs).names)
+    if held is None:
+        return drawn
+    return drawn.join(held, "id", "left_anti").select(*rows.row_schema(kind, outputs).names)
+
+
+def placed_rows(drawn: DataFrame, bits: int) -> DataFrame:
+    """The drawn rows in 2^bits partitions, and one of notes, each sorted by key."""
     order = [name for name in ("key", "high") if name in drawn.columns]
-    placed = drawn.repartitionById((1 << bits) + 1, rows.part_number(bits)).sortWithinPartitions(*order)
-    ids = StringType() if kind == "str" else LongType()
-    final = StructType(
+    return drawn.repartitionById((1 << bits) + 1, rows.part_number(bits)).sortWithinPartitions(*order)
+
+
+def message_rows(
+    frame: DataFrame, draw: Draw, mechanism: Broadcast[FiniteMechanism], id_name: str, bits: int, held: DataFrame | None
+) -> DataFrame:
+    """The rows of the message, lazily, in 2^bits partitions and one of notes (see `rows`). Reading them twice gives them twice."""
+    placed = placed_rows(drawn_rows(frame, draw, mechanism, held), bits)
+    ids = StringType() if draw.reader.id_kind == "str" else LongType()
+    schema = StructType(
         [
             StructField(id_name, ids, nullable=False),
-            StructField("code", rows.code_type(outputs), nullable=False),
+            StructField("code", rows.code_type(draw.mechanism.outputs.size), nullable=False),
             StructField("private_label", DoubleType(), nullable=False),
         ]
     )
-    return mapped(placed, OrderTask(mechanism, _arrow(spark, final)), final)
+    return mapped(placed, OrderTask(mechanism, _arrow(placed.sparkSession, schema)), schema)
 
 
 def write_records(

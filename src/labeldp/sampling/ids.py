@@ -114,12 +114,8 @@ def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
         return
     if isinstance(ids, (str, bytes)) or ids is None:
         raise InvalidInput(f"{_WANTED}; got {type(ids).__name__}")
-    native = nw.from_native(ids, series_only=True, pass_through=True)
     try:
-        if isinstance(native, nw.Series):
-            native = native.to_arrow()
-        if not isinstance(native, (pa.Array, pa.ChunkedArray)):
-            native = _arrow_from_objects(native)
+        native = ids if isinstance(ids, (pa.Array, pa.ChunkedArray)) else _arrow(ids)
     except (
         pa.ArrowInvalid,
         pa.ArrowTypeError,
@@ -138,6 +134,12 @@ def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
         row = int(np.flatnonzero(native.is_null().to_numpy(zero_copy_only=False))[0])
         raise InvalidInput(f"ids must not be null: row {row} has none")
     yield from native.chunks if isinstance(native, pa.ChunkedArray) else [native]
+
+
+def _arrow(ids: Any) -> pa.Array | pa.ChunkedArray:
+    """Looks the kind of `ids` up, which takes longer than the digests of a small batch."""
+    native = nw.from_native(ids, series_only=True, pass_through=True)
+    return native.to_arrow() if isinstance(native, nw.Series) else _arrow_from_objects(native)
 
 
 def _arrow_from_objects(values: Any) -> pa.Array:

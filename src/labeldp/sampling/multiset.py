@@ -207,7 +207,7 @@ class MultisetHash:
 
     def _sums(self, records: IdDigests, labels: NDArray[np.uint64]) -> tuple[int, int]:
         """The sums of the records' words modulo 2^64, lower and upper limb."""
-        sums = np.zeros(2, np.uint64)
+        low = high = 0
         blocks = Blocks(self._subkeys[:32], labels.size)
         for rows in blocks.chunks():
             count = rows.stop - rows.start
@@ -216,8 +216,10 @@ class MultisetHash:
             first = blocks.encrypted(count)
             blocks.plain[:count, 0] = first[:, 0] ^ labels[rows]
             blocks.plain[:count, 1] = first[:, 1]
-            sums += blocks.encrypted(count).sum(axis=0, dtype=np.uint64)
-        return int(sums[0]), int(sums[1])
+            words = blocks.encrypted(count)
+            low += int(words[:, 0].sum())  # a column at a time: NumPy sums both at once 15 times as slowly
+            high += int(words[:, 1].sum())
+        return low % _LIMB, high % _LIMB
 
 
 def _bits(labels: Floats) -> NDArray[np.uint64]:

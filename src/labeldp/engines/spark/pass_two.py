@@ -1,6 +1,6 @@
 """Pass two: draw, send each row to its part, sort, look for repeated ids, write.
 
-    frame ─► draw ─► (without held ids) ─► part of the key's leading bits ─► sort by key ─► ids and labels ─► Parquet
+    frame ─► draw ─► (without held ids) ─► pack by the key's leading bits ─► shuffle ─► sort by key ─► ids and labels ─► Parquet
 
 Labels are drawn before the shuffle, so that its files hold nothing but what is released.
 """
@@ -25,8 +25,10 @@ from labeldp.engines.spark.drawing import DrawTask
 from labeldp.engines.spark.held_ids import held_ids
 from labeldp.engines.spark.jobs import InputChanged, SparkFailed, job, mapped, tidy
 from labeldp.engines.spark.ordering import OrderTask
+from labeldp.engines.spark.packing import Chain, PackTask, packed_schema
 from labeldp.engines.spark.parts import Scratch, place_parts, write_parts
 from labeldp.engines.spark.records import RecordReader
+from labeldp.engines.spark.unpacking import UnpackTask
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message
 from labeldp.sampling import BoundRandomness
@@ -58,27 +60,40 @@ class Draw:
     fingerprint: bytes = field(repr=False)
 
 
+def packed_rows(
+    frame: DataFrame,
+    draw: Draw,
+    mechanism: Broadcast[FiniteMechanism],
+    bits: int,
+    held: DataFrame | None = None,
+) -> DataFrame:
+    """What goes through the shuffle (see `packing`), lazily and in the frame's partitions, without records whose ids are held."""
+    spark, kind, outputs = frame.sparkSession, draw.reader.id_kind, draw.mechanism.outputs.size
+    schema = rows.row_schema(kind, outputs, with_id=held is not None)
+    task = DrawTask(draw.reader, mechanism, draw.domain, draw.randomness, draw.fingerprint, _arrow(spark, schema))
+    packed = packed_schema(rows.row_schema(kind, outputs))
+    pack = PackTask(bits, _arrow(spark, packed))
+    if held is None:
+        return mapped(frame, Chain(task, pack), packed)
+    new = mapped(frame, task, schema).join(held, "id", "left_anti")
+    return mapped(new.select(*rows.row_schema(kind, outputs).names), pack, packed)
+
+
 def message_rows(
     frame: DataFrame, draw: Draw, mechanism: Broadcast[FiniteMechanism], id_name: str, bits: int, held: DataFrame | None
 ) -> DataFrame:
     """The rows of the message, lazily, in 2^bits partitions and one of notes (see `rows`). Reading them twice gives them twice."""
     spark, kind, outputs = frame.sparkSession, draw.reader.id_kind, draw.mechanism.outputs.size
-    schema = rows.row_schema(kind, outputs, with_id=held is not None)
-    task = DrawTask(draw.reader, mechanism, draw.domain, draw.randomness, draw.fingerprint, _arrow(spark, schema))
-    drawn = mapped(frame, task, schema)
-    if held is not None:
-        drawn = drawn.join(held, "id", "left_anti").select(*rows.row_schema(kind, outputs).names)
-    order = [name for name in ("key", "high") if name in drawn.columns]
-    placed = drawn.repartitionById((1 << bits) + 1, rows.part_number(bits)).sortWithinPartitions(*order)
-    ids = StringType() if kind == "str" else LongType()
-    final = StructType(
+    packed = packed_rows(frame, draw, mechanism, bits, held).repartitionById((1 << bits) + 1, "part")
+    unpack = UnpackTask(_arrow(spark, rows.row_schema(kind, outputs)))
+    schema = StructType(
         [
-            StructField(id_name, ids, nullable=False),
+            StructField(id_name, StringType() if kind == "str" else LongType(), nullable=False),
             StructField("code", rows.code_type(outputs), nullable=False),
             StructField("private_label", DoubleType(), nullable=False),
         ]
     )
-    return mapped(placed, OrderTask(mechanism, _arrow(spark, final)), final)
+    return mapped(packed, Chain(unpack, OrderTask(mechanism, _arrow(spark, schema))), schema)
 
 
 def write_records(

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 from pyspark.sql.types import DataType, IntegerType, LongType, ShortType, StringType, StructField, StructType
 
 from labeldp.sampling import IdDigests
@@ -54,11 +52,16 @@ def row_schema(id_kind: str, outputs: int, *, with_id: bool = False) -> StructTy
     return StructType([*fields, StructField("code", code_type(outputs), nullable=False)])
 
 
-def part_number(bits: int) -> Column:
-    """The part of a row, from its key; rows that are no records go to the one after the last."""
-    unsigned = F.col("key").bitwiseXOR(F.lit(-(1 << 63)))
-    part = F.shiftrightunsigned(unsigned, 64 - bits) if bits else F.lit(0)
-    return F.when(F.col("code") < 0, F.lit(1 << bits)).otherwise(part).cast("int")
+def part_numbers(
+    keys: NDArray[np.int64], codes: NDArray[np.integer], bits: int
+) -> NDArray[np.uint16] | NDArray[np.uint32]:
+    """The part of each row, from its key; rows that are no records go to the one after the last."""
+    words = keys.view(np.uint64) ^ _SIGN
+    parts = words >> np.uint64(64 - bits) if bits else np.zeros_like(words)
+    parts[codes < 0] = 1 << bits
+    return (
+        parts.astype(np.uint16) if bits < MOST_PART_BITS else parts.astype(np.uint32)
+    )  # 16 bits are sorted in linear time
 
 
 def sort_keys(digests: IdDigests) -> NDArray[np.int64]:

@@ -9,8 +9,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from labeldp.engines.spark import packing, unpacking
 from labeldp.engines.spark.guard import REPEATED, WorkerError
-from labeldp.engines.spark.packing import Chain, PackTask, packed_schema
-from labeldp.engines.spark.rows import MOST_PART_BITS, NOTE_CODES, note_batch, part_numbers, row_batch, row_schema
+from labeldp.engines.spark.packing import PackTask, packed_schema
+from labeldp.engines.spark.rows import (
+    MOST_PART_BITS,
+    NOTE_CODES,
+    SENT_CODE,
+    note_batch,
+    part_numbers,
+    row_batch,
+    row_schema,
+)
 from labeldp.engines.spark.unpacking import UnpackTask
 
 LEAST, LARGEST = -(2**63), 2**63 - 1
@@ -48,6 +56,8 @@ def test_rows_arrive_sorted_in_their_parts(kind, bits, large):
     batches = [drawn(kind, 300, seed, large=large) for seed in range(4)]
     parts = by_part(pack_task(kind, bits, large=large)(iter(batches)))
     unpack = UnpackTask(schema_of(kind, large=large))
+    (note,) = unpack(iter(parts.pop(1 << bits)))
+    assert (note.column("code").to_pylist(), note.column("key").to_pylist()) == ([SENT_CODE], [1200])
     found = pa.Table.from_batches([batch for number in sorted(parts) for batch in unpack(iter(parts[number]))])
     assert found.equals(pa.Table.from_batches(batches).sort_by("key"))
 
@@ -68,7 +78,7 @@ def test_notes_travel_beside_the_rows(kind):
     assert sorted(parts) == [0, 1, 2]
     (notes,) = UnpackTask(schema_of(kind))(iter(parts[2]))
     assert dict(zip(notes.column("code").to_pylist(), notes.column("key").to_pylist(), strict=True)) == dict(
-        zip(NOTE_CODES, (5, 6, 50), strict=True)
+        zip(NOTE_CODES, (5, 6, 50, 50), strict=True)
     )
 
 
@@ -78,7 +88,8 @@ def test_equal_keys_are_told_apart_by_their_other_bits():
     batch = row_batch(
         schema_of("str"), np.zeros(100, np.int64), high, pa.array(map(str, high.tolist())), np.zeros(100, np.int64)
     )
-    (found,) = Chain(pack_task("str", 0), UnpackTask(schema_of("str")))(iter([batch]))
+    records = by_part(pack_task("str", 0)(iter([batch])))[0]
+    (found,) = UnpackTask(schema_of("str"))(iter(records))
     assert found.column("id").to_pylist() == [str(number) for number in range(100)]
 
 
@@ -93,7 +104,7 @@ def test_rows_are_packed_when_there_are_enough_of_them_or_they_are_large_enough(
 @pytest.mark.parametrize("kind", ["int", "str"])
 def test_a_part_that_a_repeated_id_makes_large_is_refused_before_it_has_arrived(monkeypatch, kind):
     monkeypatch.setattr(unpacking, "ROWS_PER_PART", 100)
-    (packed,) = pack_task(kind, 0)(iter([drawn(kind, 150)]))
+    packed, _ = pack_task(kind, 0)(iter([drawn(kind, 150)]))
     taken = []
 
     def arriving():
@@ -109,5 +120,5 @@ def test_a_part_that_a_repeated_id_makes_large_is_refused_before_it_has_arrived(
 def test_a_large_part_without_repeated_ids_arrives(monkeypatch):
     monkeypatch.setattr(unpacking, "ROWS_PER_PART", 100)
     batches = [drawn("int", 150, seed) for seed in range(10)]
-    packed = [one for batch in batches for one in pack_task("int", 0)(iter([batch]))]
+    packed = [one for batch in batches for one in by_part(pack_task("int", 0)(iter([batch])))[0]]
     assert sum(batch.num_rows for batch in UnpackTask(schema_of("int"))(iter(packed))) == 1500

@@ -18,7 +18,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from labeldp.engines.columns import TEXT
 from labeldp.engines.spark.guard import Batches
-from labeldp.engines.spark.rows import part_numbers
+from labeldp.engines.spark.rows import SENT_CODE, note_batch, part_numbers
 from labeldp.sampling.text_buffers import text_buffers
 
 LEAST_ROWS, MOST_ROWS = 1 << 16, 1 << 20
@@ -55,7 +55,7 @@ def packed_schema(row: StructType) -> StructType:
 
 @dataclass(frozen=True)
 class PackTask:
-    """Packs the rows for each part.
+    """Packs the rows for each part, and notes how many records there were.
 
     Attributes
     ----------
@@ -69,11 +69,17 @@ class PackTask:
     schema: pa.Schema
 
     def __call__(self, batches: Batches) -> Batches:
+        sent, row = 0, None
         for batch in joined(batches, min(MOST_ROWS, max(LEAST_ROWS, ROWS_PER_PART << self.bits))):
-            parts = part_numbers(np.asarray(batch.column("key")), np.asarray(batch.column("code")), self.bits)
+            codes = np.asarray(batch.column("code"))
+            sent, row = sent + int(np.count_nonzero(codes >= 0)), batch.schema
+            parts = part_numbers(np.asarray(batch.column("key")), codes, self.bits)
             order = np.argsort(parts, kind="stable")
             numbers, firsts = np.unique(parts[order], return_index=True)
             yield self._packed(batch.take(pa.array(order)), numbers, np.append(firsts, parts.size))
+        if row is not None:
+            note = note_batch(row, (sent,), (SENT_CODE,))
+            yield self._packed(note, np.asarray([1 << self.bits]), np.asarray([0, 1]))
 
     def _packed(self, rows: pa.RecordBatch, parts: NDArray[Any], bounds: NDArray[np.int64]) -> pa.RecordBatch:
         """One row for each of these parts, whose rows lie between the bounds."""

@@ -122,15 +122,18 @@ def write_records(
             known = None if held is None else held_ids(spark, held)
             write_parts(message_rows(frame, draw, mechanism, id_name, bits, known), scratch.place)
             files = scratch.files()
-        _check_notes(files, 1 << bits, draw, scanned, scratch)
+        sent = _check_notes(files, 1 << bits, draw, scanned, scratch)
         written = place_parts(files, labels)
-    if written > scanned.records or (held is None and written < scanned.records):
-        raise SparkFailed(f"Spark wrote {written:,} of {scanned.records:,} rows")
+    if written != sent or (held is None and written != scanned.records):
+        raise SparkFailed(f"Spark wrote {written:,} of {sent:,} rows, or the driver cannot see all of them")
     return written
 
 
-def _check_notes(files: dict[int, Path], number: int, draw: Draw, scanned: Scan, scratch: Scratch) -> None:
-    """Takes the part of notes from the files, and compares what the workers noted, whose rows were written, with what was scanned."""
+def _check_notes(files: dict[int, Path], number: int, draw: Draw, scanned: Scan, scratch: Scratch) -> int:
+    """Takes the part of notes from the files; returns how many rows were sent.
+
+    Refuses if the workers whose rows were written have read anything else than what was scanned.
+    """
     if number not in files:
         if files and not any(pq.read_metadata(file).num_rows for file in files.values()):
             raise InputChanged  # no worker had anything to read
@@ -140,11 +143,12 @@ def _check_notes(files: dict[int, Path], number: int, draw: Draw, scanned: Scan,
         )
     table = pq.read_table(files.pop(number))
     noted = dict(zip(table["code"].to_pylist(), table[0].to_pylist(), strict=True))
-    first, second, count = (int(noted[code]) % (1 << 64) for code in rows.NOTE_CODES)
+    first, second, count, sent = (int(noted[code]) % (1 << 64) for code in rows.NOTE_CODES)
     seen = MultisetHash.from_subkeys(draw.fingerprint)
     seen.merge((first, second), count)
     if seen.hexdigest() != scanned.input_hmac:
         raise InputChanged
+    return sent
 
 
 def _arrow(spark: SparkSession, schema: StructType) -> pa.Schema:

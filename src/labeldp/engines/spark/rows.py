@@ -4,9 +4,9 @@ A row has a sort key and a code. The key is the one that orders the rows of ever
 id, or the keyed BLAKE2b digest of a text, whose other 32 bits and whose text go along. The leading bits of the key choose the
 part that the row is written to. No label and nothing that follows it travels, only what is released.
 
-Beside the records travels what the workers have read: the two limbs of the fingerprint and the number of rows, as rows with
-codes below zero. They go to a part of their own after all others. So the driver learns what was drawn from the very tasks whose
-rows were written, however often a task was repeated, and without an accumulator.
+Beside the records travel notes, as rows with codes below zero: the two limbs of the fingerprint and the number of rows that a worker
+has read, and the number that it has sent. They go to a part of their own after all others. So the driver learns what was drawn
+from the very tasks whose rows were written, however often a task was repeated, and without an accumulator.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ TEXT_PER_PART = 1 << 26
 """Bytes of ids."""
 MOST_PART_BITS = 16
 MOST_SHORT_CODES = 1 << 15
-NOTE_CODES = (-1, -2, -3)
-"""The codes of the rows that carry the first limb, the second limb and the number of rows."""
+READ_CODES = (-1, -2, -3)
+"""The codes of the notes that a worker makes of what it has read: the first limb, the second limb, the number of rows."""
+SENT_CODE = -4
+"""The code of the note that says how many records a worker has sent: fewer than it has read, if ids are held already."""
+NOTE_CODES = (*READ_CODES, SENT_CODE)
 _SIGN = np.uint64(1 << 63)
 
 
@@ -52,16 +55,12 @@ def row_schema(id_kind: str, outputs: int, *, with_id: bool = False) -> StructTy
     return StructType([*fields, StructField("code", code_type(outputs), nullable=False)])
 
 
-def part_numbers(
-    keys: NDArray[np.int64], codes: NDArray[np.integer], bits: int
-) -> NDArray[np.uint16] | NDArray[np.uint32]:
+def part_numbers(keys: NDArray[np.int64], codes: NDArray[np.integer], bits: int) -> NDArray[np.unsignedinteger]:
     """The part of each row, from its key; rows that are no records go to the one after the last."""
     words = keys.view(np.uint64) ^ _SIGN
     parts = words >> np.uint64(64 - bits) if bits else np.zeros_like(words)
     parts[codes < 0] = 1 << bits
-    return (
-        parts.astype(np.uint16) if bits < MOST_PART_BITS else parts.astype(np.uint32)
-    )  # 16 bits are sorted in linear time
+    return parts.astype(np.uint16 if bits < MOST_PART_BITS else np.uint32)  # 16 bits are sorted in linear time
 
 
 def sort_keys(digests: IdDigests) -> NDArray[np.int64]:
@@ -84,8 +83,8 @@ def row_batch(
     return pa.record_batch([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def note_batch(schema: pa.Schema, numbers: Sequence[int]) -> pa.RecordBatch:
+def note_batch(schema: pa.Schema, numbers: Sequence[int], codes: Sequence[int] = READ_CODES) -> pa.RecordBatch:
     """The rows that carry `numbers`, unsigned 64-bit words, as their keys."""
     words = np.asarray(numbers, np.uint64)
     nobody = pa.nulls(words.size, schema.field("id").type) if "id" in schema.names else None
-    return row_batch(schema, words.view(np.int64), np.zeros(words.size, np.uint32), nobody, np.asarray(NOTE_CODES))
+    return row_batch(schema, words.view(np.int64), np.zeros(words.size, np.uint32), nobody, np.asarray(codes))

@@ -11,9 +11,11 @@ import pytest
 from spark_scenes import DOMAIN, assert_same, records, release, saved
 
 import labeldp.spark
-from labeldp import InvalidInput, LabelRandomizer, LabelSource, Message, apply, privatize
+from labeldp import InvalidInput, LabelDPError, LabelRandomizer, LabelSource, Message, apply, privatize
+from labeldp.engines.spark import rows
 from labeldp.engines.spark.held_ids import held_ids
 from labeldp.engines.spark.jobs import SparkFailed, job
+from labeldp.engines.spark.parts import Scratch
 from labeldp.message.signing import write_signing_keys
 
 
@@ -188,3 +190,15 @@ def test_a_file_of_the_message_that_is_gone_is_not_taken_for_an_empty_one(spark,
             ids.collect()
     finally:
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+
+
+def test_a_batch_whose_parts_the_driver_cannot_all_see_is_refused(spark, folder, monkeypatch):
+    """As on a cluster whose workers write to disks of their own."""
+    party = Party(spark, folder)
+    before = party.release("arrow").to_arrow()
+    monkeypatch.setattr(rows, "ROWS_PER_PART", 10)
+    seen = Scratch.files
+    monkeypatch.setattr(Scratch, "files", lambda self: {number: file for number, file in seen(self).items() if number})
+    with pytest.raises(LabelDPError, match=r"wrote [0-9]+ of 30 rows, or the driver cannot see all of them"):
+        party.apply()
+    assert Message.open(party.message).to_arrow().equals(before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import DataFrame
 from spark_scene import EPSILON, MOST_SECONDS, Scene
 
 import labeldp.spark
@@ -48,8 +49,8 @@ def test_a_session_on_one_machine_needs_no_encryption(master):
 
 
 def test_a_frame_of_spark_connect_is_refused(tmp_path):
-    """Its own modules need packages that the extra does not install, so a class stands in for it by its name."""
-    remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    """Its own modules need packages that the extra does not install, so a class stands in for it: a frame, but no classic one."""
+    remote = object.__new__(type("DataFrame", (DataFrame,), {"__module__": "pyspark.sql.connect.dataframe"}))
     with pytest.raises(PrivacyRefused, match="belongs to a Spark Connect session"):
         labeldp.spark.privatize(remote, label="y", id="id", epsilon=1, domain=(0, 1), out=tmp_path / "message")
     assert list(tmp_path.iterdir()) == []

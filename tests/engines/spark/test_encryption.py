@@ -38,9 +38,10 @@ def test_a_cluster_without_encryption_is_refused(master, settings):
     check_encryption(Session(master, **settings), allow_unencrypted=True)
 
 
+@pytest.mark.parametrize("disks", [DISKS, {"spark_io_encryption_enabled": " True"}])
 @pytest.mark.parametrize("network", [NETWORK, TLS])
-def test_a_cluster_with_encryption_is_taken(network):
-    check_encryption(Session("yarn", **DISKS, **network), allow_unencrypted=False)
+def test_a_cluster_with_encryption_is_taken(disks, network):
+    check_encryption(Session("yarn", **disks, **network), allow_unencrypted=False)
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,4]"])

@@ -17,9 +17,9 @@ from pathlib import Path
 from unittest import mock
 
 import pyarrow as pa
+from driver_scene import BOUNDS, EPSILON, Scene
 from observed import DRAWING, HANG, Fault
 from pyspark.errors import PySparkException
-from spark_scene import BOUNDS, EPSILON, Scene
 from spark_session import local_session
 
 import labeldp.spark

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from driver_scene import EPSILON, MOST_SECONDS, Scene
 from pyspark.sql import DataFrame
-from spark_scene import EPSILON, MOST_SECONDS, Scene
 
 import labeldp.spark
 from labeldp import Message, PrivacyRefused

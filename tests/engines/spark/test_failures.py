@@ -11,8 +11,8 @@ import os
 import signal
 
 import pytest
+from driver_scene import BOUNDS, EPSILON, MOST_SECONDS, Scene, small_batches
 from observed import CHECKING, DRAWING, FAIL, HANG, ORDERING, Fault, attempts, fired, observed, seen
-from spark_scene import BOUNDS, EPSILON, MOST_SECONDS, Scene, small_batches
 
 from labeldp import Domain, KeyedRandomness, Message, RandomizedResponse
 from labeldp.engines.spark.pass_two import Draw, message_rows

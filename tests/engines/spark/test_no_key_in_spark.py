@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import secret_driver
+from driver_scene import BOUNDS, Scene
 from secret_search import Search, Watch, descendants, forms
-from spark_scene import BOUNDS, Scene
 
 from labeldp import Domain, RandomizedResponse
 from labeldp.engines.spark.checking import CheckTask

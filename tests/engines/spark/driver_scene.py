@@ -1,6 +1,6 @@
 """A folder with labels, a ledger and a key, and its release on Spark: in this process, or in a driver that can be killed.
 
-As a program it is such a driver: python spark_scene.py FOLDER [--task … --kind …] [--fresh] [--die NAME] [--conf K=V …]
+As a program it is such a driver: python driver_scene.py FOLDER [--task … --kind …] [--fresh] [--die NAME] [--conf K=V …]
 """
 
 from __future__ import annotations

@@ -38,9 +38,10 @@ def test_a_cluster_without_encryption_is_refused(master, settings):
     check_encryption(Session(master, **settings), allow_unencrypted=True)
 
 
+@pytest.mark.parametrize("disks", [DISKS, {"spark_io_encryption_enabled": " True"}])
 @pytest.mark.parametrize("network", [NETWORK, TLS])
-def test_a_cluster_with_encryption_is_taken(network):
-    check_encryption(Session("yarn", **DISKS, **network), allow_unencrypted=False)
+def test_a_cluster_with_encryption_is_taken(disks, network):
+    check_encryption(Session("yarn", **disks, **network), allow_unencrypted=False)
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,4]"])
@@ -49,7 +50,7 @@ def test_a_session_on_one_machine_needs_no_encryption(master):
 
 
 def test_a_frame_of_spark_connect_is_refused(tmp_path):
-    """Its own modules need packages that the extra does not install, so another kind of frame stands in for it."""
+    """Its own modules need packages that the extra does not install, so a class stands in for it: a frame, but no classic one."""
     remote = object.__new__(type("DataFrame", (DataFrame,), {"__module__": "pyspark.sql.connect.dataframe"}))
     with pytest.raises(PrivacyRefused, match="belongs to a Spark Connect session"):
         labeldp.spark.privatize(remote, label="y", id="id", epsilon=1, domain=(0, 1), out=tmp_path / "message")

@@ -126,7 +126,7 @@ def test_the_users_job_group_stays(spark):
 
 
 def test_a_task_that_would_become_a_broadcast_is_refused(spark):
-    ballast = bytes(jobs.MOST_CLOSURE_BYTES)
+    ballast = bytes(600_000)  # more than half of what Spark sends inside a plan
 
     def task(batches):
         yield from batches

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+import time
+
 import pytest
+from py4j.protocol import Py4JNetworkError
 from spark_scenes import records, release
 
-from labeldp import InvalidInput
+from labeldp import LabelDPError
 from labeldp.engines.spark import progress
 from labeldp.spark import apply
 
@@ -44,7 +46,30 @@ def test_sums(spark, tmp_path, monkeypatch):
 
 def test_a_pass_that_fails_is_not_told_to_be_done(spark, tmp_path):
     heard = Heard()
-    frame = spark.createDataFrame(pa.table({"id": [1, 2], "y": ["1", "x"]})).selectExpr("id", "try_cast(y as double) y")
-    with pytest.raises(InvalidInput, match="missing"):
+    frame = spark.createDataFrame([(1, "1"), (2, "x")], "id long, y string").selectExpr("id", "cast(y as double) y")
+    with pytest.raises(LabelDPError, match="cannot read the frame"):
         release(frame, tmp_path, phase=heard)
-    assert [name for name, *_ in heard.sums] == ["checking"]
+    ((name, rows, told),) = heard.sums
+    assert (name, rows) == ("checking", 2)
+    assert told < rows
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_bar_whose_spark_is_gone_is_silent(monkeypatch):
+    """The job ends with an error of its own. A second one from the bar would be printed over it."""
+    asked = []
+
+    class Gone:
+        def statusTracker(self):  # noqa: N802 - as Spark calls it
+            return self
+
+        def getJobIdsForGroup(self, group):  # noqa: N802
+            asked.append(group)
+            raise Py4JNetworkError("no answer from Java")
+
+    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.01)
+    told = []
+    with progress.watched(Gone(), "group", 10, told.append):
+        while not asked:
+            time.sleep(0.01)
+    assert (asked, told) == (["group"], [10])

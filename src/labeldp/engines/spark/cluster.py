@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
@@ -17,9 +16,9 @@ ENCRYPTED = {
 """What must be on: one setting of each row."""
 
 
-def is_local(context: SparkContext) -> bool:
+def is_local(master: str) -> bool:
     """Whether everything runs inside the driver, on one machine."""
-    return str(context.master).split("[")[0] == "local"
+    return master.split("[", maxsplit=1)[0] == "local"
 
 
 def check_kind(frame: Any) -> None:
@@ -53,10 +52,10 @@ def check_encryption(spark: SparkSession, *, allow_unencrypted: bool) -> None:
     where it stays if a process is killed.
     """
     context = spark.sparkContext
-    if allow_unencrypted or is_local(context):
+    if allow_unencrypted or is_local(str(context.master)):
         return
     settings = context.getConf()
-    missing = [names[0] for names in ENCRYPTED.values() if not any(settings.get(name) == "true" for name in names)]
+    missing = [names[0] for names in ENCRYPTED.values() if not any(_is_on(settings.get(name)) for name in names)]
     if missing:
         raise PrivacyRefused(
             "the workers of this cluster get subkeys that undo the noise of this release, and Spark would keep or send them in "
@@ -64,3 +63,8 @@ def check_encryption(spark: SparkSession, *, allow_unencrypted: bool) -> None:
             "needs spark.authenticate=true too). If disks and network are encrypted otherwise, say allow_unencrypted=True "
             "(--allow-unencrypted)"
         )
+
+
+def _is_on(value: str | None) -> bool:
+    """Whether Spark takes the text of a setting for yes: in capitals and between spaces too."""
+    return value is not None and value.strip().lower() == "true"

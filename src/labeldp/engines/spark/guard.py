@@ -35,8 +35,7 @@ def guarded(task: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
             text = f"{FAILED} {type(error).__name__}"
         else:
             return
-        raise WorkerError(
-            text
-        )  # outside the handlers, so that the first one and the variables round it are not shown with it
+        # outside the handlers, so that the first error and the variables round it are not shown with this one
+        raise WorkerError(text)
 
     return run

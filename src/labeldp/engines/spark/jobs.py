@@ -21,9 +21,6 @@ from labeldp.engines.spark.guard import CHANGED, FAILED, REPEATED, Batches, guar
 from labeldp.engines.spark.progress import watched
 from labeldp.errors import InvalidInput, PrivacyRefused
 
-MOST_CLOSURE_BYTES = 1 << 16
-"""A larger function would be made a broadcast, whose file lies in plain text in temporary folders unless it is encrypted."""
-
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
@@ -40,13 +37,16 @@ class SparkFailed(OSError):  # noqa: N818
 
 
 def mapped(frame: DataFrame, task: Callable[[Batches], Batches], schema: StructType | str) -> DataFrame:
-    """The frame after `task`, which runs on the workers. Refuses a task that is too large to travel inside the plan."""
+    """The frame after `task`, which runs on the workers. Refuses a task that is too large to travel inside the plan.
+
+    PySpark makes a broadcast of a larger one. Its file lies in plain text in temporary folders unless Spark encrypts them.
+    """
     run = guarded(task)
     size = len(CloudPickleSerializer().dumps(run))
-    if size > min(MOST_CLOSURE_BYTES, _broadcast_threshold(frame.sparkSession)):
+    if 2 * size > _broadcast_threshold(frame.sparkSession):  # twice, since PySpark adds the schema and some more
         raise PrivacyRefused(
             f"the work for Spark's workers takes {size:,} bytes, so that Spark would write it to disk with the release's "
-            "subkeys in it. Raise spark.broadcast.UDFCompressionThreshold to its default of 1m"
+            "subkeys in it. Raise spark.broadcast.UDFCompressionThreshold, whose default is 1m"
         )
     with warnings.catch_warnings():  # PySpark warns of pandas 3, which it imports and Arrow batches never meet
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)

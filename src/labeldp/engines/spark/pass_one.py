@@ -18,7 +18,7 @@ from labeldp.engines.spark.sealed import unsealed
 from labeldp.sampling.multiset import MultisetHash
 
 MOST_RESULT_BYTES = 1 << 28
-"""The workers send at most about so many bytes of counts to the driver, but twice as many results as there are cores."""
+"""The driver gets at most about so many bytes of counts in all, unless that would be fewer than two results for each core."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
-from pyspark import SparkContext
+from py4j.protocol import Py4JError
+from pyspark import SparkContext, StatusTracker
 
 from labeldp.engines.scan import Progress
 
@@ -19,7 +20,7 @@ def watched(context: SparkContext, group: str, rows: int, progress: Progress | N
     if progress is None:
         yield
         return
-    told, ended = 0, Event()
+    told, ended, tracker = 0, Event(), context.statusTracker()
 
     def tell(share: float) -> None:
         nonlocal told
@@ -28,8 +29,9 @@ def watched(context: SparkContext, group: str, rows: int, progress: Progress | N
             told = done
 
     def watch() -> None:
-        while not ended.wait(EVERY_SECONDS):
-            tell(_share_done(context, group))
+        with suppress(Py4JError, OSError):  # Spark is gone, which the job's own error says
+            while not ended.wait(EVERY_SECONDS):
+                tell(_share_done(tracker, group))
 
     thread = Thread(target=watch, daemon=True)
     thread.start()
@@ -42,9 +44,8 @@ def watched(context: SparkContext, group: str, rows: int, progress: Progress | N
         ended.set()
 
 
-def _share_done(context: SparkContext, group: str) -> float:
+def _share_done(tracker: StatusTracker, group: str) -> float:
     """The share of the tasks of a job group that are done. Stages that have not begun count as one task."""
-    tracker = context.statusTracker()
     tasks = done = 0
     for number in tracker.getJobIdsForGroup(group):
         info = tracker.getJobInfo(number)

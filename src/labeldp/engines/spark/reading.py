@@ -12,10 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from labeldp.engines.arrow.files import require_columns
-from labeldp.engines.arrow.text import file_format
+from labeldp.engines.arrow.text import TEXT_SUFFIXES, file_format
 from labeldp.engines.spark.cluster import is_local
 from labeldp.engines.spark.places import file_pattern, file_uri
-from labeldp.engines.spark.text import TEXT_DELIMITERS, read_text
+from labeldp.engines.spark.text import read_text
 from labeldp.errors import InvalidInput
 
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".parq": "parquet", ".orc": "orc"}
@@ -38,11 +38,11 @@ def read_records(
     spark: SparkSession, source: str, label: str, ids: str, id_type: str | None, delimiter: str | None
 ) -> Records:
     """The records at a path or URI, in the format that its name says. A folder is Parquet unless its name says otherwise."""
-    here = "://" not in source and is_local(spark.sparkContext)
+    here = "://" not in source and is_local(str(spark.sparkContext.master))
     path, pattern = (file_uri(source), file_pattern(source)) if here else (source, source)
     suffix = file_format(Path(source))
     with _readable(source):
-        if suffix in TEXT_DELIMITERS:
+        if suffix in TEXT_SUFFIXES:
             several = not _is_file(spark, path)  # a folder or a pattern
             return Records(*read_text(spark, pattern, source, label, ids, id_type, delimiter, several=several))
         if delimiter is not None:

@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from labeldp.engines.spark.cluster import is_local
 from labeldp.engines.spark.places import file_uri
 from labeldp.errors import InvalidInput, PrivacyRefused
 
@@ -88,7 +89,7 @@ def running(master: str | None, given: Mapping[str, str], *, kept: Callable[[Pat
 def settings(master: str, given: Mapping[str, str], folder: Path) -> dict[str, str]:
     """All settings of a session, those given and ours. None of ours is a secret."""
     ours = {"spark.app.name": "labeldp", "spark.ui.showConsoleProgress": "false"}
-    if _is_local(master):
+    if is_local(master):
         ours |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -118,10 +119,6 @@ def parsed_settings(texts: Sequence[str]) -> dict[str, str]:
             raise InvalidInput(f"--conf {name} is given twice: leave one out")
         found[name] = value.strip()
     return found
-
-
-def _is_local(master: str) -> bool:
-    return master.split("[", maxsplit=1)[0] == "local"
 
 
 def _refuse_connect(master: str, given: Mapping[str, str]) -> None:
@@ -220,7 +217,7 @@ def _without_py4j_logs() -> Iterator[None]:
 @contextmanager
 def _environment(master: str) -> Iterator[None]:
     """On this machine, workers run this Python, with its caches, and the name of the machine need not be known."""
-    wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} if _is_local(master) else {}
+    wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"} if is_local(master) else {}
     added = {name: value for name, value in wanted.items() if name not in os.environ}
     os.environ.update(added)
     try:

@@ -19,7 +19,6 @@ from labeldp.engines.spark.jobs import SparkFailed, job
 from labeldp.errors import InvalidInput
 from labeldp.shown import count_of
 
-TEXT_DELIMITERS = TEXT_SUFFIXES
 NUMBER = r"(?i)\A-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\z"
 INTEGER = r"\A(0|-?[1-9][0-9]{0,18})\z"
 """What is a number or an integer on one machine (`engines/arrow/text.py`, `engines/columns.py`), as Java writes patterns."""
@@ -44,7 +43,7 @@ def read_text(
     """
     options: dict[str, bool | str] = {
         "header": True,
-        "sep": checked_delimiter(delimiter) or TEXT_DELIMITERS[file_format(Path(shown))],
+        "sep": checked_delimiter(delimiter) or TEXT_SUFFIXES[file_format(Path(shown))],
         "escape": '"',  # a quotation mark is doubled
         "multiLine": True,
         "enforceSchema": not several,

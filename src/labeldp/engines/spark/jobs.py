@@ -24,6 +24,9 @@ from labeldp.errors import InvalidInput, PrivacyRefused
 MOST_CLOSURE_BYTES = 1 << 16
 """A larger function would be made a broadcast, whose file lies in plain text in temporary folders unless it is encrypted."""
 
+COMMAND_BYTES = 1 << 12
+"""More than PySpark adds to a function before it compares: the types that it returns."""
+_CODEC = "spark.sql.execution.arrow.compression.codec"
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
@@ -43,7 +46,7 @@ def mapped(frame: DataFrame, task: Callable[[Batches], Batches], schema: StructT
     """The frame after `task`, which runs on the workers. Refuses a task that is too large to travel inside the plan."""
     run = guarded(task)
     size = len(CloudPickleSerializer().dumps(run))
-    if size > min(MOST_CLOSURE_BYTES, _broadcast_threshold(frame.sparkSession)):
+    if size > min(MOST_CLOSURE_BYTES, _broadcast_threshold(frame.sparkSession) - COMMAND_BYTES):
         raise PrivacyRefused(
             f"the work for Spark's workers takes {size:,} bytes, so that Spark would write it to disk with the release's "
             "subkeys in it. Raise spark.broadcast.UDFCompressionThreshold to its default of 1m"
@@ -62,7 +65,7 @@ def job(spark: SparkSession, rows: int, progress: Progress | None) -> Iterator[N
     try:
         before = {name: context.getLocalProperty(name) for name in _GROUP_PROPERTIES}
         context.setJobGroup(group, "labeldp", interruptOnCancel=True)
-        with _quiet(), watched(context, group, rows, progress):
+        with _quiet(), _uncompressed(spark), watched(context, group, rows, progress):
             yield
     except (PySparkException, Py4JError) as error:
         raise _ours(error) from None  # Spark's texts may show a value; its log has them
@@ -92,6 +95,20 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
+
+
+@contextmanager
+def _uncompressed(spark: SparkSession) -> Iterator[None]:
+    """Keeps Spark from compressing what workers read: the event log says how many bytes that made, which would depend on the labels."""
+    chosen = spark.conf.get(_CODEC, "none") or "none"
+    if chosen == "none":
+        yield
+        return
+    spark.conf.set(_CODEC, "none")
+    try:
+        yield
+    finally:
+        tidy(partial(spark.conf.set, _CODEC, chosen))
 
 
 def _broadcast_threshold(spark: SparkSession) -> int:

@@ -12,8 +12,10 @@ from spark_scenes import DOMAIN, assert_same, records, release, saved
 
 import labeldp.spark
 from labeldp import InvalidInput, LabelRandomizer, LabelSource, Message, apply, privatize
+from labeldp.engines.spark import pass_two
+from labeldp.engines.spark.drawing import DrawTask
 from labeldp.engines.spark.held_ids import held_ids
-from labeldp.engines.spark.jobs import SparkFailed, job
+from labeldp.engines.spark.jobs import SparkFailed, job, mapped
 from labeldp.message.signing import write_signing_keys
 
 
@@ -188,3 +190,25 @@ def test_a_file_of_the_message_that_is_gone_is_not_taken_for_an_empty_one(spark,
             ids.collect()
     finally:
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+
+
+@pytest.mark.parametrize("ids", ["int", "str"])
+def test_no_second_private_label_of_a_held_record_is_shuffled(spark, folder, tmp_path, ids, monkeypatch):
+    """Held records are drawn before they are found, and their labels may have changed. What is sent to the join hides the draws."""
+    party = Party(spark, folder, ids)
+    party.release("spark")
+    first, sent = Party(spark, party.clone(tmp_path / "first"), ids), []
+
+    def spied(frame, task, schema):
+        made = mapped(frame, task, schema)
+        if isinstance(task, DrawTask):
+            sent.append({row["id"]: row["code"] for row in made.collect() if row["code"] >= 0})
+        return made
+
+    monkeypatch.setattr(pass_two, "mapped", spied)
+    added = [one.apply().to_arrow() for one in (first, party)]
+    assert_same(*added)
+    assert sent[0].keys() == sent[1].keys()
+    assert len(sent[0]) == 40
+    same = sum(sent[0][record] == sent[1][record] for record in sent[0])
+    assert same < 20, "with a pad of its own for every run, one code in eleven is the same by chance"

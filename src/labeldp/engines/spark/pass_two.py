@@ -27,6 +27,7 @@ from labeldp.engines.spark.jobs import InputChanged, SparkFailed, job, mapped, t
 from labeldp.engines.spark.ordering import OrderTask
 from labeldp.engines.spark.parts import Scratch, place_parts, write_parts
 from labeldp.engines.spark.records import RecordReader
+from labeldp.engines.spark.veil import new_veil
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message
 from labeldp.sampling import BoundRandomness
@@ -64,7 +65,9 @@ def message_rows(
     """The rows of the message, lazily, in 2^bits partitions and one of notes (see `rows`). Reading them twice gives them twice."""
     spark, kind, outputs = frame.sparkSession, draw.reader.id_kind, draw.mechanism.outputs.size
     schema = rows.row_schema(kind, outputs, with_id=held is not None)
-    task = DrawTask(draw.reader, mechanism, draw.domain, draw.randomness, draw.fingerprint, _arrow(spark, schema))
+    veil = None if held is None else new_veil()
+    arrow = _arrow(spark, schema)
+    task = DrawTask(draw.reader, mechanism, draw.domain, draw.randomness, draw.fingerprint, arrow, veil)
     drawn = mapped(frame, task, schema)
     if held is not None:
         drawn = drawn.join(held, "id", "left_anti").select(*rows.row_schema(kind, outputs).names)
@@ -78,7 +81,7 @@ def message_rows(
             StructField("private_label", DoubleType(), nullable=False),
         ]
     )
-    return mapped(placed, OrderTask(mechanism, _arrow(spark, final)), final)
+    return mapped(placed, OrderTask(mechanism, _arrow(spark, final), veil), final)
 
 
 def write_records(

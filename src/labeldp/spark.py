@@ -118,8 +118,9 @@ def privatize(
     -------
     ε-label-DP for replacing one label, charged before anything is drawn, as on one machine. Every draw is a function of key and
     record, so a task that Spark repeats releases nothing new. Workers get the subkeys of this release and those that
-    fingerprint the input, inside the plan's functions and never in a configuration or a log. Spark may still keep them in temporary
-    files, so on a cluster it must encrypt these (`spark.io.encryption.enabled`) and what it sends (`spark.network.crypto.enabled`).
+    fingerprint the input, inside the plan's functions and never in a configuration or a log. Spark sends these functions in
+    broadcasts of its own and may keep them in temporary files, so on a cluster it must encrypt these
+    (`spark.io.encryption.enabled`) and what it sends (`spark.network.crypto.enabled`).
 
     Examples
     --------

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.durations import duration_numbers
@@ -81,6 +82,11 @@ def checked_ids(
     missing = column.is_null() if column.null_count else pc.equal(column, "") if text_file else None
     if missing is not None and (rows := np.flatnonzero(np.asarray(missing))).size:
         raise InvalidInput(f"{file}: the id column {name!r} has no id in row {rows[0] + first} (rows count from 0)")
+    if not pa.types.is_integer(column.type) and (bad := not_text(column)).any():
+        raise InvalidInput(
+            f"{file}: the id in row {int(np.argmax(bad)) + first} (rows count from 0) of {name!r} is not UTF-8 text, so nobody "
+            "could read it. Drop or repair these records first"
+        )
     if wanted == "str":
         return column.cast(TEXT)
     if wanted == "int":
@@ -88,6 +94,20 @@ def checked_ids(
     if text_file and np.asarray(written_as_integers(column)).all():
         return column.cast(pa.int64())
     return column
+
+
+def not_text(ids: pa.Array) -> NDArray[np.bool_]:
+    """Which ids are not UTF-8. Parquet and Spark take any bytes for text, and whoever reads the message would stumble over them."""
+    bad = np.zeros(len(ids), np.bool_)
+    try:
+        ids.validate(full=True)
+    except pa.ArrowInvalid:
+        for row, value in enumerate(ids.cast(pa.large_binary()).to_pylist()):
+            try:
+                value.decode()
+            except UnicodeDecodeError:
+                bad[row] = True
+    return bad
 
 
 def written_as_integers(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:

@@ -12,9 +12,10 @@ from spark_scenes import DOMAIN, assert_same, records, release, saved
 
 import labeldp.spark
 from labeldp import InvalidInput, LabelDPError, LabelRandomizer, LabelSource, Message, apply, privatize
-from labeldp.engines.spark import rows
+from labeldp.engines.spark import pass_two, rows
+from labeldp.engines.spark.drawing import DrawTask
 from labeldp.engines.spark.held_ids import held_ids
-from labeldp.engines.spark.jobs import SparkFailed, job
+from labeldp.engines.spark.jobs import SparkFailed, job, mapped
 from labeldp.engines.spark.parts import Scratch
 from labeldp.message.signing import write_signing_keys
 
@@ -202,3 +203,25 @@ def test_a_batch_whose_parts_the_driver_cannot_all_see_is_refused(spark, folder,
     with pytest.raises(LabelDPError, match=r"wrote [0-9]+ of 30 rows, or the driver cannot see all of them"):
         party.apply()
     assert Message.open(party.message).to_arrow().equals(before)
+
+
+@pytest.mark.parametrize("ids", ["int", "str"])
+def test_no_second_private_label_of_a_held_record_is_shuffled(spark, folder, tmp_path, ids, monkeypatch):
+    """Held records are drawn before they are found, and their labels may have changed. What is sent to the join hides the draws."""
+    party = Party(spark, folder, ids)
+    party.release("spark")
+    first, sent = Party(spark, party.clone(tmp_path / "first"), ids), []
+
+    def spied(frame, task, schema):
+        made = mapped(frame, task, schema)
+        if isinstance(task, DrawTask):
+            sent.append({row["id"]: row["code"] for row in made.collect() if row["code"] >= 0})
+        return made
+
+    monkeypatch.setattr(pass_two, "mapped", spied)
+    added = [one.apply().to_arrow() for one in (first, party)]
+    assert_same(*added)
+    assert sent[0].keys() == sent[1].keys()
+    assert len(sent[0]) == 40
+    same = sum(sent[0][record] == sent[1][record] for record in sent[0])
+    assert same < 20, "with a pad of its own for every run, one code in eleven is the same by chance"

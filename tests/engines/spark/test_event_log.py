@@ -139,6 +139,18 @@ def test_plans_and_metrics_do_not_depend_on_labels(spark, tmp_path):
     assert differences(*logs) == {}
 
 
+def test_what_workers_read_is_not_compressed(spark, tmp_path):
+    """The size of what Spark sends to workers is in the event log, and compressed labels take the less the more they are alike."""
+    codec = "spark.sql.execution.arrow.compression.codec"
+    spark.conf.set(codec, "zstd")
+    try:
+        logs = [shown(events_of(spark, tmp_path / name, LABELS[name]), tmp_path / name) for name in ("uniform", "same")]
+        assert spark.conf.get(codec) == "zstd"
+    finally:
+        spark.conf.unset(codec)
+    assert differences(*logs) == {}
+
+
 def returned(labels):
     """What the task of pass one returns for a partition with these labels, and what it has sealed."""
     task = CheckTask(

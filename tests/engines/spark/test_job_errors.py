@@ -8,11 +8,12 @@ import logging
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
+from pyspark.serializers import CloudPickleSerializer
 from spark_scenes import frame_of, records, saved
 
 from labeldp import InvalidInput, LabelDPError
 from labeldp.engines.spark import jobs, pass_two
-from labeldp.engines.spark.guard import CHANGED, FAILED, REPEATED
+from labeldp.engines.spark.guard import CHANGED, FAILED, REPEATED, guarded
 from labeldp.engines.spark.parts import write_parts
 
 SECRET = "77123"
@@ -132,6 +133,18 @@ def test_a_task_that_would_become_a_broadcast_is_refused(spark):
         yield from batches
         assert ballast
 
+    with pytest.raises(InvalidInput, match="would write it to disk with the release's subkeys"):
+        jobs.mapped(spark.range(3), task, "id long")
+
+
+def test_what_pyspark_adds_to_a_task_makes_it_no_broadcast(spark, monkeypatch):
+    """PySpark compares the function together with its types, which is longer than the function."""
+
+    def task(batches):
+        yield from batches
+
+    size = len(CloudPickleSerializer().dumps(guarded(task)))
+    monkeypatch.setattr(jobs, "_broadcast_threshold", lambda spark: size)
     with pytest.raises(InvalidInput, match="would write it to disk with the release's subkeys"):
         jobs.mapped(spark.range(3), task, "id long")
 

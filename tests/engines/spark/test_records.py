@@ -85,3 +85,14 @@ def test_decimals_become_the_nearest_numbers():
     labels = pa.array([Decimal("0.10"), Decimal("99999999.99")], pa.decimal128(10, 2))
     _, numbers, _ = RecordReader("int", None).read(pa.record_batch([pa.array([1, 2]), labels], ["id", "label"]))
     assert numbers.tolist() == [0.1, 99999999.99]
+
+
+def test_ids_that_are_not_utf_8_are_refused_on_both_engines():
+    """Spark and Parquet take any bytes for text. A message with such ids was paid for, and no reader could decode it."""
+    raw = pa.array([b"ok", b"\xffA", b"\xfeA"])
+    ids = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    batch = pa.record_batch([ids, pa.array([1.0, 2.0, 3.0])], ["id", "label"])
+    for kind in ("int", "str"):
+        assert RecordReader(kind, None).read(batch)[2] == Faults(not_text=2)
+    with pytest.raises(InvalidInput, match=r"the id in row 11 .* is not UTF-8 text"):
+        checked_ids(ids, "id", 10, "x", None)

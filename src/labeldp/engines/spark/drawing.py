@@ -12,6 +12,7 @@ from labeldp.engines.batches import FileTypes, LabelBatch, draw_batch
 from labeldp.engines.spark.guard import CHANGED, Batches, WorkerError
 from labeldp.engines.spark.records import RecordReader
 from labeldp.engines.spark.rows import note_batch, row_batch, sort_keys
+from labeldp.engines.spark.veil import hidden
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.sampling import BoundRandomness
 from labeldp.sampling.multiset import MultisetHash
@@ -39,6 +40,8 @@ class DrawTask:
         The subkeys of the input's fingerprint.
     schema : pyarrow.Schema
         The columns of a row.
+    veil : bytes or None
+        What hides the codes until records that the message holds are gone.
     """
 
     reader: RecordReader
@@ -47,6 +50,7 @@ class DrawTask:
     randomness: BoundRandomness
     fingerprint: bytes = field(repr=False)
     schema: pa.Schema
+    veil: bytes | None = field(default=None, repr=False)
 
     def __call__(self, batches: Batches) -> Batches:
         mechanism = self.mechanism.value
@@ -57,5 +61,9 @@ class DrawTask:
                 raise WorkerError(CHANGED)
             seen.add(ids, labels)
             digests, codes = draw_batch(LabelBatch(ids, labels, 0, _NO_TYPES), mechanism, self.domain, self.randomness)
-            yield row_batch(self.schema, sort_keys(digests), digests.high, ids, codes)
+            keys = sort_keys(digests)
+            if self.veil is not None:
+                high = digests.high if digests.kind == "str" else None  # integers travel without it
+                codes = hidden(codes, keys, high, mechanism.outputs.size, self.veil)
+            yield row_batch(self.schema, keys, digests.high, ids, codes)
         yield note_batch(self.schema, (*seen.limbs, seen.rows))

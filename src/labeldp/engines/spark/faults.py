@@ -21,6 +21,10 @@ def refuse_faults(totals: Mapping[str, int], label: str, ids: str, domain: Domai
         raise InvalidInput(
             f"labels must be finite numbers, but {label!r} has NaN or infinity in {found['not_finite']}. {repair}"
         )
+    if totals["not_text"]:
+        raise InvalidInput(
+            f"the id of {found['not_text']} in {ids!r} is not UTF-8 text, so nobody could read it. {repair}"
+        )
     if totals["not_integers"]:
         raise InvalidInput(
             f"the id of {found['not_integers']} in {ids!r} is not a plain 64-bit integer. Give --id-type str to read all ids as text"

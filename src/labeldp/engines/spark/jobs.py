@@ -21,6 +21,7 @@ from labeldp.engines.spark.guard import CHANGED, FAILED, REPEATED, Batches, guar
 from labeldp.engines.spark.progress import watched
 from labeldp.errors import InvalidInput, PrivacyRefused
 
+_CODEC = "spark.sql.execution.arrow.compression.codec"
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
@@ -62,7 +63,7 @@ def job(spark: SparkSession, rows: int, progress: Progress | None) -> Iterator[N
     try:
         before = {name: context.getLocalProperty(name) for name in _GROUP_PROPERTIES}
         context.setJobGroup(group, "labeldp", interruptOnCancel=True)
-        with _quiet(), watched(context, group, rows, progress):
+        with _quiet(), _uncompressed(spark), watched(context, group, rows, progress):
             yield
     except (PySparkException, Py4JError) as error:
         raise _ours(error) from None  # Spark's texts may show a value; its log has them
@@ -92,6 +93,20 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
+
+
+@contextmanager
+def _uncompressed(spark: SparkSession) -> Iterator[None]:
+    """Keeps Spark from compressing what workers read: the event log says how many bytes that made, which would depend on the labels."""
+    chosen = spark.conf.get(_CODEC, "none") or "none"
+    if chosen == "none":
+        yield
+        return
+    spark.conf.set(_CODEC, "none")
+    try:
+        yield
+    finally:
+        tidy(partial(spark.conf.set, _CODEC, chosen))
 
 
 def _broadcast_threshold(spark: SparkSession) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from pyspark import Broadcast
 from labeldp.arrays import Floats
 from labeldp.engines.spark.guard import REPEATED, Batches, WorkerError
 from labeldp.engines.spark.rows import NOTE_CODES, integers_of
+from labeldp.engines.spark.veil import shown
 from labeldp.mechanisms import FiniteMechanism
 
 
@@ -27,10 +28,13 @@ class OrderTask:
         Knows the private label of each code.
     schema : pyarrow.Schema
         The columns of the message.
+    veil : bytes or None
+        What the codes are hidden by.
     """
 
     mechanism: Broadcast[FiniteMechanism]
     schema: pa.Schema
+    veil: bytes | None = field(default=None, repr=False)
 
     def __call__(self, batches: Batches) -> Batches:
         outputs = self.mechanism.value.outputs
@@ -48,6 +52,9 @@ class OrderTask:
                 sums += np.asarray([words[codes == code].sum(dtype=np.uint64) for code in NOTE_CODES])
                 continue
             last = _refuse_repeats(batch, last)
+            if self.veil is not None:
+                high = np.asarray(batch.column("high")) if self._text else None
+                codes = shown(codes, keys, high, outputs.size, self.veil)
             yield self._rows(batch.column("id") if self._text else integers_of(keys), codes, outputs[codes])
         if noted:
             ids = [str(number) for number in sums.tolist()] if self._text else sums.view(np.int64)

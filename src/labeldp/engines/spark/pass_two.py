@@ -29,6 +29,7 @@ from labeldp.engines.spark.packing import Chain, PackTask, packed_schema
 from labeldp.engines.spark.parts import Scratch, place_parts, write_parts
 from labeldp.engines.spark.records import RecordReader
 from labeldp.engines.spark.unpacking import UnpackTask
+from labeldp.engines.spark.veil import new_veil
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message
 from labeldp.sampling import BoundRandomness
@@ -66,11 +67,13 @@ def packed_rows(
     mechanism: Broadcast[FiniteMechanism],
     bits: int,
     held: DataFrame | None = None,
+    veil: bytes | None = None,
 ) -> DataFrame:
     """What goes through the shuffle (see `packing`), lazily and in the frame's partitions, without records whose ids are held."""
     spark, kind, outputs = frame.sparkSession, draw.reader.id_kind, draw.mechanism.outputs.size
     schema = rows.row_schema(kind, outputs, with_id=held is not None)
-    task = DrawTask(draw.reader, mechanism, draw.domain, draw.randomness, draw.fingerprint, _arrow(spark, schema))
+    arrow = _arrow(spark, schema)
+    task = DrawTask(draw.reader, mechanism, draw.domain, draw.randomness, draw.fingerprint, arrow, veil)
     packed = packed_schema(rows.row_schema(kind, outputs))
     pack = PackTask(bits, _arrow(spark, packed))
     if held is None:
@@ -84,7 +87,8 @@ def message_rows(
 ) -> DataFrame:
     """The rows of the message, lazily, in 2^bits partitions and one of notes (see `rows`). Reading them twice gives them twice."""
     spark, kind, outputs = frame.sparkSession, draw.reader.id_kind, draw.mechanism.outputs.size
-    packed = packed_rows(frame, draw, mechanism, bits, held).repartitionById((1 << bits) + 1, "part")
+    veil = None if held is None else new_veil()
+    packed = packed_rows(frame, draw, mechanism, bits, held, veil).repartitionById((1 << bits) + 1, "part")
     unpack = UnpackTask(_arrow(spark, rows.row_schema(kind, outputs)))
     schema = StructType(
         [
@@ -93,7 +97,7 @@ def message_rows(
             StructField("private_label", DoubleType(), nullable=False),
         ]
     )
-    return mapped(packed, Chain(unpack, OrderTask(mechanism, _arrow(spark, schema))), schema)
+    return mapped(packed, Chain(unpack, OrderTask(mechanism, _arrow(spark, schema), veil)), schema)
 
 
 def write_records(

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.arrays import Floats
-from labeldp.engines.columns import TEXT, label_numbers, written_as_integers
+from labeldp.engines.columns import TEXT, label_numbers, not_text, written_as_integers
 
 
 class Faults(NamedTuple):
@@ -23,6 +23,7 @@ class Faults(NamedTuple):
     missing_labels: int = 0
     not_finite: int = 0
     not_integers: int = 0
+    not_text: int = 0
 
     def __bool__(self) -> bool:
         return any(self)
@@ -48,18 +49,20 @@ class RecordReader:
         ids, labels = batch.columns
         faults = Faults(missing_ids=ids.null_count, missing_labels=labels.null_count)
         if not faults:
-            typed, bad = self._ids(ids)
+            typed, found = self._ids(ids)
             numbers = label_numbers(labels, self.unit, "the labels")
-            faults = Faults(not_finite=int(np.count_nonzero(~np.isfinite(numbers))), not_integers=bad)
+            faults = found._replace(not_finite=int(np.count_nonzero(~np.isfinite(numbers))))
         if faults:
             return pa.array([], pa.int64()), np.empty(0), faults
         return typed, numbers, faults
 
-    def _ids(self, ids: pa.Array) -> tuple[pa.Array, int]:
-        if self.id_kind == "str":
-            return ids.cast(TEXT), 0
+    def _ids(self, ids: pa.Array) -> tuple[pa.Array, Faults]:
         if pa.types.is_integer(ids.type):
-            return ids.cast(pa.int64()), 0
+            return ids.cast(TEXT if self.id_kind == "str" else pa.int64()), Faults()
         text = ids.cast(TEXT)
+        if bad := int(np.count_nonzero(not_text(text))):
+            return text, Faults(not_text=bad)
+        if self.id_kind == "str":
+            return text, Faults()
         bad = int(np.count_nonzero(~np.asarray(written_as_integers(text))))
-        return text if bad else text.cast(pa.int64()), bad
+        return text if bad else text.cast(pa.int64()), Faults(not_integers=bad)

@@ -47,7 +47,6 @@ TALKATIVE = {
     "spark.sql.pyspark.jvmStacktrace.enabled": "true",
     "spark.sql.pyspark.worker.logging.enabled": "true",
     "spark.python.worker.faulthandler.enabled": "true",
-    "spark.python.worker.tracebackDumpIntervalSeconds": "1",
     "spark.task.reaper.enabled": "true",
     "spark.sql.planChangeLog.level": "warn",
     "spark.sql.debug.maxToStringFields": "10000",

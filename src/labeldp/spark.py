@@ -132,16 +132,19 @@ def privatize(
     """
     randomizer = LabelRandomizer(epsilon, domain, loss, mechanism, prior, out_of_range)
     labels = _input(frame, label, id, id_type, scratch, allow_unencrypted=allow_unencrypted)
-    outcome = release_labels(
-        labels,
-        randomizer,
-        out,
-        ledger=ledger,
-        dataset=dataset,
-        key_file=key_file,
-        sign_key=sign_key,
-        phase=phase,
-    )
+    from labeldp.engines.spark.jobs import without_spark_texts
+
+    with without_spark_texts():
+        outcome = release_labels(
+            labels,
+            randomizer,
+            out,
+            ledger=ledger,
+            dataset=dataset,
+            key_file=key_file,
+            sign_key=sign_key,
+            phase=phase,
+        )
     return Message.open(outcome.message)
 
 
@@ -202,15 +205,18 @@ def apply(
     # not opened, since a run that was killed may have left a batch that the manifest does not list yet
     _, header = read_description(folder / DESCRIPTION)
     labels = _input(frame, header.label_column, header.id_column, id_type, scratch, allow_unencrypted=allow_unencrypted)
-    outcome = add_batch(
-        folder,
-        labels,
-        key_file=key_file,
-        ledger=ledger,
-        out_of_range=out_of_range,
-        sign_key=sign_key,
-        phase=phase,
-    )
+    from labeldp.engines.spark.jobs import without_spark_texts
+
+    with without_spark_texts():
+        outcome = add_batch(
+            folder,
+            labels,
+            key_file=key_file,
+            ledger=ledger,
+            out_of_range=out_of_range,
+            sign_key=sign_key,
+            phase=phase,
+        )
     return Message.open(outcome.message)
 
 

@@ -271,6 +271,15 @@ def test_text_is_read_by_the_rules_of_one_machine(spark, folder):
     assert found == list(zip(batch.ids.to_pylist(), batch.labels.tolist(), strict=True))
 
 
+@pytest.mark.parametrize("end", ['"r1" ,5\n', 'r1,"5"\t\n'])
+def test_blanks_after_a_quotation_mark_are_refused_since_the_engines_read_them_differently(spark, folder, end):
+    from labeldp.engines.spark.reading import read_records
+
+    name = written("order,amount\nr0,4\n" + end)
+    with pytest.raises(InvalidInput, match=r"1 line .*blanks after a closing quotation mark"):
+        read_records(spark, name, "amount", "order", None, None)
+
+
 @pytest.mark.parametrize(
     ("ids", "kind"),
     [

@@ -6,6 +6,7 @@ import warnings
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -214,7 +215,7 @@ def privatize(
             line("key", f"{key_file} can undo the noise: guard it like the labels, and keep one copy only")
         line("next", "send the folder. The other side trains with:")
         verify = "" if sign_key is None else " --verify-key YOUR_PUBLIC_KEY"
-        line("", f"labeldp train {message} --features FILE --id {found.id_name} --out MODEL{verify}")
+        line("", f"labeldp train {quote(str(message))} --features FILE --id {quote(found.id_name)} --out MODEL{verify}")
 
 
 def apply(

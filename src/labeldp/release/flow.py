@@ -95,7 +95,10 @@ def release_labels(
         )
         if existing is not None and known is not None:
             if (known.input_hmac, known.request) != (scanned.input_hmac, request):
-                raise _in_the_way(out)
+                raise InvalidInput(
+                    f"{out} exists and is not overwritten. The key file knows it: it was made from another input, with other "
+                    "settings or by another engine. Repeat that command as it was; another --out is a new release, charged anew"
+                )
             _check_header(out, existing.header, header_of(known.id))
             release = OpenRelease(known.id, existing.mechanism.to_json())
             record.remember(release, scanned, request)

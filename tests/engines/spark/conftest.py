@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pyspark", reason="Spark's tests need the extra spark: pip install 'labeldp[spark]'")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items):
     """All of these run in one process, since each process that needs a session starts a Java machine."""
     for item in items:

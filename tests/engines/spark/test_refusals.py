@@ -198,3 +198,10 @@ def test_a_message_that_is_there_is_taken_for_the_one_asked_for(spark, place):
     assert again.header == first.header
     with place.refused("exists and is not overwritten", error=InvalidInput):
         release(spark.createDataFrame(records(seed=1)), place.folder, key_file=place.folder / "key")
+
+
+def test_a_frame_of_a_session_that_was_stopped(spark, place, monkeypatch):
+    frame = spark.createDataFrame(records())
+    monkeypatch.setattr(spark.sparkContext, "_jsc", None)
+    with pytest.raises(InvalidInput, match="session of this frame was stopped"):
+        labeldp.spark.privatize(frame, label="y", id="id", epsilon=1, domain=(0, 10), out=place.folder / "other")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+
 import pyarrow as pa
 import pytest
 from spark_scenes import assert_same, on_one_machine, records, release, saved
@@ -44,8 +46,11 @@ def test_a_scratch_folder_that_cannot_be_written_costs_nothing(spark, place, uri
 
 def test_what_another_run_left_is_removed_and_a_partition_written_twice_refused(spark, tmp_path):
     scratch = Scratch(spark, tmp_path, f"file://{tmp_path}/shared", "labeldp-x")
-    folder = tmp_path / "shared" / "labeldp-x"
-    folder.mkdir(parents=True)
+    own = tmp_path / "shared" / "labeldp-x"
+    scratch.make()
+    assert stat.S_IMODE(own.stat().st_mode) == 0o700
+    folder = own / "parts"
+    folder.mkdir()
     for name in ("part-00003-a.snappy.parquet", "_SUCCESS", ".part-00003-a.crc"):
         (folder / name).touch()
     assert list(scratch.files()) == [3]
@@ -53,7 +58,7 @@ def test_what_another_run_left_is_removed_and_a_partition_written_twice_refused(
     with pytest.raises(SparkFailed, match="a partition more than once"):
         scratch.files()
     scratch.remove()
-    assert not folder.exists()
+    assert not own.exists()
 
 
 def test_parts_are_numbered_without_a_gap(tmp_path):

@@ -26,6 +26,8 @@ def check_kind(frame: Any) -> None:
     if not isinstance(frame, DataFrame):
         kind = f"{type(frame).__module__}.{type(frame).__name__}"
         raise InvalidInput(f"frame must be a Spark DataFrame, got {kind}: make one with spark.read.parquet(…)")
+    if isinstance(frame, ClassicFrame) and frame.sparkSession.sparkContext._jsc is None:  # noqa: SLF001 - None once it is stopped
+        raise InvalidInput("the Spark session of this frame was stopped: start one, and read the frame again")
 
 
 def check_frame(frame: Any) -> None:

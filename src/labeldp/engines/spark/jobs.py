@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from labeldp.engines.scan import Progress
 from labeldp.engines.spark.guard import CHANGED, FAILED, REPEATED, Batches, guarded
 from labeldp.engines.spark.progress import watched
-from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused
 
 _CODEC = "spark.sql.execution.arrow.compression.codec"
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
@@ -79,6 +79,21 @@ def tidy(step: Callable[[], object]) -> None:
     """Does a step that undoes something. If Spark is gone there is nothing left to undo, and the first error is the one to show."""
     with suppress(PySparkException, Py4JError, OSError):
         step()
+
+
+@contextmanager
+def without_spark_texts() -> Iterator[None]:
+    """Takes Spark's own errors out of what ours were raised from, since their texts may show a value."""
+    try:
+        yield
+    except LabelDPError as error:
+        link: BaseException | None = error
+        while link is not None:
+            for name in ("__cause__", "__context__"):
+                if isinstance(getattr(link, name), (PySparkException, Py4JError)):
+                    setattr(link, name, None)
+            link = link.__cause__ or link.__context__
+        raise
 
 
 @contextmanager

@@ -41,25 +41,27 @@ class Scratch:
     uri : str or None
         Where all machines can write, if the working folder is not such a place.
     name : str
-        The name of the new folder there.
+        The name of the new folder there. Others should not be able to guess it.
     """
 
     def __init__(self, spark: SparkSession, work: Path, uri: str | None, name: str) -> None:
         self._java: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
         self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
         self._work = work
-        self.local = work / "spark" if uri is None else None
-        self.place = file_uri(work / "spark") if uri is None else f"{uri.rstrip('/')}/{name}"
+        self.local = work / "spark" / "parts" if uri is None else None
+        self._own = file_uri(work / "spark") if uri is None else f"{uri.rstrip('/')}/{name}"
+        self.place = f"{self._own}/parts"
 
     def make(self) -> None:
-        """Makes the folder."""
-        path = self._path(self.place)
-        if not path.getFileSystem(self._settings).mkdirs(path):
-            raise SparkFailed(f"cannot make {self.place}")
+        """Makes a folder of our own, which others can neither read nor write where the file system has rights, for Spark's folder."""
+        path = self._path(self._own)
+        rights = self._java.org.apache.hadoop.fs.permission.FsPermission("700")
+        if not path.getFileSystem(self._settings).mkdirs(path, rights):
+            raise SparkFailed(f"cannot make {self._own}")
 
     def remove(self) -> None:
-        """Removes the folder, which a killed run may have left."""
-        path = self._path(self.place)
+        """Removes both, which a killed run may have left."""
+        path = self._path(self._own)
         path.getFileSystem(self._settings).delete(path, True)
 
     def files(self) -> dict[int, Path]:

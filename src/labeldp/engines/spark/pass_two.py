@@ -120,6 +120,7 @@ def write_records(
     with ExitStack() as stack:
         with job(spark, 2 * scanned.records, progress):
             scratch.remove()
+            scratch.make()
             mechanism = spark.sparkContext.broadcast(draw.mechanism)
             stack.callback(tidy, mechanism.destroy)
             stack.callback(tidy, scratch.remove)

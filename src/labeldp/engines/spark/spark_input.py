@@ -176,7 +176,10 @@ class SparkInput:
         assert not keep_order, "refused before: a frame has no order"
         randomness = KeyedRandomness(key, release).bound(mechanism.digest_bytes)
         draw = Draw(self._reader, mechanism, domain, randomness, self._fingerprint(key))
-        scratch = Scratch(self.frame.sparkSession, work, self.scratch, f"labeldp-{release.hex()}")
+        name = hmac.digest(key, b"labeldp scratch folder\0" + release, "sha256").hex()[
+            :32
+        ]  # the same when the run is repeated
+        scratch = Scratch(self.frame.sparkSession, work, self.scratch, f"labeldp-{name}")
         try:
             return write_records(
                 self._records, draw, scanned, self.id_name, labels=labels, scratch=scratch, held=held, progress=progress

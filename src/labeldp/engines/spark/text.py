@@ -6,6 +6,7 @@ read as text, and the driver learns counts only.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -50,6 +51,7 @@ def read_text(
         "columnPruning": False,  # else a line with too many columns would not be noticed
         "columnNameOfCorruptRecord": _MALFORMED,
     }
+    _refuse_blanks_after_quotes(spark, place, shown, str(options["sep"]))
     names = spark.read.options(**options).csv(place).columns
     refuse_missing_header(shown, [label, ids], names)
     require_columns([label, ids], names, shown)
@@ -59,6 +61,18 @@ def read_text(
     number = F.when(label_text.rlike(NUMBER), label_text.try_cast("double"))
     kind = _checked(rows, shown, label, ids, id_type, label_text.isNotNull() & number.isNull(), id_text)
     return rows.select(id_text.alias(ids), number.alias(label)), kind
+
+
+def _refuse_blanks_after_quotes(spark: SparkSession, place: str, shown: str, separator: str) -> None:
+    """Refuses `"r1" ,5`: one machine reads the blank as a part of the id and Spark does not, so that a record would have two ids."""
+    after = rf'"[ \t]+({re.escape(separator)}|\r?$)'
+    with job(spark, 0, None):
+        found = spark.read.text(place).where(F.col("value").rlike(after)).count()
+    if found:
+        raise InvalidInput(
+            f"{shown}: {count_of(found, 'line')} {'has' if found == 1 else 'have'} blanks after a closing quotation mark, which programs read differently. "
+            "Remove the blanks"
+        )
 
 
 def _checked(

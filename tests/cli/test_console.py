@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 
 import pytest
+import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -112,3 +114,13 @@ def test_a_table_on_a_terminal_shows_control_characters_too(monkeypatch):
     assert "\x1b[2J" not in screen.getvalue()
     assert "\x9b" not in screen.getvalue()
     assert "\x1b[1m" in screen.getvalue(), "styles still work"
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_stopped_says_how_to_go_on(capsys, sent, code):
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(typer.Exit) as ended, console.stoppable("Run it again"):
+        signal.raise_signal(sent)
+    assert ended.value.exit_code == code
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert "stopped. Run it again" in capsys.readouterr().err

@@ -427,7 +427,8 @@ def test_a_session_of_its_own_is_quiet_and_leaves_nothing(folder):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not has_java(), reason=NEEDS_JAVA)
-def test_ctrl_c_ends_java_too(folder):
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_ends_java_too(folder, sent, code):
     temporary = folder / "temporary"
     temporary.mkdir()
     pq.write_table(sales(0, 2_000_000), "monday.parquet")
@@ -437,9 +438,9 @@ def test_ctrl_c_ends_java_too(folder):
         log = next(temporary.glob("labeldp-spark-*/local"), None)  # Spark is there
         time.sleep(0.1)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, err = process.communicate(timeout=100)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "stopped. Run the same command again" in err
     assert "Traceback" not in err
     assert children

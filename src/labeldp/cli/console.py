@@ -6,12 +6,14 @@ printed: they show as escapes, the way Python source has them.
 
 import json
 import math
+import signal
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from fractions import Fraction
 from functools import partial
+from threading import current_thread, main_thread
 from typing import Any
 
 import typer
@@ -77,14 +79,28 @@ def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     note(str(message))
 
 
+class _Terminated(KeyboardInterrupt):
+    """Somebody sent SIGTERM, as schedulers do before they kill."""
+
+
 @contextmanager
 def stoppable(advice: str) -> Iterator[None]:
-    """On Ctrl-C, end with exit code 130 and say how to go on."""
+    """On Ctrl-C or SIGTERM, tidy up, say how to go on, and end with exit code 130 or 143."""
+    before = None
+    if current_thread() is main_thread():  # no other may set it
+        before = signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
         complain(f"stopped. {advice}")
-        raise typer.Exit(130) from None
+        raise typer.Exit(143 if isinstance(stopped, _Terminated) else 130) from None
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(*_: object) -> None:
+    raise _Terminated
 
 
 @contextmanager

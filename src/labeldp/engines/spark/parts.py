@@ -26,7 +26,8 @@ _PART = re.compile(r"part-(\d+)-.*\.parquet")
 
 def write_parts(rows: DataFrame, place: str) -> None:
     """Writes each partition as one Parquet file below `place`, a new folder on any file system that Spark knows."""
-    rows.write.option("compression", "snappy").option("maxRecordsPerFile", 0).parquet(place)
+    fixed: dict[str, str | int] = {"compression": "snappy", "maxRecordsPerFile": 0, "mapreduce.output.basename": "part"}
+    rows.write.options(**fixed).parquet(place)
 
 
 class Scratch:

@@ -30,6 +30,7 @@ CHECKING, DRAWING, ORDERING = "CheckTask", "DrawTask", "OrderTask"
 FAIL, HANG = "fail", "hang"
 HALF = 2
 """After so many batches a task goes wrong. It has more than twice as many."""
+CUT_ROWS = 200
 PAIR = np.dtype([("id", "<i8"), ("code", "<i8")])
 
 
@@ -77,7 +78,7 @@ class Observed:
         context, name = TaskContext.get(), type(self.task).__name__
         attempt = f"{name}-{context.stageId()}-{context.partitionId()}-{context.attemptNumber()}-{uuid.uuid4()}"
         with Path(self.folder, f"{attempt}.labels").open("wb") as file:
-            for number, batch in enumerate(self.task(batches)):
+            for number, batch in enumerate(_cut(self.task(batches))):
                 codes = np.asarray(batch.column("code"))
                 pairs = np.empty(codes.size, PAIR)
                 pairs["id"] = integers_of(np.asarray(batch.column("key"))) if name == DRAWING else batch.column(0)
@@ -87,6 +88,13 @@ class Observed:
                 yield batch
                 if number == HALF and self.fault is not None and self.fault.task == name:
                     self.fault.strike(self.folder)
+
+
+def _cut(batches):
+    """Small batches, so that there is a middle in which a task can go wrong."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, CUT_ROWS):
+            yield batch.slice(start, CUT_ROWS)
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ def assert_the_search_is_whole(watch, scene, search):
     assert "labeldp: a task failed with ArrowInvalid" in log
     assert "labeldp: the input is not the one that was checked" in log
     known = f"'key': '{VARIABLES}'" in (scene.folder / "texts" / "settings").read_text()  # PySpark 4.1 cannot do it yet
-    assert ("task = DrawTask(" in log) == known, "with the variables of functions"
+    assert ("task = Chain(first=DrawTask(" in log) == known, "with the variables of functions"
 
 
 def found_beside_controls(watch):

@@ -186,7 +186,8 @@ def refused(run, source, *more, says):
 
 
 def test_inputs_that_cannot_be_read_are_named(run, spark, folder):
-    refused(run, "nothing.parquet", says="nothing.parquet: there is no such file")
+    refused(run, "nothing.parquet", says="there is no file nothing.parquet")
+    refused(run, "file:///nothing.parquet", says="file:///nothing.parquet: there is no such file")
     Path("empty").mkdir()
     refused(run, "empty", says="no data files")
     Path("sales.parquet").write_bytes(b"PAR1 and no more")

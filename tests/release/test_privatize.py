@@ -278,7 +278,7 @@ def test_the_same_bits_with_the_other_sign_are_not_the_same_release(party, monke
     drawn = codes_by_id(party.folder / "message")
     assert len(drawn) == ROWS
     with_the_other_sign(party.source.path)
-    with pytest.raises(InvalidInput, match="choose another --out"):
+    with pytest.raises(InvalidInput, match="another --out is a new release, charged anew"):
         party.run()
     again = party.run(out="second")
     assert not again.resumed
@@ -401,10 +401,10 @@ def test_a_message_of_another_release_is_never_replaced(party):
     party.run()
     before = codes_by_id(party.folder / "message")
     for change in ({"epsilon": 2}, {"key_file": party.folder / "other key"}, {"key_file": None}):
-        with pytest.raises(InvalidInput, match="choose another --out"):
+        with pytest.raises(InvalidInput, match="exists and is not overwritten"):
             party.run(**change)
     write(party.source.path, labels(1))
-    with pytest.raises(InvalidInput, match="choose another --out"):
+    with pytest.raises(InvalidInput, match="another --out is a new release, charged anew"):
         party.run()
     assert codes_by_id(party.folder / "message") == before
     assert party.spent == 1

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from labeldp import Domain, Laplace, Mechanism, OsEntropy, Prior
@@ -51,6 +51,7 @@ def test_every_cell_is_unbiased_in_exact_arithmetic_and_epsilon_is_proven(epsilo
     st.floats(-1000, 1000),
     st.integers(0, 1000),
 )
+@example(masses=[1.0, 1.0], epsilon=9.0, start=297.0, seed=56)
 @settings(max_examples=40, deadline=None)
 def test_random_priors_give_unbiased_private_mechanisms_no_worse_than_randomized_response(masses, epsilon, start, seed):
     gaps = np.random.default_rng(seed).uniform(0.1, 10, len(masses))
@@ -58,7 +59,8 @@ def test_random_priors_give_unbiased_private_mechanisms_no_worse_than_randomized
     mechanism = Unbiased.optimal(prior, epsilon)
     span = prior.values[-1] - prior.values[0]
     assert np.abs(mechanism.bias(prior.values)).max() < 1e-9 * span
-    assert mechanism.expected_loss(prior) <= debiased_response_variance(prior, epsilon) * (1 + 1e-6)
+    rounding = 1e-8 * span**2  # the program is solved to a share of the span, and at large epsilon little variance is left
+    assert mechanism.expected_loss(prior) <= debiased_response_variance(prior, epsilon) * (1 + 1e-6) + rounding
     assert mechanism.proof().holds
 
 

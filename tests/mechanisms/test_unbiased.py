@@ -59,7 +59,9 @@ def test_random_priors_give_unbiased_private_mechanisms_no_worse_than_randomized
     mechanism = Unbiased.optimal(prior, epsilon)
     span = prior.values[-1] - prior.values[0]
     assert np.abs(mechanism.bias(prior.values)).max() < 1e-9 * span
-    rounding = 1e-8 * span**2  # the program is solved to a share of the span, and at large epsilon little variance is left
+    rounding = (
+        1e-8 * span**2
+    )  # the program is solved to a share of the span, and at large epsilon little variance is left
     assert mechanism.expected_loss(prior) <= debiased_response_variance(prior, epsilon) * (1 + 1e-6) + rounding
     assert mechanism.proof().holds
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,26 +24,8 @@ from labeldp.release.ledger import Ledger
 
 pytest.importorskip("pyspark", reason="Spark's tests need the extra spark: pip install 'labeldp[spark]'")
 
-pytestmark = pytest.mark.xdist_group("spark")  # one process, since each that needs a session starts a Java machine
-NEEDS_JAVA = "Spark's tests need Java 17: install openjdk-17-jre-headless"
 ASKED = ("--label", "amount", "--id", "order", "--epsilon", "1", "--lower", "0", "--upper", "400")
 SECRET = "83.8125"
-
-
-def has_java():
-    return shutil.which("java") is not None or bool(os.environ.get("JAVA_HOME"))
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    """A session in this process, which commands then use, so that not every test starts Java."""
-    if not has_java():
-        pytest.skip(NEEDS_JAVA)
-    from spark_session import local_session
-
-    session = local_session(tmp_path_factory.mktemp("spark"))
-    yield session
-    session.stop()
 
 
 def sales(first, rows, seed=0):
@@ -412,7 +393,7 @@ def test_an_old_java_is_recognised(folder):
     assert not list(folder.glob("labeldp-spark-*"))
 
 
-@pytest.mark.skipif(not has_java(), reason=NEEDS_JAVA)
+@pytest.mark.usefixtures("java")
 def test_a_session_of_its_own_is_quiet_and_leaves_nothing(folder):
     temporary = folder / "temporary"
     temporary.mkdir()
@@ -427,7 +408,7 @@ def test_a_session_of_its_own_is_quiet_and_leaves_nothing(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_java(), reason=NEEDS_JAVA)
+@pytest.mark.usefixtures("java")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_ends_java_too(folder, sent, code):
     temporary = folder / "temporary"
@@ -451,7 +432,7 @@ def test_ctrl_c_ends_java_too(folder, sent, code):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_java(), reason=NEEDS_JAVA)
+@pytest.mark.usefixtures("java")
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -6,8 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -494,42 +492,3 @@ def test_whoever_gives_something_inside_a_message_is_told_its_folder(message, na
     with pytest.raises(InvalidInput, match="is not a message") as caught:
         Message.open(message / name)
     assert str(caught.value).endswith(f"Give the folder {message}")
-
-
-SPARK = """
-import sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-types = {"int": "bigint", "str": "string"}
-for kind in types:
-    rows = spark.read.parquet(f"{sys.argv[1]}/{kind}.parquet")
-    rows = rows.selectExpr(f"cast(id as {types[kind]}) id", "cast(code as smallint) code", "private_label")
-    rows.repartitionByRange(3, "id").sortWithinPartitions("id").write.parquet(f"{sys.argv[1]}/{kind}-spark")
-spark.stop()
-"""
-
-
-@pytest.mark.slow
-def test_parts_that_spark_wrote_are_read(tmp_path):
-    """Another process, since a JVM inside this one would outlive the test."""
-    pytest.importorskip("pyspark")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
-    for kind in ("int", "str"):
-        write_file(tmp_path / f"{kind}.parquet", *some_rows(kind))
-    python = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    subprocess.run([sys.executable, "-c", SPARK, tmp_path], check=True, env=os.environ | python, capture_output=True)
-    for kind in ("int", "str"):
-        with new_message(tmp_path / kind, MECHANISM, header(kind)) as labels:
-            labels.mkdir()
-            for part, file in enumerate(sorted((tmp_path / f"{kind}-spark").glob("part-*.parquet"))):
-                file.rename(part_path(labels, part))
-        opened = Message.open(tmp_path / kind)
-        assert len(opened.files) == 3
-        assert [file.schema().types[1] for file in opened.files] == [pa.int16()] * 3
-        assert opened.id_type == {"int": pa.int64(), "str": pa.string()}[kind]
-        ids, codes = some_rows(kind)
-        wanted = dict(zip(ids.to_pylist(), codes.tolist(), strict=True))
-        table = opened.to_arrow()
-        assert dict(zip(table["id"].to_pylist(), table["code"].to_pylist(), strict=True)) == wanted
-        assert table["id"].to_pylist() == sorted(wanted)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
-import numpy as np
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
-from labeldp.sampling.bound import SUBKEY_BYTES, BoundRandomness
-from labeldp.sampling.ids import IdDigests
-from labeldp.sampling.table import Words
+from labeldp.sampling.bound import BoundRandomness
+from labeldp.sampling.keyed_draws import SUBKEY_BYTES, KeyedDraws
 
 RELEASE_BYTES = 16
 LEAST_KEY_BYTES = 16
@@ -21,7 +17,7 @@ LEAST_KEY_BYTES = 16
 _PURPOSE = b"labeldp keyed randomness 1\0"
 
 
-class KeyedRandomness:
+class KeyedRandomness(KeyedDraws):
     """Uniform words that are a function of a secret key and the record.
 
     Each label gets one AES-256 block, `AES_K(id ‖ symbol)` with `K = HKDF-SHA256(key, release ‖ mechanism digest)`: 64 bits decide
@@ -62,8 +58,6 @@ class KeyedRandomness:
     """
 
     __slots__ = ("_key", "_release")
-
-    needs_ids = True
 
     def __init__(self, key: bytes, release: bytes) -> None:
         if not isinstance(key, bytes) or len(key) < LEAST_KEY_BYTES:
@@ -110,75 +104,14 @@ class KeyedRandomness:
         InvalidInput
             If the digest is empty.
         """
+        return BoundRandomness(digest, self._subkeys_for(digest))
+
+    def _subkeys_for(self, digest: bytes) -> bytes:
+        """What `bound` gives away: an AES-256 key for the blocks and a BLAKE2b key for text ids, 32 bytes each."""
         if not isinstance(digest, bytes) or not digest:
             raise InvalidInput("keyed randomness needs the mechanism's digest")
         info = _PURPOSE + self._release + digest
-        subkeys = HKDF(algorithm=SHA256(), length=SUBKEY_BYTES, salt=None, info=info).derive(self._key)
-        return BoundRandomness(digest, subkeys)
-
-    def identify(self, ids: Any, *, digest: bytes) -> IdDigests:
-        """The ids as 96 bits each, after a test for duplicates.
-
-        Parameters
-        ----------
-        ids : array-like
-            Integers or texts, one per record.
-        digest : bytes
-            The mechanism's digest, so that two mechanisms never share a draw.
-
-        Returns
-        -------
-        IdDigests
-            `draw` takes it, or a slice of it, as ids.
-
-        Raises
-        ------
-        InvalidInput
-            If two ids are equal, or the ids are neither integers nor text.
-        """
-        return self.bound(digest).identify(ids, digest=digest)
-
-    def id_digests(self, ids: Any, *, digest: bytes) -> IdDigests:
-        """The ids as 96 bits each, for engines that look for duplicates over all their partitions themselves.
-
-        Parameters
-        ----------
-        ids : array-like
-            Integers or texts, one per record.
-        digest : bytes
-            The mechanism's digest, so that two mechanisms never share a draw.
-
-        Returns
-        -------
-        IdDigests
-            Not yet known to be distinct.
-        """
-        return self.bound(digest).id_digests(ids, digest=digest)
-
-    def draw(
-        self, symbols: NDArray[np.uint32], *, ids: Any = None, digest: bytes, rounding: bool = False
-    ) -> tuple[Words, Words | None]:
-        """The words of the records, which are the same whenever they are drawn.
-
-        Parameters
-        ----------
-        symbols : array of uint32
-            The symbol of each label.
-        ids : array-like or IdDigests, optional
-            One id per label, or what `identify` returned. Ids that are not known to be distinct are tested for duplicates.
-        digest : bytes
-            The mechanism's digest, so that two mechanisms never share a draw.
-        rounding : bool, default False
-            Whether a second word per label is needed.
-
-        Returns
-        -------
-        words : array of uint64
-            One word per label.
-        rounding_words : array of uint64 or None
-            A second word per label, if asked for.
-        """
-        return self.bound(digest).draw(symbols, ids=ids, digest=digest, rounding=rounding)
+        return HKDF(algorithm=SHA256(), length=SUBKEY_BYTES, salt=None, info=info).derive(self._key)
 
     def __repr__(self) -> str:
         return f"KeyedRandomness(key=<{len(self._key)} bytes>, release={self._release.hex()})"

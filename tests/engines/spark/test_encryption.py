@@ -58,6 +58,7 @@ def test_a_frame_of_spark_connect_is_refused(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("java")
 def test_a_plain_cluster_is_refused_before_anything_is_charged_unless_told_otherwise(tmp_path):
     scene = Scene.make(tmp_path / "scene", rows=ROWS)
     with spark_cluster(tmp_path / "cluster") as cluster:
@@ -72,6 +73,7 @@ def test_a_plain_cluster_is_refused_before_anything_is_charged_unless_told_other
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("java")
 def test_an_encrypted_cluster_is_taken(tmp_path):
     scene = Scene.make(tmp_path / "scene", rows=ROWS)
     with spark_cluster(tmp_path / "cluster", encrypted=True) as cluster:

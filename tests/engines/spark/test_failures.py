@@ -25,7 +25,7 @@ ROWS = 4000
 
 
 @pytest.fixture
-def scene(tmp_path):
+def scene(java, tmp_path):
     return Scene.make(tmp_path / "scene", rows=ROWS)
 
 
@@ -135,7 +135,7 @@ def test_fresh_noise_after_a_driver_was_killed_is_noticed(spark, scene):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def cluster(java, tmp_path_factory):
     """Two workers that talk and write encrypted."""
     with spark_cluster(tmp_path_factory.mktemp("cluster") / "cluster", encrypted=True) as running:
         yield running

@@ -77,7 +77,7 @@ appender.console.layout.pattern = %d %p %c: %m%n%ex
 
 
 @pytest.fixture
-def scene(tmp_path):
+def scene(java, tmp_path):
     """A dataset whose key is known, and room for what the driver tells."""
     scene = Scene.make(tmp_path / "scene", rows=ROWS)
     for name in ("later", "told", "texts", "events", "temporary", "driver"):

@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from spark_scenes import DOMAIN, KEY, Shared, assert_same, draw_task, drawn_by_arrow, order_task, records, saved
+from spark_scenes import DOMAIN, KEY, assert_same, draw_task, drawn_by_arrow, order_task, records, saved
 
 from labeldp import Domain, LabelRandomizer, LabelSource, Prior
 from labeldp.engines.spark.guard import CHANGED, REPEATED, WorkerError
@@ -145,4 +145,3 @@ def test_rows_that_travel_hold_no_label():
     assert drawn(records(ids="str"), RR, "str")[0].column_names == ["key", "high", "id", "code"]
     with_id = draw_task(RR, "int", with_id=True)
     assert next(with_id(iter(records().to_batches()))).schema.names == ["key", "id", "code"]
-    assert isinstance(with_id.mechanism, Shared)

@@ -81,15 +81,19 @@ def events_of(spark, folder, labels):
 
 
 def shown(events, folder):
-    """Channels of an event log and what they show, without times and without the numbers that Spark gives to things."""
+    """Channels of an event log and what they show, without times and without the numbers that Spark gives to things.
+
+    The session is shared, and a task that an earlier test had killed may end now: only stages submitted in these events count.
+    """
     seen, numbers = {}, Counter()
-    first = min(event["Stage ID"] for event in events if "Stage ID" in event)
+    stages = {event["Stage Info"]["Stage ID"] for event in events if event["Event"] == "SparkListenerStageSubmitted"}
+    first = min(stages)
     names = {
         metric["accumulatorId"]: metric["name"] for event in events for metric in _metrics(event.get("sparkPlanInfo"))
     }
     for event in events:
         kind = event["Event"].rsplit(".")[-1]
-        if kind == "SparkListenerTaskEnd":
+        if kind == "SparkListenerTaskEnd" and event["Stage ID"] in stages:
             assert event["Task End Reason"]["Reason"] == "Success"
             for metric in event["Task Info"]["Accumulables"]:
                 seen["task", event["Stage ID"] - first, event["Task Info"]["Index"], metric["Name"]] = metric["Update"]
@@ -137,6 +141,16 @@ def test_plans_and_metrics_do_not_depend_on_labels(spark, tmp_path):
     assert {channel[0] for channel in logs[0]} == {"task", "driver", "plan"}
     assert len(logs[0]) > 50
     assert differences(*logs) == {}
+
+
+def test_a_task_of_an_earlier_test_that_ends_late_does_not_count(spark, tmp_path):
+    events = events_of(spark, tmp_path / "uniform", LABELS["uniform"])
+    stages = [event["Stage ID"] for event in events if event["Event"] == "SparkListenerTaskEnd"]
+    late = {
+        "Event": "SparkListenerTaskEnd", "Stage ID": min(stages) - 1, "Task End Reason": {"Reason": "TaskKilled"},
+        "Task Info": {"Index": 0, "Accumulables": [{"Name": "late", "Update": 1}]},
+    }  # fmt: skip
+    assert shown([late, *events], tmp_path / "uniform") == shown(events, tmp_path / "uniform")
 
 
 def test_what_workers_read_is_not_compressed(spark, tmp_path):

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from labeldp.cli.apply import apply
 from labeldp.cli.audit import audit
 from labeldp.cli.compare import compare
 from labeldp.cli.console import complain, show_warning
@@ -16,7 +17,7 @@ from labeldp.cli.demo import run as demo
 from labeldp.cli.lazy_help import exact_mechanisms, help_with, mechanisms, models
 from labeldp.cli.ledger import app as ledger
 from labeldp.cli.plain_output import degrade_output
-from labeldp.cli.privatize import apply, privatize
+from labeldp.cli.privatize import privatize
 from labeldp.cli.reproduce import reproduce
 from labeldp.cli.sample_data import sample_data
 from labeldp.cli.signing_keys import signing_keys

@@ -1,9 +1,7 @@
-"""`labeldp privatize`: a file of labels into one message. `labeldp apply`: a later batch for the same message."""
+"""`labeldp privatize`: a file of labels into one message."""
 
 from __future__ import annotations
 
-import warnings
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -32,12 +30,10 @@ from labeldp.cli.options import (
     ScratchPlace,
     SignKey,
 )
+from labeldp.cli.outcome import no_share, note_clipped, outcome_record
 from labeldp.errors import InvalidInput
-from labeldp.shown import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from labeldp.arrays import Floats
     from labeldp.domain import Domain
     from labeldp.release.outcome import ReleaseOutcome
@@ -192,7 +188,7 @@ def privatize(
     resumable = "Run the same command again to go on; what was charged is not charged again"
     lost = "If it was charged already, it stays so: without --key-file a run cannot be resumed"
     advice = resumable if key_file is not None else lost
-    with stoppable(advice), phases(quiet=quiet) as phase, _no_share(quiet=quiet), reader.reads(labels, phase) as found:
+    with stoppable(advice), phases(quiet=quiet) as phase, no_share(quiet=quiet), reader.reads(labels, phase) as found:
         outcome = release_labels(
             found,
             randomizer,
@@ -204,9 +200,9 @@ def privatize(
             sign_key=sign_key,
             phase=phase,
         )
-    _note_clipped(outcome, out_of_range, quiet=quiet)
+    note_clipped(outcome, out_of_range, quiet=quiet)
     if as_json:
-        print_json(_record(outcome))
+        print_json(outcome_record(outcome))
     elif not quiet:
         _report(outcome)
         if budget is not None and dataset is not None:
@@ -216,91 +212,6 @@ def privatize(
         line("next", "send the folder. The other side trains with:")
         verify = "" if sign_key is None else " --verify-key YOUR_PUBLIC_KEY"
         line("", f"labeldp train {quote(str(message))} --features FILE --id {quote(found.id_name)} --out MODEL{verify}")
-
-
-def apply(
-    message: Annotated[Path, typer.Argument(metavar="MESSAGE", help="The message to add to.")],
-    source: Annotated[
-        str,
-        typer.Argument(metavar="NEW_FILE", help="The new records, in any format that privatize reads."),
-    ],
-    key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DB",
-            help="The ledger that privatize charged, if it did. The batch is recorded there, at no charge.",
-        ),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="COL", help="The column of labels. By default named as in the message.")
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option("--id", metavar="COL", help="The column of record ids. By default named as in the message."),
-    ] = None,
-    id_type: IdType = None,
-    delimiter: Delimiter = None,
-    out_of_range: Annotated[OutOfRange, typer.Option(help=OUT_OF_RANGE)] = "clip",
-    sign_key: SignKey = None,
-    engine: EngineChoice = "arrow",
-    master: Master = None,
-    conf: Conf = None,
-    scratch: ScratchPlace = None,
-    allow_unencrypted: AllowUnencrypted = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Add new records to a message, with the same mechanism and at no further cost.
-
-    A new id is trusted to be a new label. The same labels under new ids cost ε again, and nothing can notice it.
-
-    In a test the same labels under new ids, 40 times, were recovered to 99.85 %.
-
-    Records that the message holds already keep their private label, even if their label has changed since.
-
-    Only a new release, charged anew, can show a changed label.
-
-    \b
-    Example:
-      labeldp apply message tuesday.parquet --label amount --key-file sales.key
-          --ledger ledger.db
-    """  # noqa: D301 - the escape keeps the line of the example
-    from labeldp.message.description import read_description
-    from labeldp.message.layout import DESCRIPTION
-    from labeldp.message.reader import message_folder
-    from labeldp.release.apply import add_batch
-    from labeldp.release.ledger import Ledger
-
-    record = None if ledger is None else Ledger(ledger)
-    header = read_description(message_folder(message) / DESCRIPTION)[1]
-    ids = header.id_column if id_column is None else id_column
-    named = header.label_column if label is None else label
-    labels = Labels(source, named, ids, id_type, delimiter)
-    reader = EngineOptions(engine, master, conf or (), scratch, allow_unencrypted)
-    reader.check(labels)
-    stopped = "Run the same command again to go on"
-    with stoppable(stopped), phases(quiet=quiet) as phase, _no_share(quiet=quiet), reader.reads(labels, phase) as found:
-        outcome = add_batch(
-            message,
-            found,
-            key_file=key_file,
-            ledger=record,
-            out_of_range=out_of_range,
-            sign_key=sign_key,
-            phase=phase,
-        )
-    _note_clipped(outcome, out_of_range, quiet=quiet)
-    if as_json:
-        print_json(_record(outcome))
-    elif not quiet:
-        line("added", f"{count_of(outcome.records, 'new record')} to {outcome.message}")
-        if outcome.already_held:
-            were, they = ("was", "it") if outcome.already_held == 1 else ("were", "they")
-            held = count_of(outcome.already_held, "record")
-            line("kept", f"{held} that {were} there already, with the private label {they} had")
-        if outcome.records:
-            line("next", "send the folder again")
 
 
 def _mechanism(name: str | None, purpose: str | None) -> str:
@@ -362,58 +273,8 @@ def _note_order(id_column: str | None, *, keep_order: bool) -> None:
         note(f"without --id a record's id is its row number, so the message shows the order of the input: {reveals}")
 
 
-@contextmanager
-def _no_share(*, quiet: bool) -> Iterator[None]:
-    """With --quiet, hold back the warning that names the share of clipped labels; `_note_clipped` says it without."""
-    from labeldp.errors import ClippingWarning
-
-    with warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore", ClippingWarning)
-        yield
-
-
-def _note_clipped(outcome: ReleaseOutcome, out_of_range: str, *, quiet: bool) -> None:
-    """Tell the labels party how many labels were clipped. ε does not cover the number, so it is in no result.
-
-    If they are many, there was a warning already. With --quiet, whose output may go to a log, no number is shown.
-    """
-    from labeldp.domain import MOST_CLIPPED
-
-    many = outcome.clipped > MOST_CLIPPED * (outcome.records + outcome.already_held)
-    unmeant = many and out_of_range != "clip-all"
-    if quiet and unmeant:
-        note(
-            f"more than {MOST_CLIPPED:.0%} of the labels lay outside the bounds and were moved to them. If that is not meant, "
-            "choose wider bounds from what is publicly known. This is about the true labels: keep it to yourself"
-        )
-    elif outcome.clipped and not quiet and not unmeant:
-        was = "was" if outcome.clipped == 1 else "were"
-        note(
-            f"{count_of(outcome.clipped, 'label')} lay outside the bounds and {was} moved to them. Keep this number to yourself: it is "
-            "not part of what ε covers"
-        )
-
-
-def _record(outcome: ReleaseOutcome) -> dict[str, Any]:
-    """The outcome for `--json`."""
-    mechanism = outcome.mechanism
-    spent = mechanism.prior.epsilon_exact if mechanism.prior is not None else 0
-    return {
-        "message": str(outcome.message),
-        "records": outcome.records,
-        "already_held": outcome.already_held,
-        "resumed": outcome.resumed,
-        "epsilon": mechanism.epsilon_exact + spent,
-        "epsilon_prior": float(spent),
-        "epsilon_labels": float(mechanism.epsilon_exact),
-        "outputs": int(mechanism.outputs.size),
-        "digest": mechanism.digest,
-    }
-
-
 def _report(outcome: ReleaseOutcome) -> None:
-    record = _record(outcome)
+    record = outcome_record(outcome)
     again = " (the same release as before: nothing was charged again)" if outcome.resumed else ""
     line("message", f"{outcome.message}{again}")
     line("records", f"{outcome.records:,}")

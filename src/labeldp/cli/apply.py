@@ -1,0 +1,112 @@
+"""`labeldp apply`: a later batch for the same message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labeldp.cli.console import line, phases, print_json, stoppable
+from labeldp.cli.engine import EngineOptions, Labels
+from labeldp.cli.options import (
+    OUT_OF_RANGE,
+    AllowUnencrypted,
+    Conf,
+    Delimiter,
+    EngineChoice,
+    IdType,
+    Json,
+    Master,
+    OutOfRange,
+    Quiet,
+    ScratchPlace,
+    SignKey,
+)
+from labeldp.cli.outcome import no_share, note_clipped, outcome_record
+from labeldp.shown import count_of
+
+
+def apply(
+    message: Annotated[Path, typer.Argument(metavar="MESSAGE", help="The message to add to.")],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="NEW_FILE", help="The new records, in any format that privatize reads."),
+    ],
+    key_file: Annotated[Path, typer.Option(metavar="F", help="The key file that privatize was given.")],
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DB",
+            help="The ledger that privatize charged, if it did. The batch is recorded there, at no charge.",
+        ),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column of labels. By default named as in the message.")
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COL", help="The column of record ids. By default named as in the message."),
+    ] = None,
+    id_type: IdType = None,
+    delimiter: Delimiter = None,
+    out_of_range: Annotated[OutOfRange, typer.Option(help=OUT_OF_RANGE)] = "clip",
+    sign_key: SignKey = None,
+    engine: EngineChoice = "arrow",
+    master: Master = None,
+    conf: Conf = None,
+    scratch: ScratchPlace = None,
+    allow_unencrypted: AllowUnencrypted = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Add new records to a message, with the same mechanism and at no further cost.
+
+    A new id is trusted to be a new label. The same labels under new ids cost ε again, and nothing can notice it.
+
+    In a test the same labels under new ids, 40 times, were recovered to 99.85 %.
+
+    Records that the message holds already keep their private label, even if their label has changed since.
+
+    Only a new release, charged anew, can show a changed label.
+
+    \b
+    Example:
+      labeldp apply message tuesday.parquet --label amount --key-file sales.key
+          --ledger ledger.db
+    """  # noqa: D301 - the escape keeps the line of the example
+    from labeldp.message.description import read_description
+    from labeldp.message.layout import DESCRIPTION
+    from labeldp.message.reader import message_folder
+    from labeldp.release.apply import add_batch
+    from labeldp.release.ledger import Ledger
+
+    record = None if ledger is None else Ledger(ledger)
+    header = read_description(message_folder(message) / DESCRIPTION)[1]
+    ids = header.id_column if id_column is None else id_column
+    named = header.label_column if label is None else label
+    labels = Labels(source, named, ids, id_type, delimiter)
+    reader = EngineOptions(engine, master, conf or (), scratch, allow_unencrypted)
+    reader.check(labels)
+    stopped = "Run the same command again to go on"
+    with stoppable(stopped), phases(quiet=quiet) as phase, no_share(quiet=quiet), reader.reads(labels, phase) as found:
+        outcome = add_batch(
+            message,
+            found,
+            key_file=key_file,
+            ledger=record,
+            out_of_range=out_of_range,
+            sign_key=sign_key,
+            phase=phase,
+        )
+    note_clipped(outcome, out_of_range, quiet=quiet)
+    if as_json:
+        print_json(outcome_record(outcome))
+    elif not quiet:
+        line("added", f"{count_of(outcome.records, 'new record')} to {outcome.message}")
+        if outcome.already_held:
+            were, they = ("was", "it") if outcome.already_held == 1 else ("were", "they")
+            held = count_of(outcome.already_held, "record")
+            line("kept", f"{held} that {were} there already, with the private label {they} had")
+        if outcome.records:
+            line("next", "send the folder again")

@@ -1,0 +1,65 @@
+"""What `privatize` and `apply` tell of a run: how many labels were clipped, and the outcome for `--json`."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from labeldp.cli.console import note
+from labeldp.shown import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from labeldp.release.outcome import ReleaseOutcome
+
+
+@contextmanager
+def no_share(*, quiet: bool) -> Iterator[None]:
+    """With --quiet, hold back the warning that names the share of clipped labels; `note_clipped` says it without."""
+    from labeldp.errors import ClippingWarning
+
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", ClippingWarning)
+        yield
+
+
+def note_clipped(outcome: ReleaseOutcome, out_of_range: str, *, quiet: bool) -> None:
+    """Tell the labels party how many labels were clipped. ε does not cover the number, so it is in no result.
+
+    If they are many, there was a warning already. With --quiet, whose output may go to a log, no number is shown.
+    """
+    from labeldp.domain import MOST_CLIPPED
+
+    many = outcome.clipped > MOST_CLIPPED * (outcome.records + outcome.already_held)
+    unmeant = many and out_of_range != "clip-all"
+    if quiet and unmeant:
+        note(
+            f"more than {MOST_CLIPPED:.0%} of the labels lay outside the bounds and were moved to them. If that is not meant, "
+            "choose wider bounds from what is publicly known. This is about the true labels: keep it to yourself"
+        )
+    elif outcome.clipped and not quiet and not unmeant:
+        was = "was" if outcome.clipped == 1 else "were"
+        note(
+            f"{count_of(outcome.clipped, 'label')} lay outside the bounds and {was} moved to them. Keep this number to yourself: it is "
+            "not part of what ε covers"
+        )
+
+
+def outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:
+    """The outcome for `--json`."""
+    mechanism = outcome.mechanism
+    spent = mechanism.prior.epsilon_exact if mechanism.prior is not None else 0
+    return {
+        "message": str(outcome.message),
+        "records": outcome.records,
+        "already_held": outcome.already_held,
+        "resumed": outcome.resumed,
+        "epsilon": mechanism.epsilon_exact + spent,
+        "epsilon_prior": float(spent),
+        "epsilon_labels": float(mechanism.epsilon_exact),
+        "outputs": int(mechanism.outputs.size),
+        "digest": mechanism.digest,
+    }

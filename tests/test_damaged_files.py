@@ -18,9 +18,9 @@ from pyarrow import ipc
 from forgery import rewrite_manifest
 from labeldp import Domain, LabelRandomizer, LabelSource, Ledger, Message, Prior, SavedModel, privatize
 from labeldp.errors import InvalidInput
+from labeldp.features.columns import ColumnEncoder
 from labeldp.paper.data import load_census
 from labeldp.release.ledger_journal import LedgerBroken
-from labeldp.training.columns import ColumnEncoder
 from labeldp.training.feature_file import FeatureFile
 
 LABEL = "817263549"

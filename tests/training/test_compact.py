@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labeldp.features.columns import ColumnEncoder
 from labeldp.training import compact
-from labeldp.training.columns import ColumnEncoder
 from labeldp.training.compact import CompactTable
 
 VALUES = {

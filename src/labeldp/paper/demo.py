@@ -13,6 +13,7 @@ from labeldp import plots
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
 from labeldp.engines.arrow.source import LabelSource
+from labeldp.features.columns import ColumnEncoder
 from labeldp.mechanisms import MECHANISMS
 from labeldp.mechanisms.auto import alternatives
 from labeldp.mechanisms.decoding import code_values
@@ -25,7 +26,6 @@ from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
 from labeldp.training.boosting import BoostingRegressor
-from labeldp.training.columns import ColumnEncoder
 from labeldp.training.joining import Joined, join
 from labeldp.training.sizing import label_share
 

@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
-from labeldp.training.columns import ColumnEncoder, ColumnKey
+from labeldp.features.columns import ColumnEncoder, ColumnKey
 from labeldp.training.learners import LEARNERS, Learner
 from labeldp.training.linear_start import LinearStart
 from labeldp.training.scikit_words import QuietScore, without_values

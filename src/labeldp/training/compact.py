@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.training.tables import is_number_text, is_text, numbers
-from labeldp.training.vocabulary import LARGEST_WHOLE_FLOAT
+from labeldp.features.tables import is_number_text, is_text, numbers
+from labeldp.features.vocabulary import LARGEST_WHOLE_FLOAT
 
 PENDING = 1 << 18
 """Distinct texts of single batches are merged into one list when there are more of them than this, and than in the list."""

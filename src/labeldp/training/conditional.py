@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput, expect
 from labeldp.evaluation.other_losses import estimate_loss
+from labeldp.features.tables import FeatureTable
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.mechanisms.cells import coarse_prior
@@ -33,7 +34,6 @@ from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.mean_learners import check_learns_means
 from labeldp.training.scikit_words import without_values
 from labeldp.training.sizing import value_share
-from labeldp.training.tables import FeatureTable
 
 FOLDS = 3
 """Of the cross-fitting: two thirds of the records are nearly all, and eight models are trained in all."""

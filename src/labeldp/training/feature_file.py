@@ -23,10 +23,10 @@ from labeldp.engines.arrow.files import read_ipc
 from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES
 from labeldp.engines.scan import Progress
 from labeldp.errors import InvalidInput, why_unreadable
+from labeldp.features.tables import closest
 from labeldp.json_text import parse_json
 from labeldp.parquet_file import open_parquet
 from labeldp.release.outcome import Phase
-from labeldp.training.tables import closest
 
 MOST_ROWS = 1 << 16
 MOST_CELLS = 1 << 21

@@ -10,11 +10,11 @@ from labeldp.errors import InvalidInput, described
 from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
 from labeldp.evaluation.other_losses import estimate_loss
 from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model, made_assumptions, predicted_out_of_fold
+from labeldp.features.columns import ColumnKey
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.message.reader import Message
 from labeldp.release.outcome import Phase
-from labeldp.training.columns import ColumnKey
 from labeldp.training.joined_features import joined_features
 from labeldp.training.learners import LEARNERS, Learner, LearnerRequest
 from labeldp.training.recipe import Recipe

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput, expect
+from labeldp.features.tables import FeatureTable, is_text, one_array
 from labeldp.message.reader import Message
-from labeldp.training.tables import FeatureTable, is_text, one_array
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
-from labeldp.training.columns import standardizer
+from labeldp.features.columns import standardizer
 
 LEAST_ROWS = 50
 """A column with fewer numbers has no part in the line."""

@@ -18,6 +18,7 @@ from labeldp.arrays import Floats, as_numpy
 from labeldp.budget import exact_epsilon, float_up
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, RepeatedRelease, described, expect
+from labeldp.features.tables import in_memory
 from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms import releasable
 from labeldp.mechanisms.private_labels import PrivateLabels
@@ -29,7 +30,6 @@ from labeldp.training.mean_learners import check_learns_means
 from labeldp.training.recipe import Recipe, check_target_values, extreme_targets
 from labeldp.training.rehearsal import check_given, default_trees, rehearse
 from labeldp.training.scikit_words import QuietScore, without_values
-from labeldp.training.tables import in_memory
 
 if TYPE_CHECKING:
     from labeldp.priors import Prior

@@ -14,9 +14,9 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
+from labeldp.features.tables import FeatureTable
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.scikit_words import without_values
-from labeldp.training.tables import FeatureTable
 
 REHEARSAL_ROWS = 500
 

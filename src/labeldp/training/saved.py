@@ -8,6 +8,7 @@ whatever code it holds, so that is done only if it is asked for.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import pickle
@@ -40,6 +41,8 @@ ONLY_PICKLES = 1
 DATA, PICKLE = "model.safetensors", "model.pickle"
 LARGEST_DESCRIPTION = 64 << 20
 """A larger model.json is not read."""
+MOVED = {f"labeldp.training.{name}": f"labeldp.features.{name}" for name in ("columns", "tables", "vocabulary")}
+"""Modules that pickles of ours name by an earlier place. `model.safetensors` names no module."""
 
 
 @dataclass(frozen=True)
@@ -265,9 +268,16 @@ def _pickled(model: Any) -> bytes:
         raise InvalidInput(f"the model cannot be pickled: {error}") from error
 
 
+class _Unpickler(pickle.Unpickler):
+    """Finds classes whose module has moved since the pickle was written."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        return super().find_class(MOVED.get(module, module), name)
+
+
 def _unpickled(content: bytes, stored: Path) -> Any:
     try:
-        return pickle.loads(content)  # noqa: S301 - only if the caller trusts the folder
+        return _Unpickler(io.BytesIO(content)).load()  # only if the caller trusts the folder
     except (ImportError, AttributeError) as error:
         raise InvalidInput(
             f"{stored} cannot be loaded: {error}. The class of a pickled model must be importable here under the name that it had "

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.training.tables import is_text
+from labeldp.features.tables import is_text
 
 NEARLY_ALL = 0.95
 """A column is near-unique if it has at least this share of different values among its values."""

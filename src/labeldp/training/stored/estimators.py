@@ -26,12 +26,12 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.features.columns import ColumnEncoder, ConstantsToZero
 from labeldp.losses import Loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.label_scale import NormalScores
 from labeldp.priors import Prior
 from labeldp.training.boosting import BoostingRegressor, Trees
-from labeldp.training.columns import ColumnEncoder, ConstantsToZero
 from labeldp.training.conditional import ConditionalRegressor
 from labeldp.training.linear_start import LinearStart
 from labeldp.training.regressor import LabelDPRegressor

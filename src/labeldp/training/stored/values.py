@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.features.columns import ColumnEncoder
+from labeldp.features.vocabulary import Vocabulary
 from labeldp.losses import LOSSES, Loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.label_scale import NormalScores
 from labeldp.priors import NoisyCounts, Prior
-from labeldp.training.columns import ColumnEncoder
 from labeldp.training.stored.kinds import Kind, NotStorable, State, add, all_are, exactly, is_a
-from labeldp.training.vocabulary import Vocabulary
 
 
 def _vocabulary(state: State) -> Vocabulary:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp.errors import InvalidInput
-from labeldp.training.columns import ColumnEncoder, infer_columns, standardizer
+from labeldp.features.columns import ColumnEncoder, infer_columns, standardizer
 
 ROWS = {
     "price": [1.0, 2.5, None, 4.0, 1.0, 2.0],

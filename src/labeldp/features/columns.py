@@ -25,8 +25,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput, described
-from labeldp.training.tables import FeatureTable, closest, is_number_text, numbers
-from labeldp.training.vocabulary import Vocabulary
+from labeldp.features.tables import FeatureTable, closest, is_number_text, numbers
+from labeldp.features.vocabulary import Vocabulary
 
 LARGEST_STANDARD = 10.0
 LARGEST_NUMBER = 1e100  # its square is finite

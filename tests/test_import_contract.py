@@ -18,7 +18,7 @@ BREACHES = {
         "priors/prior.py",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from labeldp.mechanisms import Mechanism",
     ),
-    "neighbours on one line": ("priors/prior.py", "from labeldp.sampling import OsEntropy"),
+    "neighbours on one line": ("binning/bins.py", "from labeldp.channels.anchors import Anchors"),
     "a cycle within a room": ("mechanisms/encoders.py", "from labeldp.mechanisms.finite import FiniteMechanism"),
     "a loose module in the root": ("helpers.py", "x = 1"),
 }

@@ -18,6 +18,7 @@ from typing import Any
 _NAMES_IN = {
     "audit": "Measurement measure verify",
     "binning": "Bins optimal_bins",
+    "central.private_sums": "PrivateSums",
     "domain": "Domain",
     "engines.arrow.source": "LabelSource",
     "errors": "ClippingWarning InsufficientBudget InvalidInput LabelDPError PrivacyRefused RepeatedRelease",

@@ -6,7 +6,7 @@ decides a guarantee is computed from these fractions. Floats are for display onl
 
 import math
 import re
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Number, Rational, Real
@@ -124,6 +124,12 @@ def float_up(value: Fraction) -> float:
     """The smallest float that is not below `value`, so that a printed ε is never too small."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def rounded_up(value: Fraction, digits: int = 6) -> str:
+    """A few digits of the value, rounded up, since a bound that is printed must still be a bound."""
+    upwards = Context(prec=digits, rounding=ROUND_CEILING)
+    return f"{upwards.divide(Decimal(value.numerator), Decimal(value.denominator)):g}"
 
 
 def decimal_text(value: Fraction, places: int = 40) -> str:

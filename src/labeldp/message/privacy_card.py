@@ -1,11 +1,9 @@
 """`PRIVACY.md`: what a message promises, in plain words. The text depends on the mechanism and the settings only."""
 
-from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 
-from labeldp.budget import exp_upper
+from labeldp.budget import exp_upper, rounded_up
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header, prior_epsilon, total_epsilon
 from labeldp.message.layout import labels_path
@@ -17,17 +15,17 @@ def privacy_card_text(mechanism: FiniteMechanism, header: Header) -> str:
     proof = mechanism.proof()
     if spent:
         split = (
-            f"- {_number(spent)} paid for a noisy histogram of all labels, from which the mechanism was designed\n"
+            f"- {rounded_up(spent)} paid for a noisy histogram of all labels, from which the mechanism was designed\n"
             "  and whose noisy counts are published with it;\n"
-            f"- {_number(mechanism.epsilon_exact)} paid for each randomized label."
+            f"- {rounded_up(mechanism.epsilon_exact)} paid for each randomized label."
         )
     else:
         split = "All of it was spent on the randomized labels; the mechanism was designed without looking at them."
     return f"""# What this message reveals about a label
 
 The labels in `{labels_path(Path(), 0)}` were randomized before they left their owner. The whole message is **ε-label differentially
-private with ε = {_number(total)}**: whatever anybody computes from it, replacing one record's label by any other valid label
-changes the probability of any outcome by a factor of at most e^ε = {_number(exp_upper(total), 4)}.
+private with ε = {rounded_up(total)}**: whatever anybody computes from it, replacing one record's label by any other valid label
+changes the probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(total), 4)}.
 
 ## What is protected
 
@@ -38,7 +36,7 @@ Neighbouring data sets differ by replacing one label ("replace-one").
 
 {split}
 
-The second step was proven for the very integers that were sampled: no output is more than {_number(proof.ratio)} times as likely
+The second step was proven for the very integers that were sampled: no output is more than {rounded_up(proof.ratio)} times as likely
 under one label as under another (`labeldp audit` repeats the proof).
 
 ## What is not protected
@@ -102,9 +100,3 @@ def _batches(header: Header) -> str:
         "Later batches of new records may be added under the same mechanism. A record keeps the private label it has, even if\n"
         "its label changes; the guarantee is the same for every record."
     )
-
-
-def _number(value: Fraction, digits: int = 6) -> str:
-    """The value rounded up, since a bound that is printed must still be a bound."""
-    upwards = Context(prec=digits, rounding=ROUND_CEILING)
-    return f"{upwards.divide(Decimal(value.numerator), Decimal(value.denominator)):g}"

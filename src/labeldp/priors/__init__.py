@@ -1,6 +1,6 @@
 """Priors: distributions of labels, either public or estimated by a private histogram, and the post-processing of such histograms.
 
-May import the base (`domain`, `budget`, `arrays`, `errors`, `shown`) and `losses`. It knows nothing of mechanisms.
+May import the base (`domain`, `budget`, `arrays`, `errors`, `shown`), `losses` and `sampling`, which draws its noise. It knows nothing of mechanisms.
 """
 
 from labeldp.priors.budget_split import BudgetSplit, BudgetWarning, check_histogram, split_budget

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon, float_up
 from labeldp.domain import Domain, OutOfRange
-from labeldp.errors import LabelDPError
 from labeldp.priors.prior import Prior
 from labeldp.priors.published_counts import NoisyCounts
+from labeldp.sampling.integer_noise import add_laplace
 
 
 def private_prior(
@@ -148,19 +148,4 @@ def noisy_counts(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
     >>> noisy_counts(np.array([500, 300, 200]), scale=1e-3).tolist()
     [500, 300, 200]
     """
-    try:
-        from opendp.domains import atom_domain, vector_domain  # opendp.prelude would import scikit-learn as well
-        from opendp.measurements import make_laplace
-        from opendp.metrics import l1_distance
-        from opendp.mod import enable_features
-    except ImportError:
-        raise
-    except Exception as error:  # what opendp raises if its library cannot be mapped, as under a memory limit
-        raise LabelDPError(
-            "OpenDP's library, which draws the noise, cannot be loaded: there may be too little memory (ulimit -v), or the "
-            "installation is damaged. Nothing was drawn"
-        ) from error
-
-    enable_features("contrib")
-    noisy = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
-    return np.asarray(noisy(counts.tolist()), np.int64)
+    return add_laplace(counts, scale)

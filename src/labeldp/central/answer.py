@@ -1,0 +1,219 @@
+"""One private answer: noisy sums, with all that is public about them and their noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats, frozen
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput, described
+from labeldp.shown import Shown, count_of, plain
+
+KINDS = ("histogram", "cells", "signs")
+
+LARGEST_SUM = 2**61
+"""Exact sums are smaller than this, and noisy ones are cut off here."""
+
+MOST_SUMS = 10_000_000
+"""The most sums in one answer."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer(Shown):
+    """Noisy sums of labels: what one question to `SumQueries` was answered with. Holds no label.
+
+    A *unit* is the distance between two grid points of the domain, `domain.step`. With `grain` g the values are in steps of 1/g
+    unit.
+
+    Attributes
+    ----------
+    kind : {"histogram", "cells", "signs"}
+        Counts of labels in equal parts of the grid; sums of (unit − clip[0]) over the cells of partitions; or sums of
+        sign·(unit − centre), where centre is (clip[0] + clip[1]) // 2.
+    values : array of int64
+        The noisy numbers. Those of several partitions stand one after the other.
+    scale : float
+        The scale of the noise, or 0.0 if there is none: noise z has a probability proportional to e^(−|z|/scale) for each
+        number, and for signs to e^(−max|z|/scale) for all together.
+    clip : tuple of (int, int)
+        The range to which units were clipped.
+    counts : array of int64
+        What is public beside each number: the grid points in the part, the records in the cell, or the sum of the column's
+        signs.
+    sizes : tuple of int
+        The number of parts, of cells in each partition, or of columns.
+    domain : Domain
+        The bounds and the grid.
+    grain : int
+        In how many steps a unit is divided, which is more than 1 for signs only.
+
+    Examples
+    --------
+    >>> from labeldp import PrivateSums
+    >>> answer = PrivateSums.over_cells([30, 40, 90], [0, 0, 1], epsilon=1, domain=(0, 100)).answers[0]
+    >>> answer.counts.tolist(), answer.sums.shape
+    ([2, 1], (2,))
+    """
+
+    kind: str
+    values: NDArray[np.int64]
+    scale: float
+    clip: tuple[int, int]
+    counts: NDArray[np.int64]
+    sizes: tuple[int, ...]
+    domain: Domain
+    grain: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidInput(f"an answer is a histogram, or over cells, or against signs, not {described(self.kind)}")
+        lower, upper = self.clip
+        if not 0 <= lower <= upper < self.domain.count:
+            raise InvalidInput(f"the clip of an answer lies outside its grid of {self.domain.count:,} cells")
+        if not self.sizes or min(self.sizes) < 1 or sum(self.sizes) > MOST_SUMS:
+            raise InvalidInput(f"an answer has 1 to {MOST_SUMS:,} numbers")
+        if (len(self.sizes) > 1 and self.kind != "cells") or (
+            self.kind == "histogram" and self.sizes[0] > self.domain.count
+        ):
+            raise InvalidInput("the sizes of an answer do not fit its kind")
+        for name in ("values", "counts"):
+            numbers = getattr(self, name)
+            if numbers.shape != (sum(self.sizes),) or numbers.dtype != np.int64:
+                raise InvalidInput(f"an answer needs {sum(self.sizes):,} whole numbers as its {name}")
+            object.__setattr__(self, name, frozen(numbers))
+        if self.grain < 1 or (self.grain > 1 and self.kind != "signs"):
+            raise InvalidInput("the grain of an answer does not fit its kind")
+        if not 0 <= self.scale < math.inf or (self.scale == 0) != (self.sensitivity == 0):
+            raise InvalidInput("the scale of an answer must be positive, and 0 only where one label changes nothing")
+        if self.kind == "histogram" and (self.counts != part_sizes(self.sizes[0], self.domain.count)).any():
+            raise InvalidInput("the parts of a histogram must be equal parts of the grid")
+
+    @property
+    def sensitivity(self) -> int:
+        """The most by which replacing one label changes the exact numbers: in their maximum for signs, else in all added up."""
+        lower, upper = self.clip
+        if self.kind == "histogram":
+            first, last = parts_of(np.array(self.clip), self.sizes[0], self.domain.count)
+            return 0 if first == last else 2
+        if self.kind == "cells":
+            return len(self.sizes) * (upper - lower)
+        return self.grain * (upper - lower)
+
+    @property
+    def epsilon_exact(self) -> Fraction:
+        """What the answer cost: its sensitivity over the scale."""
+        return self.sensitivity / Fraction(self.scale) if self.scale else Fraction(0)
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise of each value, in squares of the values' own steps.
+
+        It is that of the discrete law, as `laplace_variance` and `cube_variance` compute it.
+        """
+        if not self.scale:
+            return 0.0
+        return cube_variance(self.values.size, self.scale) if self.kind == "signs" else laplace_variance(self.scale)
+
+    @property
+    def sums(self) -> Floats:
+        """The numbers in the label's own unit: noisy sums of clipped labels over each cell or against each column of signs.
+
+        Those of a histogram are noisy counts.
+        """
+        if self.kind == "histogram":
+            return self.values.astype(np.float64)
+        lower, upper = self.clip
+        offset = lower if self.kind == "cells" else centre_of(lower, upper)
+        start = self.domain.lower + offset * self.domain.step
+        return self.values * (self.domain.step / self.grain) + self.counts * start
+
+    @property
+    def sums_variance(self) -> float:
+        """The variance of the noise of each of `sums`."""
+        return self.variance * (1.0 if self.kind == "histogram" else (self.domain.step / self.grain) ** 2)
+
+    def means(self) -> Floats:
+        """The noisy mean of the clipped labels in each cell.
+
+        Returns
+        -------
+        array of float64
+            Not biased by the noise, so it may lie outside the bounds. NaN for a cell without records.
+
+        Raises
+        ------
+        InvalidInput
+            If the answer is not over cells.
+        """
+        if self.kind != "cells":
+            raise InvalidInput(f"means are those of cells, and this answer is of the kind {self.kind!r}")
+        empty = self.counts == 0
+        return np.where(empty, np.nan, self.sums / np.where(empty, 1, self.counts))
+
+    def _facts(self) -> dict[str, str]:
+        noise = math.sqrt(self.sums_variance)
+        return {
+            "kind": self.kind,
+            "numbers": f"{self.values.size:,}"
+            + (f" in {count_of(len(self.sizes), 'partition')}" if len(self.sizes) > 1 else ""),
+            "epsilon": f"{float(self.epsilon_exact):.6g}",
+            "noise": f"±{plain(noise)}",
+        }
+
+
+def laplace_variance(scale: float) -> float:
+    """The variance of integer Laplace noise: 2q/(1 − q)² with q = e^(−1/scale)."""
+    return float(0.5 / math.sinh(0.5 / scale) ** 2)
+
+
+def cube_variance(count: int, scale: float) -> float:
+    """The variance of each number of cube noise, (p+1)(p+2)/3·scale² − 1/12 up to a tiny term.
+
+    Given the radius r it is r(r + 1)/3. The formula is the mean of that over all r, by Euler and Maclaurin; its relative error
+    is about (2π·scale)^−(p+1). Where that exceeds 10^-12 the mean is added up instead, and for p = 1 it is Laplace noise.
+    """
+    if count == 1:
+        return laplace_variance(scale)
+    if (count + 1) * math.log(max(2 * math.pi * scale, 1e-300)) > math.log(1e12):
+        return (count + 1) * (count + 2) / 3 * scale**2 - 1 / 12
+    reach = np.arange(math.ceil(4 * scale * (count + 20)) + 64, dtype=np.float64)
+    weights = count * np.log(2 * reach + 1) - reach / scale
+    weights = np.exp(weights - weights.max())
+    return float(weights @ (reach * (reach + 1)) / weights.sum() / 3)
+
+
+def centre_of(lower: int, upper: int) -> int:
+    """The whole number that signed sums subtract from each unit."""
+    return (lower + upper) // 2
+
+
+def parts_of(units: NDArray[np.int64], parts: int, cells: int) -> NDArray[np.int64]:
+    """The part of the grid in which each unit lies, if it is cut into equal parts."""
+    return units * parts // cells
+
+
+def part_sizes(parts: int, cells: int) -> NDArray[np.int64]:
+    """How many grid points each part has."""
+    first = -(-np.arange(parts + 1, dtype=np.int64) * cells // parts)
+    return np.diff(first)
+
+
+def answer_to_record(answer: Answer) -> dict[str, Any]:
+    """An answer as JSON can hold it, with integers as strings."""
+    return {
+        "kind": answer.kind,
+        "clip": [str(end) for end in answer.clip],
+        "grain": str(answer.grain),
+        "sizes": [str(size) for size in answer.sizes],
+        "sensitivity": str(answer.sensitivity),
+        "scale": answer.scale,
+        "epsilon": str(answer.epsilon_exact),
+        "counts": [str(count) for count in answer.counts.tolist()],
+        "values": [str(value) for value in answer.values.tolist()],
+    }

@@ -1,0 +1,193 @@
+"""Integer noise whose law is known exactly: Laplace noise, and noise for numbers that all move at once.
+
+One number is drawn by OpenDP's exact sampler of integer Laplace noise. `cube_noise` is built from such numbers, from uniform
+integers and from coins with rational chances, so no float decides anything. `docs/private-sums.md` has the proof.
+"""
+
+import math
+import secrets
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.errors import InvalidInput, LabelDPError, described
+
+LARGEST_NOISE = 2**62
+"""Cube noise beyond this is cut off here. Added to a sum below 2^61 it stays an int64, and the sum can be cut off at 2^61."""
+
+WIDEST = 2**55
+"""The largest scale times numbers plus one. Noise then reaches `LARGEST_NOISE` with a probability below e^-120."""
+
+MOST_PER_SCALE = 8
+"""The most numbers per unit of scale. An attempt then succeeds with a probability of at least e^-4."""
+
+_STOP = 2**63 - 1
+"""OpenDP returns this for every number that is larger."""
+
+Below = Callable[[int], int]
+
+
+def laplace_noise(count: int, scale: float) -> NDArray[np.int64]:
+    """Independent integers z with a probability proportional to e^(−|z|/scale), from OpenDP's exact sampler.
+
+    Parameters
+    ----------
+    count : int
+        How many numbers to draw.
+    scale : float
+        The scale, taken as the exact binary fraction that the float is.
+
+    Returns
+    -------
+    array of int64
+        A number beyond int64 becomes the nearer end of int64.
+
+    Raises
+    ------
+    LabelDPError
+        If OpenDP cannot be loaded. Nothing is drawn then.
+
+    Examples
+    --------
+    >>> from labeldp.sampling.integer_noise import laplace_noise
+    >>> laplace_noise(3, scale=1e-3).tolist()
+    [0, 0, 0]
+    """
+    return add_laplace(np.zeros(count, np.int64), scale)
+
+
+def add_laplace(values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+    """The values plus `laplace_noise`, added by OpenDP.
+
+    Parameters
+    ----------
+    values : array of int64
+        Exact whole numbers.
+    scale : float
+        The scale of the noise.
+
+    Returns
+    -------
+    array of int64
+        A sum beyond int64 becomes the nearer end of int64, which is post-processing of the exact sum.
+
+    Raises
+    ------
+    LabelDPError
+        If OpenDP cannot be loaded. Nothing is drawn then.
+
+    Privacy
+    -------
+    d/scale-DP, where d is the largest change of the values (in absolute values, added up) that one label can cause.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.sampling.integer_noise import add_laplace
+    >>> add_laplace(np.array([500, 300, 200]), scale=1e-3).tolist()
+    [500, 300, 200]
+    """
+    try:
+        from opendp.domains import atom_domain, vector_domain  # opendp.prelude would import scikit-learn as well
+        from opendp.measurements import make_laplace
+        from opendp.metrics import l1_distance
+        from opendp.mod import enable_features
+    except ImportError:
+        raise
+    except Exception as error:  # what opendp raises if its library cannot be mapped, as under a memory limit
+        raise LabelDPError(
+            "OpenDP's library, which draws the noise, cannot be loaded: there may be too little memory (ulimit -v), or the "
+            "installation is damaged. Nothing was drawn"
+        ) from error
+
+    enable_features("contrib")
+    noisy = make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
+    return np.asarray(noisy(values.tolist()), np.int64)
+
+
+def cube_noise(count: int, scale: float) -> NDArray[np.int64]:
+    """Integers z₁ … z_p with a joint probability proportional to e^(−max|zᵢ|/scale), exactly.
+
+    First the radius r is drawn, with a probability proportional to (2r + 1)^p·e^(−r/scale): the number of points of the cube
+    {−r … r}^p times the weight of a point on its surface. Then each number is uniform on {−r … r}. This takes
+    O(p) draws and at most e^(p/(2·scale)) attempts on average.
+
+    Parameters
+    ----------
+    count : int
+        How many numbers to draw, p.
+    scale : float
+        The scale, taken as the exact binary fraction that the float is.
+
+    Returns
+    -------
+    array of int64
+        A number beyond 2^62 in size becomes ±2^62.
+
+    Raises
+    ------
+    InvalidInput
+        If the numbers might not fit into int64, or if the scale is below p/8, where attempts hardly ever succeed.
+
+    Privacy
+    -------
+    Added to integer sums, each of which one label moves by at most d, it makes them d/scale-DP.
+
+    Examples
+    --------
+    >>> from labeldp.sampling.integer_noise import cube_noise
+    >>> cube_noise(5, scale=100.0).shape
+    (5,)
+    """
+    check_cube(count, scale)
+    numbers = geometric(scale, 2 * count + 8)
+    found = None
+    while found is None:
+        found = radius(count, numbers, secrets.randbelow)
+    drawn = coordinates(count, found, secrets.randbelow)
+    return np.array([min(max(z, -LARGEST_NOISE), LARGEST_NOISE) for z in drawn], np.int64)
+
+
+def check_cube(count: int, scale: float) -> None:
+    """Refuse what `cube_noise` cannot draw, before anything is charged."""
+    if type(count) is not int or count < 1:
+        raise InvalidInput(f"cube noise needs a whole number of at least 1 as its count, got {described(count)}")
+    if not (0 < scale < math.inf) or (count + 1) * scale > WIDEST:
+        raise InvalidInput(f"cube noise of {count:,} numbers and scale {scale:g} may not fit into 64-bit integers")
+    if count > MOST_PER_SCALE * scale:
+        raise InvalidInput(
+            f"cube noise of {count:,} numbers needs a scale of at least {count / MOST_PER_SCALE:g}, got {scale:g}: use finer units"
+        )
+
+
+def radius(count: int, numbers: Iterator[int], below: Below) -> int | None:
+    """One attempt to draw the radius, or None if it fails.
+
+    The sum r of p + 1 geometric numbers has a probability proportional to (r+1)…(r+p)·q^r. Keeping it with probability
+    Π (2r + 1)/(2(r + i)) for i = 1 … p leaves (2r + 1)^p·q^r.
+    """
+    total = sum(next(numbers) for _ in range(count + 1))
+    kept = all(below(2 * (total + i)) < 2 * total + 1 for i in range(1, count + 1))
+    return total if kept else None
+
+
+def coordinates(count: int, reach: int, below: Below) -> list[int]:
+    """Independent integers, uniform on {−reach … reach}."""
+    return [below(2 * reach + 1) - reach for _ in range(count)]
+
+
+def geometric(scale: float, batch: int) -> Iterator[int]:
+    """Numbers g ≥ 0 with probability (1 − q)·q^g, where q = e^(−1/scale): Laplace numbers without the negative ones.
+
+    OpenDP stops at the end of int64. How far beyond it a geometric number lies has the same law as the number itself, so
+    another number is added there and the law is exact.
+    """
+    beyond = 0
+    while True:
+        for drawn in laplace_noise(batch, scale).tolist():
+            if drawn == _STOP:
+                beyond += _STOP
+            elif drawn >= 0:
+                yield beyond + drawn
+                beyond = 0

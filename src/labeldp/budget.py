@@ -129,7 +129,8 @@ def float_up(value: Fraction) -> float:
 def rounded_up(value: Fraction, digits: int = 6) -> str:
     """A few digits of the value, rounded up, since a bound that is printed must still be a bound."""
     upwards = Context(prec=digits, rounding=ROUND_CEILING)
-    return f"{upwards.divide(Decimal(value.numerator), Decimal(value.denominator)):g}"
+    text = f"{upwards.divide(Decimal(value.numerator), Decimal(value.denominator)):g}"
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def decimal_text(value: Fraction, places: int = 40) -> str:

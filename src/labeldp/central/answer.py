@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,18 +201,3 @@ def part_sizes(parts: int, cells: int) -> NDArray[np.int64]:
     """How many grid points each part has."""
     first = -(-np.arange(parts + 1, dtype=np.int64) * cells // parts)
     return np.diff(first)
-
-
-def answer_to_record(answer: Answer) -> dict[str, Any]:
-    """An answer as JSON can hold it, with integers as strings."""
-    return {
-        "kind": answer.kind,
-        "clip": [str(end) for end in answer.clip],
-        "grain": str(answer.grain),
-        "sizes": [str(size) for size in answer.sizes],
-        "sensitivity": str(answer.sensitivity),
-        "scale": answer.scale,
-        "epsilon": str(answer.epsilon_exact),
-        "counts": [str(count) for count in answer.counts.tolist()],
-        "values": [str(value) for value in answer.values.tolist()],
-    }

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, as_numpy
 from labeldp.budget import Epsilon, exact_epsilon, float_up, format_amount, parse_amount
-from labeldp.central.answer import LARGEST_SUM, Answer, answer_to_record
+from labeldp.central.answer import LARGEST_SUM, Answer
 from labeldp.central.asking import SumSource
 from labeldp.central.held_labels import are_several
 from labeldp.central.sums_card import card_text
+from labeldp.central.sums_json import (
+    answer_from_record,
+    answer_to_record,
+    domain_from_record,
+    expect_fields,
+    integer_from_text,
+)
 from labeldp.central.sums_proof import SumsProof
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput, described
@@ -28,8 +33,6 @@ from labeldp.shown import Shown, count_of
 FORMAT = "labeldp private sums"
 FORMAT_VERSION = 1
 _FIELDS = {"format", "format_version", "epsilon", "domain", "records", "answers"}
-_ANSWER_FIELDS = {"kind", "clip", "grain", "sizes", "sensitivity", "scale", "epsilon", "counts", "values"}
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -316,13 +319,13 @@ class PrivateSums(Shown):
                 f"the private sums have another format version than {FORMAT_VERSION}, which this labeldp reads: install the version "
                 "that wrote them, or a newer one"
             )
-        _expect_fields(record, _FIELDS, "the private sums")
-        domain = _domain(record["domain"])
+        expect_fields(record, _FIELDS, "the private sums")
+        domain = domain_from_record(record["domain"])
         answers = record["answers"]
         if not isinstance(answers, list):
             raise InvalidInput("the answers of private sums must be a list")
-        made = tuple(_answer(one, domain) for one in answers)
-        return cls(domain, _integer(record["records"], "records"), made, parse_amount(record["epsilon"]))
+        made = tuple(answer_from_record(one, domain) for one in answers)
+        return cls(domain, integer_from_text(record["records"], "records"), made, parse_amount(record["epsilon"]))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PrivateSums):
@@ -344,7 +347,7 @@ def _check_answer(answer: Answer, domain: Domain, records: int) -> None:
         raise InvalidInput("an answer has another domain than the other private sums")
     ends = np.cumsum(answer.sizes)[:-1]
     if answer.kind == "cells" and any(
-        part.min() < 0 or int(part.sum()) != records for part in np.split(answer.counts, ends)
+        part.min() < 0 or sum(part.tolist()) != records for part in np.split(answer.counts, ends)
     ):
         raise InvalidInput(f"the records in the cells of an answer do not add up to {records:,}")
     if answer.kind == "signs" and ((abs(answer.counts) > records) | ((answer.counts - records) % 2 != 0)).any():
@@ -373,54 +376,3 @@ def _clip_units(clip: Any, domain: Domain) -> tuple[int, int]:
         )
     first, last = domain.cell([lower, upper])
     return int(first), int(last)
-
-
-def _expect_fields(record: dict[str, Any], fields: set[str], what: str) -> None:
-    if unknown := set(record) - fields:
-        raise InvalidInput(f"{what} have a field that is not known here: {min(unknown)!r:.40}")
-    if missing := fields - set(record):
-        raise InvalidInput(f"{what} lack the field {min(missing)!r}")
-
-
-def _domain(fields: Any) -> Domain:
-    try:
-        domain = Domain(*fields)
-    except TypeError:
-        raise InvalidInput("the domain of private sums is damaged") from None
-    if domain.to_json() != fields or domain.cells is None:
-        raise InvalidInput("the domain of private sums is damaged or has no grid")
-    return domain
-
-
-def _answer(record: Any, domain: Domain) -> Answer:
-    if not isinstance(record, dict):
-        raise InvalidInput("an answer of private sums must be an object")
-    _expect_fields(record, _ANSWER_FIELDS, "the answers of private sums")
-    scale, clip = record["scale"], _integers(record["clip"], "clip")
-    if type(scale) is not float or clip.size != 2:
-        raise InvalidInput("the scale or the clip of an answer is damaged")
-    answer = Answer(
-        kind=str(record["kind"]),
-        values=_integers(record["values"], "values"),
-        scale=scale,
-        clip=(int(clip[0]), int(clip[1])),
-        counts=_integers(record["counts"], "counts"),
-        sizes=tuple(_integers(record["sizes"], "sizes").tolist()),
-        domain=domain,
-        grain=_integer(record["grain"], "grain"),
-    )
-    if answer_to_record(answer) != record:
-        raise InvalidInput("the sensitivity or the epsilon of an answer is not what follows from its other fields")
-    return answer
-
-
-def _integers(texts: Any, what: str) -> NDArray[np.int64]:
-    if not isinstance(texts, list):
-        raise InvalidInput(f"the {what} of an answer must be a list")
-    return np.array([_integer(text, what) for text in texts], np.int64)
-
-
-def _integer(text: Any, what: str) -> int:
-    if not isinstance(text, str) or not _INTEGER.fullmatch(text) or abs(int(text)) >= 2**63:
-        raise InvalidInput(f"{what} must be whole numbers written as strings, got {described(text)}")
-    return int(text)

@@ -109,9 +109,9 @@ def add_laplace(values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
 def cube_noise(count: int, scale: float) -> NDArray[np.int64]:
     """Integers z₁ … z_p with a joint probability proportional to e^(−max|zᵢ|/scale), exactly.
 
-    First the radius r is drawn, with a probability proportional to (2r + 1)^p·e^(−r/scale): the number of points of the cube
-    {−r … r}^p times the weight of a point on its surface. Then each number is uniform on {−r … r}. This takes
-    O(p) draws and at most e^(p/(2·scale)) attempts on average.
+    First a radius r is drawn, with a probability proportional to (2r + 1)^p·e^(−r/scale). Then each number is uniform on {−r … r}.
+    So z has the weight e^(−r/scale) from every r ≥ max|zᵢ|, and these weights add up to a multiple of e^(−max|zᵢ|/scale). An
+    attempt takes O(p) draws, and e^(p/(2·scale)) attempts are enough on average.
 
     Parameters
     ----------

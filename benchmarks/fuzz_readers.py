@@ -36,10 +36,12 @@ from labeldp import (
     Mechanism,
     Message,
     Prior,
+    PrivateSums,
     SavedModel,
     apply,
     privatize,
 )
+from labeldp.central.queries import SumQueries
 from labeldp.errors import LabelDPError
 from labeldp.mechanisms import MECHANISMS, FiniteMechanism, PrivateLabels, Request
 from labeldp.message.signing import SigningKey, VerifyKey
@@ -531,6 +533,31 @@ class Mechanisms(Reader):
         assert Mechanism.from_json(mechanism.to_json()) == mechanism
 
 
+class Sums(Reader):
+    """Private sums of every kind."""
+
+    name = "sums"
+    weight = 6
+
+    def make(self) -> Iterator[Scene]:
+        queries = SumQueries(LABELS, 2, DOMAIN)
+        queries.histogram(2, 0.5)
+        queries.clip(1, 3)
+        queries.over_cells([[row % 3 for row in range(ROWS)]] * 2, 3, 0.5)
+        yield {"sums.json": queries.released.to_json().encode()}
+        queries.against_signs(np.ones((ROWS, 2), np.int8), queries.remaining)
+        yield {"sums.json": queries.released.to_json().encode()}
+
+    def run(self, folder: Path) -> None:
+        sums = PrivateSums.from_json((folder / "sums.json").read_bytes())
+        assert sums.proof().holds
+        for answer in sums.answers:
+            repr(answer)
+            assert answer.sums.size == answer.counts.size
+        sums.card()
+        assert PrivateSums.from_json(sums.to_json()) == sums
+
+
 class AuditCommand(Mechanisms):
     """`labeldp audit` of them."""
 
@@ -894,7 +921,7 @@ def command(*arguments: object) -> None:
 READERS: tuple[type[Reader], ...] = (
     *(Labels, Privatize, PrivatizeCommand, ApplyLabels, ApplyRecords, ApplyMessage, KeyFiles, SigningKeys),
     *(Ledgers, LedgerCommand, LedgerVerifyCommand, Messages, SignedMessages, AuditMessageCommand, Joins, Private),
-    *(Mechanisms, AuditCommand, Priors, Features, Models, PredictCommand, EvaluateCommand),
+    *(Mechanisms, Sums, AuditCommand, Priors, Features, Models, PredictCommand, EvaluateCommand),
     *(Criteo, Census, TrainingLogs),
 )
 

@@ -15,7 +15,7 @@ from labeldp.errors import InvalidInput
 
 FUZZ = Path(__file__).resolve().parents[1] / "benchmarks" / "fuzz.py"
 SOURCE = FUZZ.parents[1] / "src"
-CHEAP = "labels,mechanism,message,signed message,signing key,key file,ledger,prior,census,criteo,training log"
+CHEAP = "labels,mechanism,sums,message,signed message,signing key,key file,ledger,prior,census,criteo,training log"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
 

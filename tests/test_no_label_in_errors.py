@@ -24,6 +24,7 @@ from labeldp import (
     Ledger,
     Prior,
     PrivateLabels,
+    PrivateSums,
     RROnBins,
     SavedModel,
     Staircase,
@@ -33,6 +34,7 @@ from labeldp import (
     private_prior,
     privatize,
 )
+from labeldp.central.queries import SumQueries
 from labeldp.cli import main
 from labeldp.errors import LabelDPError
 from labeldp.paper.data.census import load_census
@@ -81,8 +83,9 @@ ARRAYS = {
         RROnBins([10, 100], epsilon=1).randomize,
         lambda labels: private_prior(labels, (0, 400), 1),
         lambda labels: LabelDPRegressor(domain=(0, 400)).fit(np.zeros((41, 1)), labels),
+        lambda labels: PrivateSums.over_cells(labels, [0] * 41, 1, (0, 400)),
     ],
-    ids=["domain", "randomizer", "mechanism", "prior", "regressor"],
+    ids=["domain", "randomizer", "mechanism", "prior", "regressor", "sums"],
 )
 def test_labels_that_are_no_numbers(use, labels):
     with pytest.raises(ValueError) as refusal:
@@ -97,6 +100,9 @@ def test_labels_that_are_no_numbers(use, labels):
         lambda labels: Domain(0, 400).check(labels, "error"),
         lambda labels: LabelRandomizer(1, (0, 400), out_of_range="error").randomize(labels),
         lambda labels: LabelDPRegressor(domain=(0, 400), out_of_range="error").fit(np.zeros((41, 1)), labels),
+        lambda labels: PrivateSums.over_cells(labels, [0] * 41, 1, (0, 400), out_of_range="error"),
+        lambda labels: SumQueries([*GOOD, 1.0], 1, (0, 400)).over_cells(labels.astype(int), 400, 1),
+        lambda labels: SumQueries([*GOOD, 1.0], 1, (0, 400)).over_cells([*[0] * 40, -int(SECRET)], 400, 1),
         lambda labels: RROnBins([10, 100], epsilon=1).conditional_loss(np.negative(labels), "poisson"),
         lambda labels: get_loss("gamma").valid_labels.check(np.negative(labels), "labels"),
     ],
@@ -146,6 +152,19 @@ MISPLACED = {
         lambda labels: BiasVariance.optimal(Prior([1, 2], [1, 1]), 1, tau=labels),
         lambda labels: NoisyCounts(np.array([1]), labels, 5),
         lambda labels: NoisyCounts(np.array([1]), 1.0, labels),
+        lambda labels: PrivateSums.over_cells(GOOD, labels, 1, (0, 400)),
+        lambda labels: PrivateSums.over_cells(GOOD, [0] * 40, labels, (0, 400)),
+        lambda labels: PrivateSums.over_cells(GOOD, [0] * 40, 1, labels),
+        lambda labels: PrivateSums.over_cells(GOOD, [0] * 40, 1, (0, 400), clip=labels),
+        lambda labels: PrivateSums.over_cells(GOOD, [0] * 40, 1, (0, 400), ledger=labels),
+        lambda labels: PrivateSums.over_cells(GOOD, [0] * 40, 1, (0, 400), dataset=labels),
+        lambda labels: PrivateSums.against_signs(GOOD, labels, 1, (0, 400)),
+        PrivateSums.from_json,
+        lambda labels: SumQueries(GOOD, 1, (0, 400)).over_cells([0] * 40, labels, 1),
+        lambda labels: SumQueries(GOOD, 1, (0, 400)).over_cells([labels, labels], 4, 1),
+        lambda labels: SumQueries(GOOD, 1, (0, 400)).histogram(labels, 1),
+        lambda labels: SumQueries(GOOD, 1, (0, 400)).histogram(4, labels),
+        lambda labels: SumQueries(GOOD, 1, (0, 400)).clip(labels, 400),
     ],
 )
 def test_labels_in_the_place_of_another_argument(use, labels):

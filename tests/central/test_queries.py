@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -85,6 +86,18 @@ def test_sums_are_exact_where_floats_would_not_be():
     ]
     assert answer.values.tolist() == expected
     assert answer.grain == 1
+
+
+def test_memory_does_not_grow_with_the_product_of_rows_and_columns():
+    """A copy of the signs as floats would take 51 MB."""
+    records = 100_000
+    signs = np.ones((records, 64), np.int8)
+    queries = SumQueries(np.zeros(records), 1, TEN)
+    tracemalloc.start()
+    queries.against_signs(signs, 1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4e6
 
 
 def test_sums_that_may_leave_64_bits_are_refused(monkeypatch):

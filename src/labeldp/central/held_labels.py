@@ -109,13 +109,14 @@ def checked_partitions(codes: Any, cells: Any, records: int) -> tuple[list[NDArr
     given = [_cell_numbers(one, records) for one in (codes if are_several(codes) else [codes])]
     if not given:
         raise InvalidInput("there is no partition to sum over")
-    sizes = [cells] * len(given) if not isinstance(cells, (list, tuple, np.ndarray)) else list(cells)
+    alike = np.ndim(cells) == 0 if isinstance(cells, np.ndarray) else not isinstance(cells, (list, tuple))
+    sizes = [cells] * len(given) if alike else list(cells)
     if len(sizes) != len(given):
         raise InvalidInput(f"cells must be one number for each of the {len(given)} partitions, got {len(sizes)}")
     for number, (one, size) in enumerate(zip(given, sizes, strict=True)):
-        name = "cells" if len(given) == 1 else f"cells of partition {number}"
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise InvalidInput(f"{name} must be a whole number of at least 1, got {described(size)}")
+            got = described(cells) if alike else f"{type(size).__name__} for partition {number}"
+            raise InvalidInput(f"cells must be a whole number of at least 1, got {got}")
         outside = (one < 0) | (one >= size)
         if outside.any():
             raise InvalidInput(f"codes must be cell numbers from 0 to cells − 1: {offending_rows(outside)} outside")

@@ -1,0 +1,154 @@
+"""Public partitions of the records: cells of each column, made from features alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.errors import InvalidInput
+from labeldp.features.columns import ColumnEncoder, ColumnKey
+
+Codes = NDArray[np.uint16]
+
+MOST_COLUMNS = 300
+"""More columns than this are left to labels: the counts of all pairs of cells would fill the memory."""
+MOST_BINS = 32
+"""A numeric column is cut at quantiles into at most so many cells."""
+MOST_CATEGORIES = 64
+"""A categorical column has at most so many cells; rarer categories share one."""
+MOST_CELLS = 3000
+"""With many columns, each has fewer cells, so that all together have about so many."""
+FEWEST_ROWS = 20
+"""A category with fewer records than this, or than 1/200 of them, shares a cell with other rare ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """How the columns of a table become cells: cut points for numbers, codes for categories.
+
+    Attributes
+    ----------
+    encoder : ColumnEncoder
+        Reads the columns of a table.
+    cuts : tuple of array
+        For each numeric column the upper ends of its cells, but for the last cell.
+    missing : tuple of bool
+        For each numeric column whether a last cell holds missing numbers.
+    centres : tuple of array
+        For each numeric column the mean of the numbers in each cell.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": [20, 30, 40, None], "sex": ["f", "m", "f", "m"]})
+    >>> partitions = Partitions.fit(table)
+    >>> partitions.names, partitions.cells(table)[:, 0].tolist()
+    (('age', 'sex'), [0, 1, 2, 3])
+    """
+
+    encoder: ColumnEncoder
+    cuts: tuple[Floats, ...]
+    missing: tuple[bool, ...]
+    centres: tuple[Floats, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        features: Any,
+        *,
+        categorical: Sequence[ColumnKey] | None = None,
+        numeric: Sequence[ColumnKey] | None = None,
+    ) -> Partitions:
+        """Cut numbers at quantiles, and give categories with enough records a cell of their own."""
+        plain = ColumnEncoder.fit(features, categorical=categorical, numeric=numeric, min_count=FEWEST_ROWS)
+        columns = len(plain.numeric) + len(plain.categorical)
+        if columns > MOST_COLUMNS:
+            raise InvalidInput(
+                f"noisy sums are for at most {MOST_COLUMNS} columns of features, and there are {columns:,}: leave some out, or use "
+                'method="labels"'
+            )
+        rows = len(plain.transform(features)[1])
+        share = max(4, MOST_CELLS // columns)
+        encoder = ColumnEncoder.fit(
+            features,
+            categorical=categorical,
+            numeric=numeric,
+            min_count=max(FEWEST_ROWS, rows // 200),
+            max_categories=min(MOST_CATEGORIES, share),
+        )
+        numbers = encoder.transform(features)[1]
+        cuts = tuple(_cuts(column, min(MOST_BINS, share)) for column in numbers.T)
+        return cls(
+            encoder,
+            cuts,
+            tuple(bool(np.isnan(column).any()) for column in numbers.T),
+            tuple(_centres(column, points) for column, points in zip(numbers.T, cuts, strict=True)),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, numeric ones first."""
+        return (*self.encoder.numeric, *(vocabulary.name for vocabulary in self.encoder.categorical))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of cells of each column."""
+        numeric = (len(cuts) + 1 + missing for cuts, missing in zip(self.cuts, self.missing, strict=True))
+        return (*numeric, *self.encoder.sizes)
+
+    def ordered(self, column: int) -> bool:
+        """Whether the cells of a column lie along a line."""
+        return column < len(self.cuts)
+
+    def words(self, column: int) -> tuple[str, ...]:
+        """What each cell of a column holds."""
+        if not self.ordered(column):
+            kept = self.encoder.categorical[column - len(self.cuts)].items.to_pylist()
+            return ("others", *("missing" if item is None else item for item in kept))
+        cuts = [f"{cut:g}" for cut in self.cuts[column]]
+        if not cuts:
+            return ("all", "missing")[: 1 + self.missing[column]]
+        between = [f"{low} to {high}" for low, high in pairwise(cuts)]
+        numbers = (f"up to {cuts[0]}", *between, f"above {cuts[-1]}")
+        return (*numbers, "missing") if self.missing[column] else numbers
+
+    def cells(self, features: Any) -> Codes:
+        """The cell of each record in each column.
+
+        A missing number in a column that had none when the cells were made gets the number after the last cell.
+        """
+        categories, numbers = self.encoder.transform(features)
+        codes = np.empty((len(numbers), len(self.names)), np.uint16, order="F")
+        for j, (column, cuts) in enumerate(zip(numbers.T, self.cuts, strict=True)):
+            codes[:, j] = np.searchsorted(cuts, column, side="left")
+            codes[np.isnan(column), j] = len(cuts) + 1
+        codes[:, len(self.cuts) :] = categories
+        return codes
+
+
+def _cuts(column: Floats, bins: int) -> Floats:
+    """Points that cut a column into at most `bins` cells. A cell holds what is at most its upper point."""
+    present = column[~np.isnan(column)]
+    if not present.size:
+        return np.zeros(0)
+    values = np.unique(present)
+    if len(values) <= bins:
+        return values[:-1]
+    cuts = np.unique(np.quantile(present, np.linspace(0, 1, bins + 1)[1:-1], method="inverted_cdf"))
+    return np.asarray(cuts[cuts < values[-1]])
+
+
+def _centres(column: Floats, cuts: Floats) -> Floats:
+    """The mean of the numbers in each cell; those further than three deviations out count as three deviations out."""
+    present = column[~np.isnan(column)]
+    if not present.size:
+        return np.zeros(1)
+    middle, reach = np.mean(present), 3 * np.std(present)
+    cells = np.searchsorted(cuts, present, side="left")
+    return np.asarray(np.bincount(cells, np.clip(present, middle - reach, middle + reach)) / np.bincount(cells))

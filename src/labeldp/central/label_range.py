@@ -1,0 +1,97 @@
+"""Where the labels are: a clip for less noise, and their mean and variance, from one noisy histogram."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.central.answer import Answer
+from labeldp.domain import Domain
+from labeldp.priors import unimodal_masses
+
+PARTS = 64
+"""The number of parts of a histogram, unless the labels are few whole numbers."""
+MOST_WHOLE = 128
+"""Whole labels of at most so many values are counted one by one."""
+USUAL_SUMS = 24
+"""A clip is chosen for the noise of so many signed sums."""
+SEEN_TAIL = 0.1
+"""The share of the variance beyond a clip that features could have told."""
+
+
+@dataclass(frozen=True)
+class LabelRange:
+    """A clip, the moments of clipped labels, and how to undo the clip on average.
+
+    Attributes
+    ----------
+    clip : tuple of (int, int)
+        In grid units.
+    lower : float
+        The lower end of the clip as a label.
+    mean, variance : float
+        Of the clipped labels.
+    factor, shift : float
+        A mean of clipped labels c stands for a mean label of lower + (c − lower)·factor + shift: labels above the clip are taken to
+        be more frequent where labels are large, labels below it everywhere alike.
+    """
+
+    clip: tuple[int, int]
+    lower: float
+    mean: float
+    variance: float
+    factor: float
+    shift: float
+
+    def unclipped(self, means: Floats) -> Floats:
+        """Means of labels from means of clipped labels."""
+        return np.asarray(self.lower + (means - self.lower) * self.factor + self.shift)
+
+
+def histogram_parts(domain: Domain) -> int:
+    """How many parts to count labels in."""
+    return domain.count if domain.count <= MOST_WHOLE else PARTS
+
+
+def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
+    """Choose the clip of least expected error for sums of this ε, from noisy counts of the labels.
+
+    A clip loses the tail beyond it, but for what `unclipped` restores on average; a wide one makes all sums noisier.
+    """
+    domain, parts = counts.domain, counts.values.size
+    ends = np.concatenate([[0], np.cumsum(counts.counts)])  # the first unit of each part
+    first, last = ends[:-1], ends[1:] - 1
+    at = domain.lower + domain.step * (first + last) / 2
+    masses = _masses(counts, records, parts)
+    noise = USUAL_SUMS**3 / (3 * epsilon**2 * records**2)
+    above = np.array([_tail(at - (domain.lower + domain.step * top), masses) for top in last])
+    below = np.array([_tail(domain.lower + domain.step * low - at, masses) for low in first])
+    widths = domain.step * (last[None, :] - first[:, None])
+    cost = np.where(widths > 0, below[:, None] + above[None, :] + noise * np.square(widths), np.inf)
+    low, high = np.unravel_index(int(np.argmin(cost)), cost.shape) if np.isfinite(cost).any() else (0, parts - 1)
+    clip = (int(first[low]), int(last[high]))
+    lower, upper = domain.lower + domain.step * clip[0], domain.lower + domain.step * clip[1]
+    clipped = np.clip(at, lower, upper)
+    mean = float(masses @ clipped)
+    variance = max(float(masses @ np.square(clipped - mean)), (upper - lower) ** 2 / 1000)
+    raised = float(masses @ np.maximum(at, lower))
+    factor = (raised - lower) / (mean - lower) if mean > lower else 1.0
+    return LabelRange(clip, lower, mean, variance, factor, float(masses @ at) - raised)
+
+
+def _masses(counts: Answer, records: int, parts: int) -> Floats:
+    """The probabilities of the parts, without the even spread that `unimodal_masses` adds: here it would look like a tail."""
+    if counts.scale == 0:
+        return np.asarray(counts.values / records)
+    even = min(1.0, counts.scale / records)
+    masses = unimodal_masses(counts.values, records, counts.scale) - even / parts
+    masses = np.maximum(masses, 0)
+    return np.asarray(masses / masses.sum()) if masses.sum() > 0 else np.full(parts, 1 / parts)
+
+
+def _tail(beyond: Floats, masses: Floats) -> float:
+    """What is lost with labels beyond an end of the clip."""
+    excess = np.maximum(beyond, 0)
+    return float(masses @ excess) ** 2 + SEEN_TAIL * float(masses @ np.square(excess))

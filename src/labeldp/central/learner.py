@@ -1,0 +1,204 @@
+"""From features and noisy sums to a model: what is asked in which order, and how ε is divided.
+
+1. A histogram of the labels sets the clip. It costs at most 6 % of ε.
+2. A coarse look at every column: a few signed sums, 12 % of the rest.
+3. Pairs of the columns that seem to matter join in. The plan of least expected error is asked: sums over whole partitions where a
+   column with many cells matters, signed sums elsewhere.
+
+All sums are then inferred jointly (`labeldp.central.posterior`). Labels are seen through `SumQueries` alone, so that everything here
+is post-processing, and a mistake here costs accuracy but no privacy.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.central.blocks import Codes, Partitions
+from labeldp.central.evidence import Block, Evidence
+from labeldp.central.kernels import kernel, roots
+from labeldp.central.label_range import LabelRange, histogram_parts, label_range
+from labeldp.central.posterior import Posterior, before, given, infer
+from labeldp.central.queries import SumQueries
+from labeldp.central.questions import Plan, plan, sign_questions
+from labeldp.central.sums_model import Pair, SumsModel
+
+HISTOGRAM = Fraction(6, 100)
+"""The most that a histogram costs, as a share of ε."""
+ENOUGH = 1000
+"""The most that a histogram costs, times the number of records."""
+COARSE = Fraction(12, 100)
+"""The share of what is left for the coarse look."""
+PAIRED = 5
+"""So many columns, those of the largest variances, form pairs."""
+PAIR_CELLS = 5
+"""The most coarse cells of a column in a pair."""
+LEAST_VARIANCE = 0.002
+"""A column with less of the label's variance forms no pair."""
+PAIR_SIGNS = 10
+"""So many of the signs of each of two columns are multiplied."""
+
+
+class SumsLearner:
+    """Learns a model for features that are known from labels that are only asked for sums.
+
+    Making it reads the features and counts cells, which needs no label. `learn` then asks.
+
+    Parameters
+    ----------
+    features : table or array
+        The features of all records, in the order of the labels.
+    """
+
+    def __init__(self, features: Any, **columns: Any) -> None:
+        self.partitions = Partitions.fit(features, **columns)
+        self.codes = self.partitions.cells(features)
+        sizes = self.partitions.sizes
+        self.weights = [np.bincount(self.codes[:, j], minlength=size) / len(self.codes) for j, size in enumerate(sizes)]
+
+    def learn(self, queries: SumQueries) -> SumsModel:
+        """Spend all of what `queries` may cost on a model."""
+        budget = min(queries.remaining * HISTOGRAM, Fraction(ENOUGH, queries.records))
+        counts = queries.histogram(histogram_parts(queries.domain), budget)
+        found = label_range(counts, queries.records, float(queries.remaining))
+        queries.clip(*found.clip)
+        evidence = Evidence(queries.records, found.mean)
+        evidence.add(*self._columns())
+        candidates = self._candidates(evidence)
+        belief = before(evidence, found.variance)
+        coarse = queries.remaining * COARSE
+        self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, coarse), [(0, 1.0)]), coarse)
+        belief = infer(evidence, found.variance)
+        pairs = self._pairs(belief, found.variance)
+        if pairs:
+            candidates = np.hstack(self._add_pairs(evidence, candidates, pairs))
+            belief = self._with_pairs(evidence, belief, pairs, found.variance)
+        rest = queries.remaining
+        self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, rest)), rest)
+        return self._model(evidence, infer(evidence, found.variance), tuple(pairs), found, queries)
+
+    def _columns(self) -> tuple[list[Block], list[Codes]]:
+        """A block for the mean and one for each column."""
+        blocks, codes = [Block("mean", "mean", np.ones((1, 1)))], [np.zeros(len(self.codes), np.uint16)]
+        for j, name in enumerate(self.partitions.names):
+            ordered = self.partitions.ordered(j)
+            covariance = kernel(
+                self.weights[j],
+                ordered=ordered,
+                missing=ordered and self.partitions.missing[j],
+                centres=self.partitions.centres[j] if ordered else None,
+            )
+            blocks.append(Block(name, "column", roots(covariance), ordered))
+            codes.append(self.codes[:, j])
+        return blocks, codes
+
+    def _candidates(self, evidence: Evidence) -> Floats:
+        """Signed sums for the mean and for each column."""
+        found = [_placed(evidence, 0, np.ones((1, 1)))]
+        for j, weights in enumerate(self.weights):
+            if len(weights) > 1:
+                found.append(_placed(evidence, j + 1, sign_questions(weights, ordered=self.partitions.ordered(j))))
+        return np.hstack(found)
+
+    def _pairs(self, belief: Posterior, variance: float) -> list[Pair]:
+        """All pairs of the columns that seem to matter most."""
+        shares = belief.variances[1:] / variance
+        several = np.array([np.count_nonzero(weights) > 1 for weights in self.weights])
+        top = [j for j in np.argsort(-shares, kind="stable")[:PAIRED] if shares[j] > LEAST_VARIANCE and several[j]]
+        return [Pair((i, j), (self._coarse(i), self._coarse(j))) for i, j in combinations(map(int, top), 2)]
+
+    def _coarse(self, column: int) -> Codes:
+        """Coarse cells of a column: equal parts of ordered ones; the most frequent categories, and all others in one."""
+        weights = self.weights[column]
+        if len(weights) <= PAIR_CELLS:
+            return np.arange(len(weights), dtype=np.uint16)
+        if self.partitions.ordered(column):
+            middles = np.cumsum(weights) - weights / 2
+            parts = np.minimum(middles * PAIR_CELLS, PAIR_CELLS - 1).astype(np.int64)
+            return np.unique(parts, return_inverse=True)[1].astype(np.uint16)
+        coarse = np.full(len(weights), PAIR_CELLS - 1, np.uint16)
+        coarse[np.argsort(-weights, kind="stable")[: PAIR_CELLS - 1]] = np.arange(PAIR_CELLS - 1)
+        return coarse
+
+    def _add_pairs(self, evidence: Evidence, candidates: Floats, pairs: list[Pair]) -> list[Floats]:
+        """Add the blocks of pairs; the candidates with those of the pairs."""
+        blocks, codes, signs = [], [], []
+        for pair in pairs:
+            weights = [
+                np.asarray(np.bincount(coarse, self.weights[j]), np.float64)
+                for j, coarse in zip(pair.columns, pair.maps, strict=True)
+            ]
+            ordered = [self.partitions.ordered(j) for j in pair.columns]
+            sides = [kernel(w, ordered=o) for w, o in zip(weights, ordered, strict=True)]
+            name = " × ".join(self.partitions.names[j] for j in pair.columns)
+            blocks.append(Block(name, "pair", roots(np.asarray(np.kron(*sides), np.float64))))
+            codes.append(pair.cells(self.codes).astype(np.uint16))
+            one, other = (sign_questions(w, ordered=o)[:PAIR_SIGNS] for w, o in zip(weights, ordered, strict=True))
+            signs.append(np.array([np.kron(a, b) for a in one for b in other]))
+        first = len(evidence.blocks)
+        evidence.add(blocks, codes)
+        longer = np.vstack([candidates, np.zeros((len(evidence.gram) - len(candidates), candidates.shape[1]))])
+        return [longer, *(_placed(evidence, first + i, rows) for i, rows in enumerate(signs))]
+
+    @staticmethod
+    def _with_pairs(evidence: Evidence, belief: Posterior, pairs: list[Pair], variance: float) -> Posterior:
+        """What is thought of pairs before any sum about them: the more, the more their columns matter."""
+        columns = belief.variances[1:]
+        products = np.array([columns[i] * columns[j] for i, j in (pair.columns for pair in pairs)])
+        guess = 0.15 * products / columns.sum() + 1e-5 * variance
+        return given(evidence, np.concatenate([belief.variances, guess]), belief.rest)
+
+    def _ask(self, queries: SumQueries, evidence: Evidence, asked: Plan, epsilon: Fraction) -> None:
+        """Ask what was planned, for this ε in all."""
+        signed = epsilon * Fraction(asked.share).limit_denominator(100)
+        for block in asked.partitions:
+            codes, cells = evidence.codes[block], evidence.blocks[block].cells
+            answer = queries.over_cells(codes, cells, (epsilon - signed) / len(asked.partitions))
+            evidence.learn(evidence.cells_of(block), answer)
+        if asked.signs.shape[1]:
+            answer = queries.against_signs(_signs(evidence, asked.signs), signed)
+            evidence.learn(asked.signs, answer)
+
+    def _model(
+        self, evidence: Evidence, belief: Posterior, pairs: tuple[Pair, ...], found: LabelRange, queries: SumQueries
+    ) -> SumsModel:
+        effects = belief.effects(evidence)
+        split = [effects[evidence.place(b)] for b in range(len(evidence.blocks))]
+        weights = [np.diag(evidence.gram)[evidence.place(b)] / evidence.records for b in range(len(evidence.blocks))]
+        return SumsModel(
+            partitions=self.partitions,
+            pairs=pairs,
+            mean=found.mean + float(split[0][0]),
+            effects=tuple(split[1:]),
+            weights=tuple(weights[1:]),
+            spread=belief.spread(evidence),
+            rest=belief.rest,
+            range=found,
+            bounds=(queries.domain.lower, queries.domain.upper),
+        )
+
+
+def _placed(evidence: Evidence, block: int, rows: Floats) -> Floats:
+    """Questions about one block's cells as columns over all cells."""
+    whole = np.zeros((len(evidence.gram), len(rows)))
+    whole[evidence.place(block)] = rows.T
+    return whole
+
+
+def _signs(evidence: Evidence, questions: Floats) -> Any:
+    """The sign of each record for each question, which is about the cells of one block."""
+    signs = np.empty((evidence.records, questions.shape[1]), np.int8, order="F")
+    for column, question in enumerate(questions.T):
+        block = int(np.searchsorted(evidence.ends, np.flatnonzero(question)[0], side="right")) - 1
+        signs[:, column] = question[evidence.place(block)].astype(np.int8)[evidence.codes[block]]
+    return signs
+
+
+def _scale(queries: SumQueries, epsilon: Fraction) -> float:
+    """The scale of noise in the unit of labels, for one sum of this ε."""
+    lower, upper = queries.clipped
+    return float((upper - lower) / epsilon) * queries.domain.step

@@ -1,0 +1,238 @@
+"""A model learned from noisy sums: effects of cells that add up, with a known uncertainty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from labeldp.arrays import Floats
+from labeldp.central.blocks import Codes, Partitions
+from labeldp.central.label_range import LabelRange
+from labeldp.errors import InvalidInput, described
+from labeldp.shown import Shown
+
+CHUNK = 1 << 14
+"""Rows whose uncertainty is computed at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two columns whose coarse cells form one partition.
+
+    Attributes
+    ----------
+    columns : tuple of (int, int)
+        The two columns.
+    maps : tuple of two arrays
+        The coarse cell of each cell of the two columns.
+    """
+
+    columns: tuple[int, int]
+    maps: tuple[Codes, Codes]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The number of coarse cells of the two columns."""
+        return int(self.maps[0].max()) + 1, int(self.maps[1].max()) + 1
+
+    def cells(self, codes: Codes) -> NDArray[np.int64]:
+        """The cell of each record, from the cells of its columns; after the last cell if one of them is unknown."""
+        one, other = (codes[:, column] for column in self.columns)
+        known = (one < len(self.maps[0])) & (other < len(self.maps[1]))
+        rows, columns = self.sizes
+        first = self.maps[0][np.minimum(one, len(self.maps[0]) - 1)].astype(np.int64)
+        return np.where(known, first * columns + self.maps[1][np.minimum(other, len(self.maps[1]) - 1)], rows * columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """What one column does to the prediction, cell by cell.
+
+    Attributes
+    ----------
+    name : str
+        The column, or two joined by " × ".
+    values : array of float
+        How much a record in each cell is above the average.
+    errors : array of float
+        The standard deviation of each of them.
+    weights : array of float
+        The share of the training records in each cell.
+    cells : tuple of str
+        What each cell holds, in words.
+    positions : array of float or None
+        The mean of the numbers in each cell of a numeric column, without that of missing numbers.
+    """
+
+    name: str
+    values: Floats
+    errors: Floats
+    weights: Floats
+    cells: tuple[str, ...]
+    positions: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SumsModel(Shown):
+    """A regression model made from noisy sums of labels. All of it is public.
+
+    The prediction is a mean plus an effect for the record's cell in each column, and in some pairs of columns. Noise of the sums
+    is known exactly, so the uncertainty of each effect is too.
+
+    Attributes
+    ----------
+    partitions : Partitions
+        The cells of the columns.
+    pairs : tuple of Pair
+        Pairs of columns with effects of their own.
+    mean : float
+        The mean of the clipped labels.
+    effects : tuple of array
+        For each column and then each pair the effect of each cell.
+    weights : tuple of array
+        The shares of the training records in these cells.
+    spread : array of float
+        A root of the posterior covariance of the mean and of all effects, one after the other.
+    rest : float
+        The variance of a label that features leave.
+    range : LabelRange
+        The clip and how it is undone.
+    bounds : tuple of (float, float)
+        The public bounds of the labels.
+    """
+
+    partitions: Partitions
+    pairs: tuple[Pair, ...]
+    mean: float
+    effects: tuple[Floats, ...]
+    weights: tuple[Floats, ...]
+    spread: Floats
+    rest: float
+    range: LabelRange
+    bounds: tuple[float, float]
+
+    def predict(self, X: Any) -> Floats:
+        """The expected label of each record.
+
+        Parameters
+        ----------
+        X : table or array
+            Features with the columns that the model was made with. An unknown category counts as a rare one; a missing number in a
+            column that had none has no effect.
+
+        Returns
+        -------
+        array of float
+            Within the public bounds.
+        """
+        cells = self.cells(X)
+        total = np.full(len(cells[0]) if cells else _rows(X), self.mean)
+        for codes, effects in zip(cells, self.effects, strict=True):
+            total += np.append(effects, 0.0)[codes]
+        return np.clip(self.range.unclipped(total), *self.bounds)
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> Floats:
+        """Intervals for the *mean* label of records with these features, as far as the noise of the sums leaves it open.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+        level : float
+            The probability that an interval holds the mean, under the model: effects add up, and those of one column vary alike.
+
+        Returns
+        -------
+        array of float of shape (rows, 2)
+            Lower and upper ends, within the public bounds.
+        """
+        if not isinstance(level, (int, float)) or not 0 < level < 1:
+            raise InvalidInput(f"level must lie between 0 and 1, got {described(level)}")
+        middle = self.predict(X)
+        reach = float(ndtri(0.5 + level / 2)) * self.uncertainty(X)
+        return np.clip(np.column_stack([middle - reach, middle + reach]), *self.bounds)
+
+    def uncertainty(self, X: Any) -> Floats:
+        """The standard deviation of what is known of the mean label of each record.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        array of float
+        """
+        cells = self.cells(X)
+        rows = len(cells[0]) if cells else _rows(X)
+        starts = np.cumsum([1, *(len(effects) for effects in self.effects)])
+        found = np.empty(rows)
+        for low in range(0, rows, CHUNK):
+            high = min(rows, low + CHUNK)
+            total = np.tile(self.spread[0], (high - low, 1))
+            for codes, effects, start in zip(cells, self.effects, starts, strict=False):
+                own = np.vstack([self.spread[start : start + len(effects)], np.zeros(self.spread.shape[1])])
+                total += own[codes[low:high]]
+            found[low:high] = np.sqrt(np.square(total).sum(axis=1))
+        return self.range.factor * found
+
+    def cells(self, X: Any) -> list[NDArray[Any]]:
+        """The cell of each record in each column and each pair.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        list of array of int
+        """
+        codes = self.partitions.cells(X)
+        return [*codes.T, *(pair.cells(codes) for pair in self.pairs)]
+
+    def shown_effects(self) -> list[Effect]:
+        """The effect of each column and pair with its uncertainty, those that move predictions most first.
+
+        Returns
+        -------
+        list of Effect
+        """
+        found = []
+        start = 1
+        for number, (values, weights) in enumerate(zip(self.effects, self.weights, strict=True)):
+            root = self.spread[start : start + len(values)]
+            start += len(values)
+            name, cells, positions = self._words(number)
+            factor = self.range.factor
+            errors = factor * np.sqrt(np.square(root).sum(axis=1))
+            found.append(Effect(name, factor * values, errors, weights, cells, positions))
+        return sorted(found, key=lambda effect: -float(effect.weights @ np.square(effect.values)))
+
+    def _words(self, number: int) -> tuple[str, tuple[str, ...], Floats | None]:
+        """The name of a column or pair, what its cells hold, and where they lie."""
+        names = self.partitions.names
+        if number < len(names):
+            cells = self.partitions.words(number)
+            positions = self.partitions.centres[number] if self.partitions.ordered(number) else None
+            return names[number], cells, positions
+        pair = self.pairs[number - len(names)]
+        rows, columns = pair.sizes
+        numbered = tuple(f"{i + 1} × {j + 1}" for i in range(rows) for j in range(columns))
+        return " × ".join(names[column] for column in pair.columns), numbered, None
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "columns": f"{len(self.partitions.names)}",
+            "pairs": f"{len(self.pairs)}",
+            "mean": f"{float(self.range.unclipped(np.array(self.mean))):.4g}",
+        }
+
+
+def _rows(X: Any) -> int:
+    return int(getattr(X, "num_rows", len(X)))

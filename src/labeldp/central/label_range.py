@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.central.answer import Answer
 from labeldp.domain import Domain
 from labeldp.priors import unimodal_masses
+
+Integers = NDArray[np.int64]
 
 PARTS = 64
 """The number of parts of a histogram, unless the labels are few whole numbers."""
@@ -61,9 +64,7 @@ def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
     A clip loses the tail beyond it, but for what `unclipped` restores on average; a wide one makes all sums noisier.
     """
     domain, parts = counts.domain, counts.values.size
-    ends = np.concatenate([[0], np.cumsum(counts.counts)])  # the first unit of each part
-    first, last = ends[:-1], ends[1:] - 1
-    at = domain.lower + domain.step * (first + last) / 2
+    first, last, at = _places(counts)
     masses = _masses(counts, records, parts)
     noise = USUAL_SUMS**3 / (3 * epsilon**2 * records**2)
     above = np.array([_tail(at - (domain.lower + domain.step * top), masses) for top in last])
@@ -71,7 +72,14 @@ def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
     widths = domain.step * (last[None, :] - first[:, None])
     cost = np.where(widths > 0, below[:, None] + above[None, :] + noise * np.square(widths), np.inf)
     low, high = np.unravel_index(int(np.argmin(cost)), cost.shape) if np.isfinite(cost).any() else (0, parts - 1)
-    clip = (int(first[low]), int(last[high]))
+    return range_within((int(first[low]), int(last[high])), counts, records)
+
+
+def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRange:
+    """The range of labels for a clip that was chosen before."""
+    domain, parts = counts.domain, counts.values.size
+    at = _places(counts)[2]
+    masses = _masses(counts, records, parts)
     lower, upper = domain.lower + domain.step * clip[0], domain.lower + domain.step * clip[1]
     clipped = np.clip(at, lower, upper)
     mean = float(masses @ clipped)
@@ -79,6 +87,13 @@ def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
     raised = float(masses @ np.maximum(at, lower))
     factor = (raised - lower) / (mean - lower) if mean > lower else 1.0
     return LabelRange(clip, lower, mean, variance, factor, float(masses @ at) - raised)
+
+
+def _places(counts: Answer) -> tuple[Integers, Integers, Floats]:
+    """The first and the last unit of each part, and the label in its middle."""
+    ends = np.concatenate([[0], np.cumsum(counts.counts)])
+    first, last = ends[:-1], ends[1:] - 1
+    return first, last, counts.domain.lower + counts.domain.step * (first + last) / 2
 
 
 def _masses(counts: Answer, records: int, parts: int) -> Floats:

@@ -26,6 +26,7 @@ from labeldp.central.posterior import Posterior, before, given, infer
 from labeldp.central.queries import SumQueries
 from labeldp.central.questions import Plan, plan, sign_questions
 from labeldp.central.sums_model import Pair, SumsModel
+from labeldp.domain import Domain
 
 HISTOGRAM = Fraction(6, 100)
 """The most that a histogram costs, as a share of ε."""
@@ -52,23 +53,22 @@ class SumsLearner:
     ----------
     features : table or array
         The features of all records, in the order of the labels.
+    partitions : Partitions, optional
+        How columns become cells. By default it is learned from the features.
     """
 
-    def __init__(self, features: Any, **columns: Any) -> None:
-        self.partitions = Partitions.fit(features, **columns)
+    def __init__(self, features: Any, partitions: Partitions | None = None, **columns: Any) -> None:
+        self.partitions = Partitions.fit(features, **columns) if partitions is None else partitions
         self.codes = self.partitions.cells(features)
         sizes = self.partitions.sizes
         self.weights = [np.bincount(self.codes[:, j], minlength=size) / len(self.codes) for j, size in enumerate(sizes)]
 
     def learn(self, queries: SumQueries) -> SumsModel:
         """Spend all of what `queries` may cost on a model."""
-        budget = min(queries.remaining * HISTOGRAM, Fraction(ENOUGH, queries.records))
-        counts = queries.histogram(histogram_parts(queries.domain), budget)
-        found = label_range(counts, queries.records, float(queries.remaining))
-        queries.clip(*found.clip)
+        found = first_look(queries)
         evidence = Evidence(queries.records, found.mean)
-        evidence.add(*self._columns())
-        candidates = self._candidates(evidence)
+        evidence.add(*self.columns())
+        candidates = self.candidates(evidence)
         belief = before(evidence, found.variance)
         coarse = queries.remaining * COARSE
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, coarse), [(0, 1.0)]), coarse)
@@ -79,9 +79,9 @@ class SumsLearner:
             belief = self._with_pairs(evidence, belief, pairs, found.variance)
         rest = queries.remaining
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, rest)), rest)
-        return self._model(evidence, infer(evidence, found.variance), tuple(pairs), found, queries)
+        return self.model(evidence, infer(evidence, found.variance), tuple(pairs), found, queries.domain)
 
-    def _columns(self) -> tuple[list[Block], list[Codes]]:
+    def columns(self) -> tuple[list[Block], list[Codes]]:
         """A block for the mean and one for each column."""
         blocks, codes = [Block("mean", "mean", np.ones((1, 1)))], [np.zeros(len(self.codes), np.uint16)]
         for j, name in enumerate(self.partitions.names):
@@ -96,7 +96,7 @@ class SumsLearner:
             codes.append(self.codes[:, j])
         return blocks, codes
 
-    def _candidates(self, evidence: Evidence) -> Floats:
+    def candidates(self, evidence: Evidence) -> Floats:
         """Signed sums for the mean and for each column."""
         found = [_placed(evidence, 0, np.ones((1, 1)))]
         for j, weights in enumerate(self.weights):
@@ -160,12 +160,13 @@ class SumsLearner:
             answer = queries.over_cells(codes, cells, (epsilon - signed) / len(asked.partitions))
             evidence.learn(evidence.cells_of(block), answer)
         if asked.signs.shape[1]:
-            answer = queries.against_signs(_signs(evidence, asked.signs), signed)
+            answer = queries.against_signs(signs_of(evidence, asked.signs), signed)
             evidence.learn(asked.signs, answer)
 
-    def _model(
-        self, evidence: Evidence, belief: Posterior, pairs: tuple[Pair, ...], found: LabelRange, queries: SumQueries
+    def model(
+        self, evidence: Evidence, belief: Posterior, pairs: tuple[Pair, ...], found: LabelRange, domain: Domain
     ) -> SumsModel:
+        """The model of what is believed."""
         effects = belief.effects(evidence)
         split = [effects[evidence.place(b)] for b in range(len(evidence.blocks))]
         weights = [np.diag(evidence.gram)[evidence.place(b)] / evidence.records for b in range(len(evidence.blocks))]
@@ -178,8 +179,17 @@ class SumsLearner:
             spread=belief.spread(evidence),
             rest=belief.rest,
             range=found,
-            bounds=(queries.domain.lower, queries.domain.upper),
+            bounds=(domain.lower, domain.upper),
         )
+
+
+def first_look(queries: SumQueries) -> LabelRange:
+    """Ask for a histogram of the labels, and clip them to where it shows them."""
+    budget = min(queries.remaining * HISTOGRAM, Fraction(ENOUGH, queries.records))
+    counts = queries.histogram(histogram_parts(queries.domain), budget)
+    found = label_range(counts, queries.records, float(queries.remaining))
+    queries.clip(*found.clip)
+    return found
 
 
 def _placed(evidence: Evidence, block: int, rows: Floats) -> Floats:
@@ -189,7 +199,7 @@ def _placed(evidence: Evidence, block: int, rows: Floats) -> Floats:
     return whole
 
 
-def _signs(evidence: Evidence, questions: Floats) -> Any:
+def signs_of(evidence: Evidence, questions: Floats) -> Any:
     """The sign of each record for each question, which is about the cells of one block."""
     signs = np.empty((evidence.records, questions.shape[1]), np.int8, order="F")
     for column, question in enumerate(questions.T):

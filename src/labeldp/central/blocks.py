@@ -123,7 +123,33 @@ class Partitions:
 
         A missing number in a column that had none when the cells were made gets the number after the last cell.
         """
+        return self._cells(*self.encoder.transform(features))
+
+    def read(self, features: Any) -> tuple[Codes, list[tuple[NDArray[Any], NDArray[Any], Floats] | None]]:
+        """The cells of records, and for each numeric column how each number lies between the middles of two cells.
+
+        Returns
+        -------
+        codes : array of int
+            As `cells` gives them.
+        between : list
+            For a numeric column two cells and the share of the second: from −½ to 1½, so that lines go on a little beyond the outermost
+            middles. A missing number lies in its own cell. None for categories, and for numbers that all lie in one cell.
+        """
         categories, numbers = self.encoder.transform(features)
+        codes = self._cells(categories, numbers)
+        between: list[tuple[NDArray[Any], NDArray[Any], Floats] | None] = [None] * len(self.names)
+        for j, centres in enumerate(self.centres):
+            if len(centres) > 1:
+                missing = np.isnan(numbers[:, j])
+                upper = np.clip(np.searchsorted(centres, numbers[:, j]), 1, len(centres) - 1)
+                step = centres[upper] - centres[upper - 1]
+                share = (numbers[:, j] - centres[upper - 1]) / np.where(step > 0, step, np.inf)
+                low, high = (np.where(missing, codes[:, j], cell) for cell in (upper - 1, upper))
+                between[j] = low, high, np.where(missing, 0.0, np.clip(share, -0.5, 1.5))
+        return codes, between
+
+    def _cells(self, categories: NDArray[np.int32], numbers: Floats) -> Codes:
         codes = np.empty((len(numbers), len(self.names)), np.uint16, order="F")
         for j, (column, cuts) in enumerate(zip(numbers.T, self.cuts, strict=True)):
             codes[:, j] = np.searchsorted(cuts, column, side="left")

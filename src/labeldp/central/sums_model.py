@@ -80,8 +80,9 @@ class Effect:
 class SumsModel(Shown):
     """A regression model made from noisy sums of labels. All of it is public.
 
-    The prediction is a mean plus an effect for the record's cell in each column, and in some pairs of columns. Noise of the sums
-    is known exactly, so the uncertainty of each effect is too.
+    The prediction is a mean plus an effect for the record's cell in each column, and in some pairs of columns. Between the middles of
+    two cells of a numeric column the effect is a straight line. Noise of the sums is known exactly, so the uncertainty of each
+    effect is too.
 
     Attributes
     ----------
@@ -129,10 +130,11 @@ class SumsModel(Shown):
         array of float
             Within the public bounds.
         """
-        cells = self.cells(X)
-        total = np.full(len(cells[0]) if cells else _rows(X), self.mean)
-        for codes, effects in zip(cells, self.effects, strict=True):
-            total += np.append(effects, 0.0)[codes]
+        terms = self._terms(X)
+        total = np.full(len(terms[0][1]), self.mean)
+        for number, cells, share in terms:
+            found = np.append(self.effects[number], 0.0)[cells]
+            total += found if share is None else share * found
         return np.clip(self.range.unclipped(total), *self.bounds)
 
     def predict_interval(self, X: Any, level: float = 0.9) -> Floats:
@@ -168,33 +170,31 @@ class SumsModel(Shown):
         -------
         array of float
         """
-        cells = self.cells(X)
-        rows = len(cells[0]) if cells else _rows(X)
+        terms = self._terms(X)
         starts = np.cumsum([1, *(len(effects) for effects in self.effects)])
-        found = np.empty(rows)
-        for low in range(0, rows, CHUNK):
-            high = min(rows, low + CHUNK)
-            total = np.tile(self.spread[0], (high - low, 1))
-            for codes, effects, start in zip(cells, self.effects, starts, strict=False):
-                own = np.vstack([self.spread[start : start + len(effects)], np.zeros(self.spread.shape[1])])
-                total += own[codes[low:high]]
-            found[low:high] = np.sqrt(np.square(total).sum(axis=1))
+        found = np.empty(len(terms[0][1]))
+        for low in range(0, len(found), CHUNK):
+            rows = slice(low, low + CHUNK)
+            total = np.tile(self.spread[0], (len(found[rows]), 1))
+            for number, cells, share in terms:
+                own = self.spread[starts[number] : starts[number + 1]]
+                taken = np.vstack([own, np.zeros(own.shape[1])])[cells[rows]]
+                total += taken if share is None else share[rows, None] * taken
+            found[rows] = np.sqrt(np.square(total).sum(axis=1))
         return self.range.factor * found
 
-    def cells(self, X: Any) -> list[NDArray[Any]]:
-        """The cell of each record in each column and each pair.
-
-        Parameters
-        ----------
-        X : table or array
-            The features.
-
-        Returns
-        -------
-        list of array of int
-        """
-        codes = self.partitions.cells(X)
-        return [*codes.T, *(pair.cells(codes) for pair in self.pairs)]
+    def _terms(self, X: Any) -> list[tuple[int, NDArray[Any], Floats | None]]:
+        """What adds up to a prediction: column or pair, the cell of each record, and the share of that cell's effect (None: all)."""
+        codes, between = self.partitions.read(X)
+        terms: list[tuple[int, NDArray[Any], Floats | None]] = []
+        for j, lies in enumerate(between):
+            if lies is None:
+                terms.append((j, codes[:, j], None))
+            else:
+                low, high, share = lies
+                terms += [(j, low, 1 - share), (j, high, share)]
+        terms += [(len(between) + number, pair.cells(codes), None) for number, pair in enumerate(self.pairs)]
+        return terms
 
     def shown_effects(self) -> list[Effect]:
         """The effect of each column and pair with its uncertainty, those that move predictions most first.
@@ -232,7 +232,3 @@ class SumsModel(Shown):
             "pairs": f"{len(self.pairs)}",
             "mean": f"{float(self.range.unclipped(np.array(self.mean))):.4g}",
         }
-
-
-def _rows(X: Any) -> int:
-    return int(getattr(X, "num_rows", len(X)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +17,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from labeldp.arrays import Floats, as_numpy
 from labeldp.budget import exact_epsilon, float_up
+from labeldp.central.learner import SumsLearner
+from labeldp.central.queries import SumQueries
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, RepeatedRelease, described, expect
 from labeldp.features.tables import in_memory
@@ -27,6 +30,7 @@ from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.mean_learners import check_learns_means
+from labeldp.training.method import Method, check_method, choose_method
 from labeldp.training.recipe import Recipe, check_target_values, extreme_targets
 from labeldp.training.rehearsal import check_given, default_trees, rehearse
 from labeldp.training.scikit_words import QuietScore, without_values
@@ -36,14 +40,14 @@ if TYPE_CHECKING:
 
 
 class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: ignore[misc]
-    """A regressor whose `fit` is label-private: it randomizes `y` and trains a clone of `estimator` on the private labels.
+    """A regressor whose `fit` is label-private: it learns from noisy sums of `y`, or from labels that are randomized one by one.
 
     Parameters
     ----------
     estimator : regressor, optional
-        What learns means, with squared loss. By default a ridge regression followed by gradient boosting that is sized for
-        noisy labels (`boosting_settings`). In a pandas, polars or Arrow table it also reads text, categories and dates. Size
-        your own estimator for noisy labels too: large leaves, few steps.
+        What learns means from randomized labels, with squared loss. Without one, `method` decides; labels are then learned by a
+        ridge regression followed by gradient boosting that is sized for noisy labels (`boosting_settings`). In a pandas, polars
+        or Arrow table text, categories and dates are read too. Size your own estimator for noisy labels: large leaves, few steps.
     epsilon : float, str, Decimal or Fraction
         The privacy budget of one fit.
     domain : Domain or (lower, upper)
@@ -54,6 +58,11 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         callable is called as loss(output, label).
     mechanism : str
         The name of an exact mechanism. "auto" is designed for training, "rr-on-bins" is the paper's.
+    method : {"auto", "labels", "sums"}
+        "labels" randomizes each label and trains on the result. "sums" adds noise to sums of labels over groups of records that
+        the features define, which needs far less noise while ε is small, and learns effects of columns and of pairs of columns.
+        "auto" takes sums where less error is expected of them (from ε, the numbers of records and columns), unless something else
+        is given that only labels have: an estimator, a loss other than squared, a mechanism, a prior, values, sample weights.
     target_values : {"auto", "bins", "debiased", "positive"}
         The values that stand for private labels in training. "auto" is the best recipe for the loss. The others are single
         numbers for each code, see `code_values`; "bins" is the paper's choice.
@@ -73,9 +82,13 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
     Attributes
     ----------
     estimator_ : regressor
-        The regressor, fitted on private labels.
+        The regressor, fitted on private labels, or the `SumsModel`. It is public.
+    method_ : Method
+        Which method was used, and why.
     mechanism_ : FiniteMechanism
-        The public mechanism that randomized them.
+        The public mechanism that randomized the labels; not there for sums.
+    sums_ : PrivateSums
+        The noisy sums with their proof; not there for labels. If training failed, these are the sums that were released until then.
     epsilon_spent_ : float
         What all fits of this object have cost, rounded up, including those that failed after the charge.
     private_labels_ : PrivateLabels
@@ -125,6 +138,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         domain: Domain | tuple[float, float] | None = None,
         loss: Any = "squared",
         mechanism: str = "auto",
+        method: str = "auto",
         target_values: str = "auto",
         prior: Prior | None = None,
         ledger: Ledger | None = None,
@@ -137,6 +151,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         self.domain = domain
         self.loss = loss
         self.mechanism = mechanism
+        self.method = method
         self.target_values = target_values
         self.prior = prior
         self.ledger = ledger
@@ -145,7 +160,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         self.out_of_range = out_of_range
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
-        """Randomize `y` once and train on the private labels.
+        """Release noisy sums of `y`, or randomize it once, and train on that.
 
         Parameters
         ----------
@@ -192,9 +207,13 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             given = self._checked(X, y)
         labels = randomizer.checked(given)
         inner = self._inner_params(sample_weight, fit_params)
+        method = self._chosen(labels.size, X, inner)
+        if method.name == "sums":
+            return self._fit_sums(method, X, labels)
         self._check_combination(randomizer, X, labels.size, inner)
         private = self._release(randomizer, labels)
         self._forget()
+        self.method_ = method
         self.mechanism_ = private.mechanism
         try:
             recipe = Recipe.of(private.mechanism, self.loss, self.target_values)
@@ -235,6 +254,72 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             return predictions
         domain = Domain.of(self.domain)  # type: ignore[arg-type]
         return np.asarray(np.clip(predictions, domain.lower, domain.upper))
+
+    def plot_effects(self, **options: Any) -> Any:
+        """Draw what each column does to the prediction, with the known uncertainty. Only models from sums can be shown so.
+
+        Parameters
+        ----------
+        **options : dict
+            As `SumsModel.plot_effects` takes them.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        """
+        check_is_fitted(self, "estimator_")
+        if self.method_.name != "sums":
+            raise InvalidInput(
+                "effects with a known uncertainty can be drawn for a model from noisy sums only, and this one was trained on noisy "
+                f'labels ({self.method_.why}). Fit with method="sums"'
+            )
+        return self.estimator_.plot_effects(**options)
+
+    def _chosen(self, records: int, X: Any, inner: dict[str, Any]) -> Method:
+        """Sums or labels. What only labels can do is refused for sums, before anything is drawn."""
+        check_method(self.method)
+        only_labels = {
+            "an estimator of your own": self.estimator is not None,
+            f"{get_loss(self.loss).name} loss": not isinstance(get_loss(self.loss), Squared),
+            f"the mechanism {self.mechanism!r}": self.mechanism != "auto",
+            "target values": self.target_values != "auto",
+            "a prior": self.prior is not None,
+            "sample weights or other parameters of fit": any(value is not None for value in inner.values()),
+        }
+        given = next((what for what, there in only_labels.items() if there), None)
+        if self.method == "sums":
+            if given is not None:
+                raise InvalidInput(f'noisy sums learn means without {given}: leave it out, or use method="labels"')
+            return Method("sums", "as asked for")
+        if self.method == "labels":
+            return Method("labels", "as asked for")
+        if given is not None:
+            return Method("labels", f"only labels can be used with {given}")
+        if records < 2:
+            return Method("labels", "there is one record only")
+        return choose_method(records, float(exact_epsilon(self.epsilon)), getattr(X, "shape", (0, 1))[-1])
+
+    def _fit_sums(self, method: Method, X: Any, labels: Floats) -> Self:
+        """Read the features, charge, ask for sums, and learn from them."""
+        check_given(X, {})
+        with without_values("the features"):
+            learner = SumsLearner(X)
+        bounds = Domain.of(self.domain)  # type: ignore[arg-type]
+        fine = replace(bounds, unit=None) if bounds.whole else Domain(bounds.lower, bounds.upper)
+        queries = SumQueries(labels, self.epsilon, fine, ledger=self.ledger, dataset=self.dataset)
+        queries.charge()
+        self._count(queries.epsilon_exact)
+        self._forget()
+        self.method_ = method
+        try:
+            self.estimator_ = learner.learn(queries)
+        except BaseException as error:  # also an interrupt: what is paid for is kept
+            error.add_note("ε is spent. What was released until then is in sums_ of this regressor.")
+            raise
+        finally:
+            self.sums_ = queries.released
+        return self
 
     def _check_combination(self, randomizer: LabelRandomizer, X: Any, records: int, inner: dict[str, Any]) -> None:
         """Before anything is drawn, refuse what cannot work. An estimator of the user's is tried on made-up targets."""
@@ -289,7 +374,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
 
     def _forget(self) -> None:
         """Drop what earlier fits have left, so that the object and its pickle hold what comes from one release."""
-        for name in ("estimator_", "mechanism_", "private_labels_"):
+        for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
             self.__dict__.pop(name, None)
 
     def _release(self, randomizer: LabelRandomizer, labels: Floats) -> PrivateLabels:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen
 from labeldp.domain import Domain
+from labeldp.engines.exact_sums import centre_of
 from labeldp.errors import InvalidInput, described
 from labeldp.shown import Shown, count_of, plain
 
@@ -185,11 +186,6 @@ def cube_variance(count: int, scale: float) -> float:
     weights = count * np.log(2 * reach + 1) - reach / scale
     weights = np.exp(weights - weights.max())
     return float(weights @ (reach * (reach + 1)) / weights.sum() / 3)
-
-
-def centre_of(lower: int, upper: int) -> int:
-    """The whole number that signed sums subtract from each unit."""
-    return (lower + upper) // 2
 
 
 def parts_of(units: NDArray[np.int64], parts: int, cells: int) -> NDArray[np.int64]:

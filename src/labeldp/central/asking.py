@@ -1,23 +1,23 @@
-"""Questions about held labels, answered with noise within one budget."""
+"""What turns exact sums of labels into answers: one budget, its ledger, and the noise."""
 
 from __future__ import annotations
 
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Generic, NoReturn, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeldp.budget import Epsilon, abbreviated, exact_epsilon, float_up
-from labeldp.central.answer import LARGEST_SUM, MOST_SUMS, Answer, part_sizes, parts_of
-from labeldp.central.held_labels import HeldLabels, checked_partitions, checked_signs
-from labeldp.domain import Domain, OutOfRange, check_out_of_range
-from labeldp.errors import InvalidInput, LabelDPError, described, expect
+from labeldp.central.answer import LARGEST_SUM, Answer, part_sizes, parts_of
+from labeldp.central.held_labels import require_room
+from labeldp.domain import Domain
+from labeldp.engines.exact_sums import Integers
+from labeldp.errors import InvalidInput, LabelDPError, expect
 from labeldp.release.ledger import Ledger, dataset_name
 from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
 from labeldp.shown import Shown
@@ -26,25 +26,50 @@ _SCALE_PER_SIGN = 4
 """Units are divided until the scale of cube noise is this many times the number of columns: most attempts succeed then."""
 
 
-class SumSource(Shown):
-    """What holds the labels and answers questions about them; `SumQueries`, which users make, adds what is released."""
+class Held(Protocol):
+    """Labels, or exact sums of them, on a grid."""
+
+    @property
+    def domain(self) -> Domain:
+        """The bounds and the grid."""
+
+    @property
+    def records(self) -> int:
+        """The number of labels."""
+
+    @property
+    def lower(self) -> int:
+        """The lower end of the clip, in grid units."""
+
+    @property
+    def upper(self) -> int:
+        """The upper end of the clip."""
+
+
+H = TypeVar("H", bound=Held)
+
+
+class Answering(Shown, Generic[H]):
+    """Answers from exact sums with noise, within one budget. Those who derive from it say where the sums come from.
+
+    Parameters
+    ----------
+    hold : callable
+        Gives what is held. It is called once, after ε and the ledger were checked, and nothing is charged before it returns.
+    epsilon : float, str, Decimal or Fraction
+        What all answers may cost together.
+    ledger, dataset
+        As in `SumQueries`.
+    """
 
     def __init__(
-        self,
-        labels: Any,
-        epsilon: Epsilon,
-        domain: Domain | tuple[float, float],
-        *,
-        out_of_range: OutOfRange = "clip",
-        ledger: Ledger | None = None,
-        dataset: str | None = None,
+        self, hold: Callable[[], H], epsilon: Epsilon, *, ledger: Ledger | None = None, dataset: str | None = None
     ) -> None:
         self._epsilon = exact_epsilon(epsilon)
         self._remaining = self._epsilon
-        check_out_of_range(out_of_range)
         _check_ledger(ledger, dataset, self._epsilon)
         self._ledger, self._dataset, self._charged = ledger, dataset, False
-        self._held = HeldLabels(labels, domain, out_of_range)
+        self._held = hold()
         self._answers: list[Answer] = []
         self._lock, self._process = threading.Lock(), os.getpid()
 
@@ -89,143 +114,45 @@ class SumSource(Shown):
         with self._alone():
             self._charge()
 
-    def clip(self, lower: int, upper: int) -> None:
-        """Clip all labels to a range from now on, so that later sums need less noise.
-
-        Parameters
-        ----------
-        lower, upper : int
-            The ends, in grid units. They must lie within the present range, since a clip can only narrow.
-
-        Raises
-        ------
-        InvalidInput
-            If the ends are not whole numbers in order within the present range.
-
-        Privacy
-        -------
-        Costs nothing. Choose the ends from public knowledge or from earlier answers, never from the labels.
-        """
-        with self._alone():
-            self._held.clip(lower, upper)
-
-    def histogram(self, parts: int, epsilon: Epsilon) -> Answer:
-        """How many labels lie in each of so many equal parts of the grid, with Laplace noise of scale 2/ε.
-
-        Parameters
-        ----------
-        parts : int
-            The number of parts. Where it does not divide the number of grid points, parts differ by one point.
-        epsilon : float, str, Decimal or Fraction
-            What the answer may cost.
-
-        Returns
-        -------
-        Answer
-
-        Raises
-        ------
-        InvalidInput
-            If the number of parts is impossible, or ε exceeds what remains. Nothing is drawn or spent then.
-
-        Privacy
-        -------
-        Costs at most ε. Replacing one label moves two counts by one each.
-        """
+    def _answer_histogram(self, parts: int, exact: Callable[[], Integers], epsilon: Epsilon) -> Answer:
+        """The exact counts of labels in equal parts of the grid, with Laplace noise."""
         cells = self.domain.count
-        if (
-            isinstance(parts, bool)
-            or not isinstance(parts, (int, np.integer))
-            or not 1 <= parts <= min(cells, MOST_SUMS)
-        ):
-            raise InvalidInput(
-                f"parts must be a whole number from 1 to {min(cells, MOST_SUMS):,}, the number of grid points, got {described(parts)}"
-            )
-        parts = int(parts)
         with self._alone():
             first, last = parts_of(np.array(self.clipped), parts, cells)
             sensitivity = 0 if first == last else 2
             scale = self._scale(sensitivity, epsilon)
-            exact = self._held.histogram(parts)
+            counts = exact()
             self._spend(sensitivity, scale)
-            values = add_laplace(exact, scale) if scale else exact
+            values = add_laplace(counts, scale) if scale else counts
             return self._keep("histogram", values, scale, part_sizes(parts, cells), (parts,))
 
-    def over_cells(self, codes: Any, cells: Any, epsilon: Epsilon) -> Answer:
-        """Sums of (unit − lower end of the clip) over each cell of a public partition, with Laplace noise.
-
-        Parameters
-        ----------
-        codes : array of int, or several
-            The cell number of each record. Several partitions are a list of such arrays, or an array with one row for each.
-        cells : int, or one for each partition
-            The number of cells. Cells without records are allowed.
-        epsilon : float, str, Decimal or Fraction
-            What the answer may cost.
-
-        Returns
-        -------
-        Answer
-
-        Raises
-        ------
-        InvalidInput
-            If a code is not the number of a cell, or ε exceeds what remains. Nothing is drawn or spent then.
-
-        Privacy
-        -------
-        Costs at most ε. With R the width of the clip and m partitions, replacing one label changes one sum per partition by at
-        most R, so the scale is m·R/ε. Cell numbers must come from features, public numbers or earlier answers.
-        """
-        partitions, sizes = checked_partitions(codes, cells, self.records)
+    def _answer_cells(
+        self, sizes: tuple[int, ...], exact: Callable[[], tuple[Integers, Integers]], epsilon: Epsilon
+    ) -> Answer:
+        """The exact sums over the cells of partitions of these sizes, with Laplace noise. `exact` gives records per cell too."""
         with self._alone():
             sensitivity = len(sizes) * self._width()
             scale = self._scale(sensitivity, epsilon)
-            exact = self._held.over_cells(partitions, sizes)
-            counts = [np.bincount(one, minlength=size) for one, size in zip(partitions, sizes, strict=True)]
+            sums, counts = exact()
             self._spend(sensitivity, scale)
-            values = np.clip(add_laplace(exact, scale), -LARGEST_SUM, LARGEST_SUM) if scale else exact
-            return self._keep("cells", values, scale, np.concatenate(counts).astype(np.int64), sizes)
+            values = np.clip(add_laplace(sums, scale), -LARGEST_SUM, LARGEST_SUM) if scale else sums
+            return self._keep("cells", values, scale, counts, sizes)
 
-    def against_signs(self, signs: Any, epsilon: Epsilon) -> Answer:
-        """For each column of signs the sum of sign·(unit − centre), with cube noise; centre is the middle of the clip.
-
-        Parameters
-        ----------
-        signs : array of int8 of shape (records, columns)
-            +1 or −1 for each record and column.
-        epsilon : float, str, Decimal or Fraction
-            What the answer may cost.
-
-        Returns
-        -------
-        Answer
-            With a `grain` of more than 1 if units are coarse for so many columns.
-
-        Raises
-        ------
-        InvalidInput
-            If a sign is not ±1, or ε exceeds what remains. Nothing is drawn or spent then.
-
-        Privacy
-        -------
-        Costs at most ε. Replacing one label changes every sum by at most the width R of the clip, whatever the number of columns, so
-        the scale is R/ε. Signs must come from features, public numbers or earlier answers.
-        """
-        table = checked_signs(signs, self.records)
-        columns = table.shape[1]
+    def _answer_signs(self, columns: int, exact: Callable[[], tuple[Integers, Integers]], epsilon: Epsilon) -> Answer:
+        """The exact sums against so many columns of signs, with cube noise. `exact` gives the sums of the signs too."""
         with self._alone():
             grain, width, asked = 1, self._width(), self._asked(epsilon)
             while width and grain * width < _SCALE_PER_SIGN * columns * asked:
                 grain *= 2
-            self._held.require_room(grain)
+            require_room(self.records, self.domain, grain)
             scale = self._scale(grain * width, epsilon)
             if scale:
                 check_cube(columns, scale)
-            exact, counts = self._held.against_signs(table, grain)
+            sums, counts = exact()
+            sums = sums * grain
             self._spend(grain * width, scale)
             # Noise is cut off at 2^62 and sums are below 2^61, so a noisy sum that is cut off here is a function of the exact one.
-            values = np.clip(exact + cube_noise(columns, scale), -LARGEST_SUM, LARGEST_SUM) if scale else exact
+            values = np.clip(sums + cube_noise(columns, scale), -LARGEST_SUM, LARGEST_SUM) if scale else sums
             return self._keep("signs", values, scale, counts, (columns,), grain)
 
     def _width(self) -> int:
@@ -272,9 +199,9 @@ class SumSource(Shown):
     def _keep(
         self,
         kind: str,
-        values: NDArray[np.int64],
+        values: Integers,
         scale: float,
-        counts: NDArray[np.int64],
+        counts: Integers,
         sizes: tuple[int, ...],
         grain: int = 1,
     ) -> Answer:
@@ -316,6 +243,3 @@ def _check_ledger(ledger: Ledger | None, dataset: str | None, epsilon: Fraction)
     if dataset is None:
         raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
     ledger.require(dataset_name(dataset), epsilon)
-
-
-__all__ = ["SumSource"]

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import as_numpy, offending_rows
-from labeldp.central.answer import LARGEST_SUM, MOST_SUMS, centre_of, parts_of
+from labeldp.central.answer import LARGEST_SUM, MOST_SUMS, parts_of
 from labeldp.domain import Domain, OutOfRange
+from labeldp.engines.exact_sums import Integers, add_over_cells, centre_of, row_blocks, signed_sums, units_of
 from labeldp.errors import InvalidInput, described
 
 FINE_CELLS = 2**20 + 1
@@ -17,14 +18,6 @@ FINE_CELLS = 2**20 + 1
 
 MOST_SIGNS = 1 << 16
 """The most columns of signs in one answer."""
-
-_ROWS = 1 << 14
-"""Rows that are summed at a time. A sum of so many numbers below 2^33 stays below 2^53, where floats are exact."""
-
-_ENTRIES = 1 << 16
-"""Signs that are multiplied at a time, so few that BLAS starts no threads: with them, shared machines take 100 times as long."""
-
-Integers = NDArray[np.int64]
 
 
 class HeldLabels:
@@ -38,22 +31,12 @@ class HeldLabels:
     def __init__(self, labels: Any, domain: Domain | tuple[float, float], out_of_range: OutOfRange) -> None:
         bounds = Domain.of(domain)
         values = bounds.check(labels, out_of_range)
-        if values.size < 2:
-            few = "there are no labels to sum" if values.size == 0 else "there is one label only"
-            raise InvalidInput(f"{few}: sums are for at least two records. LabelRandomizer randomizes single labels")
-        self.domain = bounds if bounds.cells is not None else bounds.with_cells(FINE_CELLS)
+        require_several(values.size)
+        self.domain = on_grid(bounds)
         self.records: int = values.size
-        self.require_room(1)
-        self.units: Integers = self.domain.cell(values).astype(np.int64)
+        require_room(self.records, self.domain)
         self.lower, self.upper = 0, self.domain.count - 1
-
-    def require_room(self, grain: int) -> None:
-        """Refuse sums that might leave int64."""
-        if self.records * self.domain.count * grain >= LARGEST_SUM:
-            raise InvalidInput(
-                f"sums of {self.records:,} labels on a grid of {self.domain.count:,} cells may not fit into 64-bit integers: "
-                "give the domain fewer cells"
-            )
+        self.units: Integers = units_of(values, self.domain, self.lower, self.upper)
 
     def clip(self, lower: int, upper: int) -> None:
         """Clip all units to a range within the present one."""
@@ -73,35 +56,49 @@ class HeldLabels:
         counts = np.bincount(parts_of(self.units, parts, self.domain.count), minlength=parts)
         return counts.astype(np.int64)
 
-    def over_cells(self, codes: list[NDArray[np.integer]], sizes: tuple[int, ...]) -> Integers:
-        """For each partition the sums of (unit − lower end of the clip) over its cells, one after the other."""
+    def over_cells(self, codes: list[NDArray[np.integer]], sizes: tuple[int, ...]) -> tuple[Integers, Integers]:
+        """For each cell the sum of (unit − lower end of the clip) and the number of records, one partition after the other."""
         sums = [np.zeros(size, np.int64) for size in sizes]
-        for start in range(0, self.records, _ROWS):
-            rows = slice(start, start + _ROWS)
-            shifted = self.units[rows] - self.lower
-            for one, partition in zip(sums, codes, strict=True):
-                np.add.at(one, partition[rows].astype(np.intp), shifted)
-        return np.concatenate(sums)
+        for one, partition in zip(sums, codes, strict=True):
+            add_over_cells(one, partition, self.units, self.lower)
+        counts = [np.bincount(one, minlength=size) for one, size in zip(codes, sizes, strict=True)]
+        return np.concatenate(sums), np.concatenate(counts).astype(np.int64)
 
-    def against_signs(self, signs: NDArray[np.integer], grain: int) -> tuple[Integers, Integers]:
-        """Per column the sum of sign·(unit − centre)·grain, and the sum of the signs. Refuses anything but ±1.
-
-        Each product is a float and exact: a partial sum is a whole number of at most 2^14·2^32 < 2^53 in size. The sums of
-        blocks of rows are added as integers.
-        """
-        centre = centre_of(self.lower, self.upper)
-        totals = np.zeros((2, signs.shape[1]), np.int64)
-        rows = max(1, min(_ROWS, _ENTRIES // signs.shape[1]))
-        for start in range(0, self.records, rows):
-            block = signs[start : start + rows]
-            wrong = (block != 1) & (block != -1)
-            if wrong.any():
+    def against_signs(self, signs: NDArray[np.integer]) -> tuple[Integers, Integers]:
+        """Per column the sum of sign·(unit − centre), and the sum of the signs. Refuses anything but ±1."""
+        for rows in row_blocks(*signs.shape):
+            if (abs(signs[rows]) != 1).any():
                 bad = np.any((signs != 1) & (signs != -1), axis=1)
                 raise InvalidInput(f"signs must be +1 or −1: {offending_rows(bad)} not")
-            weights = np.ones((2, len(block)))
-            weights[0] = self.units[start : start + rows] - centre
-            totals += (weights @ block.astype(np.float64)).astype(np.int64)
-        return totals[0] * grain, totals[1]
+        sums, counts = signed_sums(self.units, signs, centre_of(self.lower, self.upper))
+        return sums, counts
+
+
+def on_grid(domain: Domain) -> Domain:
+    """The domain with its grid, or with a fine one if it has none."""
+    return domain if domain.cells is not None else domain.with_cells(FINE_CELLS)
+
+
+def require_several(records: int) -> None:
+    """Refuse fewer than two labels."""
+    if records < 2:
+        few = "there are no labels to sum" if records == 0 else "there is one label only"
+        raise InvalidInput(f"{few}: sums are for at least two records. LabelRandomizer randomizes single labels")
+
+
+def require_room(records: int, domain: Domain, grain: int = 1) -> None:
+    """Refuse sums that might leave int64."""
+    if records * domain.count * grain >= LARGEST_SUM:
+        raise InvalidInput(
+            f"sums of {records:,} labels on a grid of {domain.count:,} cells may not fit into 64-bit integers: give the domain "
+            "fewer cells"
+        )
+
+
+def require_few(sums: int) -> None:
+    """Refuse more sums than an answer may have."""
+    if sums > MOST_SUMS:
+        raise InvalidInput(f"one answer has at most {MOST_SUMS:,} sums, and {sums:,} were asked for")
 
 
 def checked_partitions(codes: Any, cells: Any, records: int) -> tuple[list[NDArray[np.integer]], tuple[int, ...]]:
@@ -120,8 +117,7 @@ def checked_partitions(codes: Any, cells: Any, records: int) -> tuple[list[NDArr
         outside = (one < 0) | (one >= size)
         if outside.any():
             raise InvalidInput(f"codes must be cell numbers from 0 to cells − 1: {offending_rows(outside)} outside")
-    if sum(map(int, sizes)) > MOST_SUMS:
-        raise InvalidInput(f"one answer has at most {MOST_SUMS:,} sums, and {sum(map(int, sizes)):,} were asked for")
+    require_few(sum(map(int, sizes)))
     return given, tuple(map(int, sizes))
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from labeldp.arrays import Floats, as_numpy
 from labeldp.budget import Epsilon, exact_epsilon, float_up, format_amount, parse_amount
 from labeldp.central.answer import LARGEST_SUM, Answer
-from labeldp.central.asking import SumSource
 from labeldp.central.held_labels import are_several
+from labeldp.central.sum_source import SumSource
 from labeldp.central.sums_card import card_text
 from labeldp.central.sums_json import (
     answer_from_record,
@@ -220,7 +220,7 @@ class PrivateSums(Shown):
     @classmethod
     def _of(cls, source: SumSource, clip: tuple[float, float] | None, ask: Callable[[], Answer]) -> PrivateSums:
         if clip is not None:
-            source.clip(*_clip_units(clip, source.domain))
+            source.clip(*clip_units(clip, source.domain))
         ask()
         return cls(source.domain, source.records, source.answers, source.epsilon_exact)
 
@@ -364,7 +364,7 @@ def _cells_in(codes: Any) -> Any:
     return int(numbers.max()) + 1 if numbers.size and numbers.dtype.kind in "iu" else 1
 
 
-def _clip_units(clip: Any, domain: Domain) -> tuple[int, int]:
+def clip_units(clip: Any, domain: Domain) -> tuple[int, int]:
     """The ends of a clip in label values as grid units."""
     try:
         lower, upper = (float(end) for end in clip)

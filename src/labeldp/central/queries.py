@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from labeldp.central.asking import SumSource
 from labeldp.central.private_sums import PrivateSums
+from labeldp.central.sum_source import SumSource
 
 
 class SumQueries(SumSource):

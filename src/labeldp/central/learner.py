@@ -107,9 +107,9 @@ class SumsLearner:
     def _pairs(self, belief: Posterior, variance: float) -> list[Pair]:
         """All pairs of the columns that seem to matter most."""
         shares = belief.variances[1:] / variance
-        several = np.array([np.count_nonzero(weights) > 1 for weights in self.weights])
-        top = [j for j in np.argsort(-shares, kind="stable")[:PAIRED] if shares[j] > LEAST_VARIANCE and several[j]]
-        return [Pair((i, j), (self._coarse(i), self._coarse(j))) for i, j in combinations(map(int, top), 2)]
+        several = [np.count_nonzero(weights) > 1 for weights in self.weights]
+        top = [int(j) for j in np.argsort(-shares, kind="stable") if shares[j] > LEAST_VARIANCE and several[j]]
+        return [Pair((i, j), (self._coarse(i), self._coarse(j))) for i, j in combinations(top[:PAIRED], 2)]
 
     def _coarse(self, column: int) -> Codes:
         """Coarse cells of a column: equal parts of ordered ones; the most frequent categories, and all others in one."""
@@ -185,11 +185,16 @@ class SumsLearner:
 
 def first_look(queries: SumQueries) -> LabelRange:
     """Ask for a histogram of the labels, and clip them to where it shows them."""
-    budget = min(queries.remaining * HISTOGRAM, Fraction(ENOUGH, queries.records))
+    budget = histogram_share(queries.remaining, queries.records)
     counts = queries.histogram(histogram_parts(queries.domain), budget)
     found = label_range(counts, queries.records, float(queries.remaining))
     queries.clip(*found.clip)
     return found
+
+
+def histogram_share(epsilon: Fraction, records: int) -> Fraction:
+    """What a histogram of the labels may cost of ε."""
+    return min(epsilon * HISTOGRAM, Fraction(ENOUGH, records))
 
 
 def _placed(evidence: Evidence, block: int, rows: Floats) -> Floats:

@@ -1,0 +1,342 @@
+"""Two parties, one round: the features party asks for all sums at once, and makes a model of the answer.
+
+Nothing is known of the labels when the sums are chosen, so columns are thought to matter alike, and there is no second look. That
+is the price for a single answer; `SumsLearner` asks in stages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.budget import Epsilon, exact_epsilon, format_amount, parse_amount
+from labeldp.central.answer import Answer
+from labeldp.central.blocks import Partitions
+from labeldp.central.evidence import Evidence
+from labeldp.central.label_range import range_within
+from labeldp.central.learner import SumsLearner, histogram_share
+from labeldp.central.partitions_json import partitions_from_record, partitions_to_record
+from labeldp.central.posterior import before, infer
+from labeldp.central.private_sums import PrivateSums
+from labeldp.central.questions import plan
+from labeldp.central.sums_json import expect_fields
+from labeldp.central.sums_model import SumsModel
+from labeldp.errors import InvalidInput
+from labeldp.features.columns import ColumnKey
+from labeldp.json_text import parse_json
+from labeldp.shown import Shown, count_of
+
+FORMAT = "labeldp plan of cells"
+FORMAT_VERSION = 1
+_FIELDS = {"format", "format_version", "epsilon", "partitions", "signs", "cells"}
+WIDTH = 5.0
+"""The range to which labels are clipped is taken to be so many of their standard deviations."""
+EQUAL = ((0, 1.0), (1, 0.5), (2, 1 / 3), (3, 1 / 4), (4, 1 / 5), (1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0))
+"""Plans in which all signed sums together get as much of ε as each partition, which is how the labels party divides it."""
+
+
+@dataclass(frozen=True, eq=False)
+class SignQuestion:
+    """One signed sum: +1 or −1 for each cell of a column.
+
+    Attributes
+    ----------
+    column : int or None
+        The column, or None for the sum of all labels.
+    signs : array of int8
+        One for each cell.
+    """
+
+    column: int | None
+    signs: NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellsPlan(Shown):
+    """Which sums the features party asks for, and how its features become the columns that it sends.
+
+    Attributes
+    ----------
+    partitions : Partitions
+        The cells of each column of the features.
+    signs : tuple of SignQuestion
+        Signed sums, each a column of +1 and −1.
+    whole : tuple of int
+        Columns of the features that are sent cell by cell.
+    epsilon : Fraction
+        The ε that the plan was made for. Another one can be used; the plan is then not the best.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from labeldp.central.cell_columns import answer_columns
+    >>> from labeldp.central.one_round import CellsPlan, model_from_answer
+    >>> generator = np.random.default_rng(0)
+    >>> features = pa.table({"size": generator.normal(size=5000), "shop": generator.choice(["a", "b"], 5000)})
+    >>> plan = CellsPlan.make(features, epsilon=1)  # the features party
+    >>> sent = plan.columns(features)
+    >>> amounts = np.clip(100 + 40 * features["size"].to_numpy(), 0, 400)  # the labels party
+    >>> answer = answer_columns(amounts, sent, epsilon=1, domain=(0, 400))
+    >>> model = model_from_answer(plan, features, answer)  # the features party again
+    >>> bool(np.corrcoef(model.predict(features), amounts)[0, 1] > 0.8)
+    True
+    """
+
+    partitions: Partitions
+    signs: tuple[SignQuestion, ...]
+    whole: tuple[int, ...]
+    epsilon: Fraction
+
+    @classmethod
+    def make(
+        cls,
+        features: Any,
+        epsilon: Epsilon,
+        *,
+        categorical: Sequence[ColumnKey] | None = None,
+        numeric: Sequence[ColumnKey] | None = None,
+    ) -> CellsPlan:
+        """Choose the sums of least expected error for these features, at this ε and before anything is known of the labels.
+
+        Parameters
+        ----------
+        features : table or array
+            The features of all records.
+        epsilon : float, str, Decimal or Fraction
+            What the labels party will spend.
+        categorical, numeric : sequence of str or int, optional
+            Columns to read as categories or as numbers whatever their type.
+
+        Returns
+        -------
+        CellsPlan
+
+        Raises
+        ------
+        InvalidInput
+            If the features cannot be read, have fewer than two records or too many columns.
+
+        Privacy
+        -------
+        No label takes part.
+        """
+        amount = exact_epsilon(epsilon)
+        rows = int(getattr(features, "num_rows", None) or len(features))
+        if rows < 2:
+            raise InvalidInput(f"sums are for at least two records, and the features have {rows}")
+        learner = SumsLearner(features, categorical=categorical, numeric=numeric)
+        evidence = Evidence(rows, 0.0)
+        evidence.add(*learner.columns())
+        scale = WIDTH / float(amount - histogram_share(amount, rows))
+        asked = plan(evidence, before(evidence, 1.0), learner.candidates(evidence), scale, EQUAL)
+        signs = tuple(_question(evidence, question) for question in asked.signs.T)
+        return cls(learner.partitions, signs, tuple(block - 1 for block in asked.partitions), amount)
+
+    def columns(self, features: Any) -> list[NDArray[np.integer]]:
+        """The columns to send for these records: first those of signs, then those of cell numbers.
+
+        Parameters
+        ----------
+        features : table or array
+            The features.
+
+        Returns
+        -------
+        list of array of int
+        """
+        codes = self._codes(features)
+        sent: list[NDArray[np.integer]] = []
+        for one in self.signs:
+            column = np.zeros(len(codes), np.uint16) if one.column is None else codes[:, one.column]
+            sent.append(one.signs[column])
+        return [*sent, *(codes[:, column] for column in self.whole)]
+
+    @property
+    def features_told(self) -> tuple[str, ...]:
+        """The columns of the features that the columns to send say something about."""
+        used = {one.column for one in self.signs} | set(self.whole)
+        return tuple(name for number, name in enumerate(self.partitions.names) if number in used)
+
+    def to_json(self) -> str:
+        """The whole plan. It holds cut points and categories of the features, so it is for the features party alone.
+
+        Returns
+        -------
+        str
+            JSON.
+        """
+        record = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "epsilon": format_amount(self.epsilon),
+            "partitions": partitions_to_record(self.partitions),
+            "signs": [
+                {"column": one.column, "signs": "".join("+" if sign > 0 else "-" for sign in one.signs)}
+                for one in self.signs
+            ],
+            "cells": list(self.whole),
+        }
+        return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> CellsPlan:
+        """What `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The JSON text.
+
+        Returns
+        -------
+        CellsPlan
+
+        Raises
+        ------
+        InvalidInput
+            If the text was damaged, has an unknown field, or comes from another version.
+        """
+        record = parse_json(text, "the plan of cells")
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise InvalidInput(f"this JSON does not hold a plan of cells (its format is not {FORMAT!r})")
+        if type(record.get("format_version")) is not int or record["format_version"] != FORMAT_VERSION:
+            raise InvalidInput(
+                f"the plan of cells has another format version than {FORMAT_VERSION}, which this labeldp reads"
+            )
+        expect_fields(record, _FIELDS, "the fields of the plan of cells")
+        partitions = partitions_from_record(record["partitions"])
+        sizes = partitions.sizes
+        signs, whole = record["signs"], record["cells"]
+        if not isinstance(signs, list) or not isinstance(whole, list) or not signs + whole:
+            raise InvalidInput("the plan of cells asks for no sums, or is damaged")
+        if any(type(column) is not int or not 0 <= column < len(sizes) for column in whole) or len(set(whole)) != len(
+            whole
+        ):
+            raise InvalidInput("the plan of cells asks for a column that it does not have, or for one twice")
+        asked = tuple(_question_from(one, sizes) for one in signs)
+        return cls(partitions, asked, tuple(whole), exact_epsilon(parse_amount(record["epsilon"])))
+
+    def _codes(self, features: Any) -> NDArray[np.uint16]:
+        codes = self.partitions.cells(features)
+        for column, size in enumerate(self.partitions.sizes):
+            if (codes[:, column] >= size).any():
+                raise InvalidInput(
+                    f"the column {self.partitions.names[column]!r} lacks numbers, and had all of them when the plan was made: give the "
+                    "same features, or make a new plan"
+                )
+        return codes
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "features": f"{len(self.features_told)}",
+            "signs": f"{len(self.signs)}",
+            "cells": ", ".join(f"{self.partitions.sizes[column]}" for column in self.whole) or "none",
+        }
+
+
+def model_from_answer(asked: CellsPlan, features: Any, sums: PrivateSums) -> SumsModel:
+    """The model that the labels party's answer stands for.
+
+    Parameters
+    ----------
+    asked : CellsPlan
+        What was asked.
+    features : table or array
+        The features of the records that were summed, in any order.
+    sums : PrivateSums
+        The answer: a histogram, sums against signs, then sums over the cells of each column.
+
+    Returns
+    -------
+    SumsModel
+
+    Raises
+    ------
+    InvalidInput
+        If the answer is about other records or other columns: the number of records in each cell must be the same.
+
+    Privacy
+    -------
+    Costs nothing: the sums are private already.
+    """
+    counts, answers = _in_order(asked, sums)
+    sent = asked.columns(features)
+    rows = len(sent[0])
+    if rows != sums.records:
+        raise InvalidInput(
+            f"{sums.records:,} labels were summed, and these are the features of {count_of(rows, 'record')}"
+        )
+    learner = SumsLearner(features, asked.partitions)
+    found = range_within(answers[0].clip, counts, sums.records)
+    evidence = Evidence(rows, found.mean)
+    evidence.add(*learner.columns())
+    later = list(answers)
+    if asked.signs:
+        answer = later.pop(0)
+        _check_counts(np.array([np.sum(one, dtype=np.int64) for one in sent[: len(asked.signs)]]), answer)
+        evidence.learn(_placed_signs(evidence, asked), answer)
+    for column, answer in zip(asked.whole, later, strict=True):
+        size, held = evidence.blocks[column + 1].cells, answer.values.size
+        _check_counts(np.bincount(learner.codes[:, column], minlength=size), answer)
+        evidence.learn(evidence.cells_of(column + 1)[:, :held], answer)
+    return learner.model(evidence, infer(evidence, found.variance), (), found, sums.domain)
+
+
+def _in_order(asked: CellsPlan, sums: PrivateSums) -> tuple[Answer, tuple[Answer, ...]]:
+    """The histogram, and the answers to what was asked."""
+    kinds = ["histogram", *(["signs"] if asked.signs else []), *["cells"] * len(asked.whole)]
+    answers = sums.answers
+    if [answer.kind for answer in answers] != kinds or (asked.signs and answers[1].values.size != len(asked.signs)):
+        raise InvalidInput(
+            "these sums do not answer this plan: it asks for other columns. Give the plan.json that was written together with "
+            "the cells.parquet that was sent"
+        )
+    if any(len(answer.sizes) > 1 or answer.clip != answers[1].clip for answer in answers[1:]):
+        raise InvalidInput(
+            "these sums do not answer a plan of cells: their clips differ, or partitions share an answer"
+        )
+    return answers[0], answers[1:]
+
+
+def _check_counts(own: NDArray[np.int64], answer: Answer) -> None:
+    held = answer.counts
+    if held.size > own.size or (own[: held.size] != held).any() or own[held.size :].any():
+        raise InvalidInput(
+            "the answer does not fit these features: it says other numbers of records in some cells. Give the features and the "
+            "plan.json from which the cells.parquet was made that was sent"
+        )
+
+
+def _placed_signs(evidence: Evidence, asked: CellsPlan) -> Floats:
+    questions = np.zeros((len(evidence.gram), len(asked.signs)))
+    for place, one in enumerate(asked.signs):
+        block = 0 if one.column is None else one.column + 1
+        questions[evidence.place(block), place] = one.signs
+    return questions
+
+
+def _question(evidence: Evidence, numbers: Floats) -> SignQuestion:
+    """The one block that a column of numbers for all cells is about, and its signs."""
+    block = int(np.searchsorted(evidence.ends, np.flatnonzero(numbers)[0], side="right")) - 1
+    return SignQuestion(block - 1 if block else None, numbers[evidence.place(block)].astype(np.int8))
+
+
+def _question_from(record: Any, sizes: Sequence[int]) -> SignQuestion:
+    if not isinstance(record, dict):
+        raise InvalidInput("a question of the plan of cells must be an object")
+    expect_fields(record, {"column", "signs"}, "the questions of the plan of cells")
+    column, text = record["column"], record["signs"]
+    if column is not None and (type(column) is not int or not 0 <= column < len(sizes)):
+        raise InvalidInput("a question of the plan of cells is about a column that it does not have")
+    size = 1 if column is None else sizes[column]
+    if not isinstance(text, str) or len(text) != size or set(text) - {"+", "-"}:
+        raise InvalidInput("the signs of a question of the plan of cells do not fit the cells of its column")
+    return SignQuestion(column, np.array([1 if sign == "+" else -1 for sign in text], np.int8))

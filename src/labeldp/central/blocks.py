@@ -141,12 +141,12 @@ class Partitions:
         between: list[tuple[NDArray[Any], NDArray[Any], Floats] | None] = [None] * len(self.names)
         for j, centres in enumerate(self.centres):
             if len(centres) > 1:
-                missing = np.isnan(numbers[:, j])
                 upper = np.clip(np.searchsorted(centres, numbers[:, j]), 1, len(centres) - 1)
                 step = centres[upper] - centres[upper - 1]
-                share = (numbers[:, j] - centres[upper - 1]) / np.where(step > 0, step, np.inf)
-                low, high = (np.where(missing, codes[:, j], cell) for cell in (upper - 1, upper))
-                between[j] = low, high, np.where(missing, 0.0, np.clip(share, -0.5, 1.5))
+                own = np.isnan(numbers[:, j]) | (step <= 0)  # cells far out may have one middle
+                share = (numbers[:, j] - centres[upper - 1]) / np.where(own, 1.0, step)
+                low, high = (np.where(own, codes[:, j], cell) for cell in (upper - 1, upper))
+                between[j] = low, high, np.where(own, 0.0, np.clip(share, -0.5, 1.5))
         return codes, between
 
     def _cells(self, categories: NDArray[np.int32], numbers: Floats) -> Codes:

@@ -20,7 +20,7 @@ def kernel(weights: Floats, *, ordered: bool, missing: bool = False, centres: Fl
     """
     cells = len(weights)
     along = cells - 1 if missing else cells
-    smooth = ordered and along > 2
+    smooth = ordered and along > 2 and weights[:along].sum() > 0
     plain = np.eye(cells)
     if smooth:
         shares = weights[:along] / weights[:along].sum()
@@ -45,5 +45,6 @@ def roots(covariance: Floats) -> Floats:
 
 
 def _scaled(covariance: Floats, weights: Floats) -> Floats:
-    """A covariance of variance one over the records."""
-    return np.asarray(covariance / max(float(weights @ np.diag(covariance)), 1e-300))
+    """A covariance of variance one over the records, unless all records lie in one cell."""
+    variance = float(weights @ np.diag(covariance))
+    return np.asarray(covariance / variance if variance > 1e-12 else covariance)

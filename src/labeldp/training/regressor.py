@@ -279,6 +279,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
     def _chosen(self, records: int, X: Any, inner: dict[str, Any]) -> Method:
         """Sums or labels. What only labels can do is refused for sums, before anything is drawn."""
         check_method(self.method)
+        check_target_values(self.target_values)
         only_labels = {
             "an estimator of your own": self.estimator is not None,
             f"{get_loss(self.loss).name} loss": not isinstance(get_loss(self.loss), Squared),

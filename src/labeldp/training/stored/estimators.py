@@ -24,6 +24,8 @@ from sklearn.linear_model import GammaRegressor, PoissonRegressor, RidgeCV, Twee
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from labeldp.central.private_sums import PrivateSums
+from labeldp.central.sums_model import SumsModel
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder, ConstantsToZero
@@ -34,6 +36,7 @@ from labeldp.priors import Prior
 from labeldp.training.boosting import BoostingRegressor, Trees
 from labeldp.training.conditional import ConditionalRegressor
 from labeldp.training.linear_start import LinearStart
+from labeldp.training.method import Method
 from labeldp.training.regressor import LabelDPRegressor
 from labeldp.training.stored.kinds import Kind, NotStorable, State, add, exactly, is_a
 from labeldp.training.stored.tree_checks import check_bitsets, check_boosting
@@ -256,8 +259,10 @@ for entry in (
             "loss": (str, Loss),
             "prior": (Prior, NONE),
             "ledger": (NONE,),
+            "method_": (Method,),
             "mechanism_": (FiniteMechanism,),
-            "estimator_": (BaseEstimator,),
+            "sums_": (PrivateSums,),
+            "estimator_": (BaseEstimator, SumsModel),
             "_spent": (Fraction,),
             "_fits": (dict,),
         },

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from labeldp.central.private_sums import PrivateSums
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder
@@ -17,6 +18,7 @@ from labeldp.losses import LOSSES, Loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.label_scale import NormalScores
 from labeldp.priors import NoisyCounts, Prior
+from labeldp.training.method import Method
 from labeldp.training.stored.kinds import Kind, NotStorable, State, add, all_are, exactly, is_a
 
 
@@ -114,6 +116,15 @@ def _domain(state: State) -> Domain:
     return Domain(*is_a(values, list, what="fields"))
 
 
+def _method(state: State) -> Method:
+    return Method(*(is_a(text, str, what="a method's words") for text in exactly(state, "name", "why")))
+
+
+def _private_sums(state: State) -> PrivateSums:
+    (text,) = exactly(state, "json")
+    return PrivateSums.from_json(is_a(text, str, what="json"))  # proves ε
+
+
 def _plain(value: Any) -> State:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
@@ -126,6 +137,8 @@ for entry in (
     Kind("Loss", Loss, _loss_state, _loss, subclasses=True),
     Kind("Domain", Domain, lambda domain: {"fields": domain.to_json()}, _domain),
     Kind("Prior", Prior, _prior_state, _prior),
+    Kind("Method", Method, _plain, _method),
+    Kind("PrivateSums", PrivateSums, lambda sums: {"json": sums.to_json()}, _private_sums),
     Kind(
         "Fraction",
         Fraction,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.arrays import Floats
-from labeldp.central.blocks import MOST_BINS, MOST_COLUMNS, Partitions
+from labeldp.central.blocks import MOST_COLUMNS, Partitions
 from labeldp.central.sums_json import expect_fields
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder
@@ -19,8 +19,8 @@ _FIELDS = {"columns", "empty", "numeric", "categorical"}
 _NUMERIC = {"name", "cuts", "missing", "centres"}
 _CATEGORICAL = {"name", "categories", "counts"}
 _WHAT = "the cells of columns"
-MOST_CATEGORIES = 1 << 15
-"""More categories of one column than any partition has."""
+MOST_CELLS = 1 << 15
+"""More cells of one column than any partition has."""
 
 
 def partitions_to_record(partitions: Partitions) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _numeric(record: Any) -> tuple[str, Floats, bool, Floats]:
     expect_fields(_object(record), _NUMERIC, _WHAT)
     (name,) = _texts([record["name"]])
     cuts, centres = _floats(record["cuts"]), _floats(record["centres"])
-    if (np.diff(cuts) <= 0).any() or centres.size != cuts.size + 1 or cuts.size >= MOST_BINS:
+    if (np.diff(cuts) <= 0).any() or centres.size != cuts.size + 1 or cuts.size >= MOST_CELLS:
         raise InvalidInput(f"the cut points of {name!r:.60} do not rise or do not fit its cells")
     if type(record["missing"]) is not bool:
         raise InvalidInput(f"{name!r:.60} must say true or false whether numbers are missing")
@@ -78,7 +78,7 @@ def _vocabulary(record: Any) -> Vocabulary:
     kept, counts = _list(record["categories"]), _list(record["counts"])
     _texts([one for one in kept if one is not None])
     whole = all(type(count) is int and 0 <= count < 2**53 for count in counts)
-    if not whole or len(counts) != len(kept) + 1 or len(set(kept)) != len(kept) or len(kept) > MOST_CATEGORIES:
+    if not whole or len(counts) != len(kept) + 1 or len(set(kept)) != len(kept) or len(kept) >= MOST_CELLS:
         raise InvalidInput(f"the categories of {name!r:.60} do not fit their counts")
     return Vocabulary(name, pa.array(kept, pa.large_string()), np.array(counts, np.int64))
 

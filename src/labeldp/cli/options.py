@@ -10,6 +10,7 @@ from labeldp.errors import InvalidInput
 
 OutputOption = partial(typer.Option, rich_help_panel="Output")
 SparkOption = partial(typer.Option, rich_help_panel="Spark")
+BudgetOption = partial(typer.Option, rich_help_panel="Privacy budget")
 
 Label = Annotated[str, typer.Option("--label", metavar="COL", help="The column of sensitive numbers.")]
 IdType = Annotated[
@@ -42,6 +43,10 @@ VerifyKey = Annotated[
         "--verify-key", metavar="PEM", help="The sender's public key. A message that is not signed with it is refused."
     ),
 ]
+LedgerFile = Annotated[
+    Path | None, BudgetOption("--ledger", metavar="DB", help="Charge this ledger (labeldp ledger create).")
+]
+Dataset = Annotated[str | None, BudgetOption("--dataset", metavar="NAME", help="The dataset to charge in it.")]
 Engine = Literal["arrow", "spark"]
 EngineChoice = Annotated[
     Engine,

@@ -31,19 +31,24 @@ def note_clipped(outcome: ReleaseOutcome, out_of_range: str, *, quiet: bool) -> 
 
     If they are many, there was a warning already. With --quiet, whose output may go to a log, no number is shown.
     """
+    note_clipped_labels(outcome.clipped, outcome.records + outcome.already_held, out_of_range, quiet=quiet)
+
+
+def note_clipped_labels(clipped: int, records: int, out_of_range: str, *, quiet: bool) -> None:
+    """Tell it for so many labels of all."""
     from labeldp.domain import MOST_CLIPPED
 
-    many = outcome.clipped > MOST_CLIPPED * (outcome.records + outcome.already_held)
+    many = clipped > MOST_CLIPPED * records
     unmeant = many and out_of_range != "clip-all"
     if quiet and unmeant:
         note(
             f"more than {MOST_CLIPPED:.0%} of the labels lay outside the bounds and were moved to them. If that is not meant, "
             "choose wider bounds from what is publicly known. This is about the true labels: keep it to yourself"
         )
-    elif outcome.clipped and not quiet and not unmeant:
-        was = "was" if outcome.clipped == 1 else "were"
+    elif clipped and not quiet and not unmeant:
+        was = "was" if clipped == 1 else "were"
         note(
-            f"{count_of(outcome.clipped, 'label')} lay outside the bounds and {was} moved to them. Keep this number to yourself: it is "
+            f"{count_of(clipped, 'label')} lay outside the bounds and {was} moved to them. Keep this number to yourself: it is "
             "not part of what ε covers"
         )
 

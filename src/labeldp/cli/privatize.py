@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from labeldp.budget import decimal_text
+from labeldp.cli.bounds import BoundsOption, Integers, Lower, OutOfRangeLabels, Upper, domain_of
 from labeldp.cli.completion import loss_offers, mechanism_offers
 from labeldp.cli.console import line, note, phases, print_json, stoppable
 from labeldp.cli.engine import EngineOptions, Labels
 from labeldp.cli.lazy_help import LOSSES
 from labeldp.cli.options import (
-    OUT_OF_RANGE,
     AllowUnencrypted,
+    BudgetOption,
     Conf,
+    Dataset,
     Delimiter,
     EngineChoice,
     IdType,
     Json,
     Label,
+    LedgerFile,
     Master,
-    OutOfRange,
     OutputOption,
     Quiet,
     ScratchPlace,
@@ -35,12 +37,9 @@ from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from labeldp.arrays import Floats
-    from labeldp.domain import Domain
     from labeldp.release.outcome import ReleaseOutcome
 
-BoundsOption = partial(typer.Option, rich_help_panel="Public bounds")
 MechanismOption = partial(typer.Option, rich_help_panel="Mechanism")
-BudgetOption = partial(typer.Option, rich_help_panel="Privacy budget")
 
 
 def privatize(
@@ -66,8 +65,8 @@ def privatize(
     ] = None,
     id_type: IdType = None,
     delimiter: Delimiter = None,
-    lower: Annotated[str | None, BoundsOption(metavar="A", help="Lower bound of the labels.")] = None,
-    upper: Annotated[str | None, BoundsOption(metavar="B", help="Upper bound of the labels.")] = None,
+    lower: Lower = None,
+    upper: Upper = None,
     cells: Annotated[
         str | None,
         BoundsOption(
@@ -75,16 +74,14 @@ def privatize(
             help="Grid points from A to B for the private histogram. By default as many as the records can fill.",
         ),
     ] = None,
-    integers: Annotated[
-        str | None, BoundsOption(metavar="A:B", help="Whole numbers from A to B, instead of the above.")
-    ] = None,
+    integers: Integers = None,
     unit: Annotated[
         str | None,
         BoundsOption(
             metavar="UNIT", help="For labels that are durations: the unit of the bounds, such as hours or days."
         ),
     ] = None,
-    out_of_range: Annotated[OutOfRange, BoundsOption(help=OUT_OF_RANGE)] = "clip",
+    out_of_range: OutOfRangeLabels = "clip",
     loss: Annotated[
         str,
         MechanismOption(metavar="LOSS", help=f"What the mechanism keeps small: {LOSSES}.", autocompletion=loss_offers),
@@ -119,10 +116,8 @@ def privatize(
             help="Keep the key in this file, to resume a run or add batches. It is as sensitive as the labels.",
         ),
     ] = None,
-    ledger: Annotated[
-        Path | None, BudgetOption(metavar="DB", help="Charge this ledger (labeldp ledger create).")
-    ] = None,
-    dataset: Annotated[str | None, BudgetOption(metavar="NAME", help="The dataset to charge in it.")] = None,
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
     keep_order: Annotated[
         bool, OutputOption("--keep-order", help="Keep the order of the input, which may reveal labels.")
     ] = False,
@@ -164,7 +159,7 @@ def privatize(
 
     randomizer = LabelRandomizer(
         epsilon,
-        _domain(lower, upper, cells, integers, unit),
+        domain_of(lower, upper, cells, integers, unit),
         loss,
         _mechanism(mechanism, purpose),
         None if prior is None else Prior.from_csv(prior),
@@ -221,27 +216,6 @@ def _mechanism(name: str | None, purpose: str | None) -> str:
             f"--for {purpose} chooses the mechanism itself, {meant}: leave out --mechanism {name}, or leave out --for"
         )
     return name or meant
-
-
-def _domain(lower: str | None, upper: str | None, cells: str | None, integers: str | None, unit: str | None) -> Domain:
-    from labeldp.domain import Domain
-    from labeldp.plain_numbers import plain_number, whole_number
-
-    if integers is not None:
-        if lower is not None or upper is not None or cells is not None:
-            raise InvalidInput("give either --integers A:B or --lower and --upper, not both")
-        try:
-            first, last = (whole_number(end, "each end") for end in integers.split(":"))
-        except ValueError as error:
-            raise InvalidInput(f"--integers takes two whole numbers as in 0:52, got {integers!r}") from error
-        return Domain.integers(first, last, unit)
-    if lower is None or upper is None:
-        raise InvalidInput(
-            "give the public bounds of the labels: --lower A --upper B, or --integers A:B. They are yours to choose from what is "
-            "publicly known; bounds read off the labels would reveal them"
-        )
-    grid = None if cells is None else whole_number(cells, "--cells")
-    return Domain(plain_number(lower, "--lower"), plain_number(upper, "--upper"), grid, unit=unit)
 
 
 def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:

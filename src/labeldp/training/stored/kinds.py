@@ -42,7 +42,12 @@ class Kind:
 
 
 _KINDS: dict[str, Kind] = {}
-_HOMES = ("labeldp.training.stored.estimators", "labeldp.training.stored.values", "labeldp.paper.network.stored")
+_HOMES = (
+    "labeldp.training.stored.estimators",
+    "labeldp.training.stored.values",
+    "labeldp.training.stored.sums",
+    "labeldp.paper.network.stored",
+)
 """The modules that enter types, imported when a model is saved or loaded. The last is named only, as its room lies above."""
 
 

@@ -1,0 +1,63 @@
+"""Records of two files by their ids: each must be there once on either side. Errors give rows and show no id."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp.engines.columns import TEXT
+from labeldp.errors import InvalidInput
+from labeldp.message.labels_file import id_kind
+
+WORDS = {"int": "whole numbers", "str": "text"}
+
+
+def rows_of(wanted: pa.Array, held: pa.Array, wanted_in: object, held_in: object) -> NDArray[np.int64]:
+    """The row in `held` of each wanted id, or −1. O(rows) time and memory.
+
+    Parameters
+    ----------
+    wanted, held : pyarrow.Array
+        Ids as `checked_ids` gives them.
+    wanted_in, held_in : object
+        The files, for errors.
+
+    Raises
+    ------
+    InvalidInput
+        If ids are of different kinds, or if a wanted id is there twice on either side.
+    """
+    kinds = id_kind(wanted.type), id_kind(held.type)
+    if kinds[0] != kinds[1]:
+        raise InvalidInput(
+            f"the ids of {wanted_in} are {WORDS.get(kinds[0], kinds[0])} and those of {held_in} are {WORDS.get(kinds[1], kinds[1])}: "
+            "convert them to the same type"
+        )
+    if wanted.type != held.type:  # int64 and uint64, of which neither holds the other
+        wanted, held = wanted.cast(TEXT), held.cast(TEXT)
+    own = _places(wanted, wanted)
+    _refuse_twice(own, np.arange(own.size), wanted_in)
+    places = _places(held, wanted)
+    rows = np.flatnonzero(places >= 0)
+    _refuse_twice(places[rows], rows, held_in)
+    found = np.full(len(wanted), -1, np.int64)
+    found[places[rows]] = rows
+    return found
+
+
+def _places(ids: pa.Array, among: pa.Array) -> NDArray[np.int64]:
+    """The first place of each id among others, or −1."""
+    found = pc.fill_null(pc.index_in(ids, value_set=among), -1)
+    return np.asarray(found).astype(np.int64)
+
+
+def _refuse_twice(places: NDArray[np.int64], rows: NDArray[np.int64], where: object) -> None:
+    times = np.bincount(places) if places.size else np.zeros(1, np.int64)
+    if times.max() > 1:
+        first, second = rows[places == np.argmax(times)][:2]
+        raise InvalidInput(
+            f"{where}: rows {first} and {second} (rows count from 0) have the same id, and each record must be there once: combine "
+            "these rows or drop all but one"
+        )

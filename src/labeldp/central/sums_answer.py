@@ -1,0 +1,104 @@
+"""The folder with which the labels party answers: `sums.json`, `records.parquet` and `PRIVACY.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from labeldp.central.private_sums import PrivateSums
+from labeldp.engines.columns import checked_ids
+from labeldp.errors import InvalidInput, PrivacyRefused, why_unreadable
+from labeldp.json_text import read_text
+from labeldp.parquet_file import open_parquet
+
+SUMS, RECORDS, CARD = "sums.json", "records.parquet", "PRIVACY.md"
+
+
+def is_answer(path: Path) -> bool:
+    """Whether a folder is an answer with sums, as far as its file names tell."""
+    return path.is_dir() and (path / SUMS).is_file()
+
+
+@dataclass(frozen=True, eq=False)
+class SumsAnswer:
+    """Noisy sums, and the ids of the records that were summed.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    sums : PrivateSums
+        A histogram, then sums against signs, then sums over cells.
+    ids : pyarrow.Array
+        The ids of the records, sorted.
+    """
+
+    path: Path
+    sums: PrivateSums
+    ids: pa.Array
+
+    @classmethod
+    def open(cls, path: str | Path) -> SumsAnswer:
+        """Read a folder, and prove ε again. Whatever does not fit together is refused."""
+        folder = Path(path)
+        if not is_answer(folder):
+            raise InvalidInput(
+                f"{folder} is not an answer with sums: labeldp sums writes a folder with {SUMS} and {RECORDS}"
+            )
+        try:
+            sums = PrivateSums.from_json(read_text(folder / SUMS))
+        except PrivacyRefused:
+            raise
+        except InvalidInput as error:
+            raise InvalidInput(f"{folder / SUMS} is damaged: {error}") from None
+        ids = _read_ids(folder / RECORDS)
+        if len(ids) != sums.records or len(pc.unique(ids)) != len(ids):
+            raise InvalidInput(
+                f"{folder} is damaged: {RECORDS} must list {sums.records:,} different ids, as many as labels were summed. Copy the "
+                "folder again"
+            )
+        return cls(folder, sums, ids)
+
+
+def write_answer(
+    folder: Path, sums: PrivateSums, ids: pa.Array, id_column: str, names: Sequence[Sequence[str]]
+) -> None:
+    """Fill an empty folder. `names` are the columns that each answer after the histogram is about."""
+    sorted_ids = ids.take(pc.array_sort_indices(ids))
+    (folder / SUMS).write_text(sums.to_json(), encoding="utf-8")
+    pq.write_table(pa.table([sorted_ids], [id_column]), folder / RECORDS, compression="zstd")
+    (folder / CARD).write_text(sums.card() + _columns_text(sums, names), encoding="utf-8")
+
+
+def _columns_text(sums: PrivateSums, names: Sequence[Sequence[str]]) -> str:
+    """Which columns each answer is about, for the end of the card."""
+    lines = [
+        f"- Answer {place} ({answer.kind}): {', '.join(repr(name)[:60] for name in columns)}."
+        for place, (answer, columns) in enumerate(zip(sums.answers[1:], names, strict=True), 2)
+    ]
+    return (
+        f"\n## The columns\n\n{SUMS} has a histogram of the labels first. Then it answers these columns:\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+
+
+def _read_ids(file: Path) -> pa.Array:
+    if not file.is_file():
+        raise InvalidInput(f"{file.parent} is not a whole answer: {file.name} is missing")
+    try:
+        with open_parquet(file, piecewise=True) as parquet:
+            table = parquet.read()
+        if table.num_columns != 1:
+            raise InvalidInput(f"{file} must have one column, the ids")
+        column = table.column(0).combine_chunks()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"cannot read {file}: {why_unreadable(error)}. Copy the folder again") from None
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks)
+    return checked_ids(column, table.schema.names[0], 0, file, None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,12 @@ from labeldp.arrays import Floats
 from labeldp.central.blocks import Codes, Partitions
 from labeldp.central.label_range import LabelRange
 from labeldp.errors import InvalidInput, described
-from labeldp.shown import Shown
+from labeldp.features.tables import closest
+from labeldp.plots import effects
+from labeldp.shown import Shown, count_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CHUNK = 1 << 14
 """Rows whose uncertainty is computed at a time."""
@@ -203,16 +209,64 @@ class SumsModel(Shown):
         -------
         list of Effect
         """
-        found = []
-        start = 1
-        for number, (values, weights) in enumerate(zip(self.effects, self.weights, strict=True)):
-            root = self.spread[start : start + len(values)]
-            start += len(values)
-            name, cells, positions = self._words(number)
-            factor = self.range.factor
-            errors = factor * np.sqrt(np.square(root).sum(axis=1))
-            found.append(Effect(name, factor * values, errors, weights, cells, positions))
-        return sorted(found, key=lambda effect: -float(effect.weights @ np.square(effect.values)))
+        found = [self._effect(number) for number in range(len(self.effects))]
+        return sorted(found, key=_size)
+
+    def plot_effects(self, columns: Sequence[str] | None = None, *, most: int = 6) -> Figure:
+        """Draw what columns do to the prediction, each with the uncertainty that the known noise of the sums leaves.
+
+        A panel has a curve for numbers, and points for categories in the order of their effects, both with a band of two standard
+        deviations. At its foot it shows where the records are. Pairs of columns are not drawn.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns to draw. By default those that move predictions most.
+        most : int
+            How many columns are drawn by default.
+
+        Returns
+        -------
+        matplotlib figure
+            `labeldp.plots.save` writes it, and `labeldp.plots.in_words` says in words what it shows.
+
+        Raises
+        ------
+        InvalidInput
+            If a column is unknown.
+
+        Privacy
+        -------
+        Costs nothing: a model made from noisy sums is public, and so are the features.
+        """
+        names = self.partitions.names
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise InvalidInput(f"most must be a whole number of at least 1, got {described(most)}")
+        shown = [self._effect(number) for number in range(len(names))]
+        if columns is None:
+            shown = sorted(shown, key=_size)[:most]
+        else:
+            wanted = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
+            unknown = [name for name in wanted if name not in names]
+            if unknown or not wanted:
+                which = f"no column {unknown[0]!r}{closest(str(unknown[0]), names)}" if unknown else "no column to draw"
+                raise InvalidInput(f"{which}: choose from {', '.join(names[:10])}{'…' if len(names) > 10 else ''}")
+            shown = [shown[names.index(name)] for name in wanted]
+        left = []
+        if columns is None and len(names) > len(shown):
+            left.append(f"{count_of(len(names) - len(shown), 'column')} of smaller effect")
+        if self.pairs:
+            left.append(f"{count_of(len(self.pairs), 'pair')} of columns")
+        return effects(shown, note=f"not shown: {' and '.join(left)}" if left else "")
+
+    def _effect(self, number: int) -> Effect:
+        """The effect of one column or pair."""
+        values, weights = self.effects[number], self.weights[number]
+        start = 1 + sum(len(effects) for effects in self.effects[:number])
+        root = self.range.factor * self.spread[start : start + len(values)]
+        name, cells, positions = self._words(number)
+        errors = np.sqrt(np.square(root).sum(axis=1))
+        return Effect(name, self.range.factor * values, errors, weights, cells, positions)
 
     def _words(self, number: int) -> tuple[str, tuple[str, ...], Floats | None]:
         """The name of a column or pair, what its cells hold, and where they lie."""
@@ -232,3 +286,8 @@ class SumsModel(Shown):
             "pairs": f"{len(self.pairs)}",
             "mean": f"{float(self.range.unclipped(np.array(self.mean))):.4g}",
         }
+
+
+def _size(effect: Effect) -> float:
+    """For sorting: what moves predictions most comes first."""
+    return -float(effect.weights @ np.square(effect.values))

@@ -1,4 +1,5 @@
-"""Pictures from plain numbers: bins over a prior, joint densities, curves against ε, errors in parts, and their common look.
+"""Pictures from plain numbers: bins over a prior, joint densities, curves against ε, errors in parts, effects of columns, and their
+common look.
 
 May import `arrays` only. Mechanisms and priors draw themselves with it (`mechanism.plot()`).
 """
@@ -18,6 +19,7 @@ from labeldp.plots.axes import (
 )
 from labeldp.plots.bars import error_parts
 from labeldp.plots.densities import bins, joint, mean_values
+from labeldp.plots.effects import effects
 from labeldp.plots.lines import CURVES, curves, hollow, marker
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "QUIET",
     "bins",
     "curves",
+    "effects",
     "epsilon_axis",
     "error_parts",
     "heading",

@@ -146,20 +146,35 @@ def _axes_in_words(axes: Axes) -> str:
         return f"Bars, {what}. {'; '.join(lines)}."
     named = [(str(line.get_label()), line) for line in axes.lines]
     named += [(str(held.get_label()), held.lines[0]) for held in axes.containers if isinstance(held, ErrorbarContainer)]
-    lines = [_line_in_words(name, line) for name, line in named if not name.startswith("_")]
+    places = _named_places(axes)
+    lines = [_line_in_words(name, line, places) for name, line in named if not name.startswith("_")]
     scales = " against ".join(filter(None, [axes.get_ylabel(), axes.get_xlabel()]))
     return f"{', '.join(filter(None, [title, scales]))}: {'; '.join(lines)}."
 
 
-def _line_in_words(name: str, line: Line2D) -> str:
+def _named_places(axes: Axes) -> dict[float, str]:
+    """The names along the x axis, where it has names instead of a scale."""
+    from matplotlib.ticker import FixedLocator
+
+    if not isinstance(axes.xaxis.get_major_locator(), FixedLocator):
+        return {}
+    texts = {
+        float(place): text.get_text() for place, text in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    }
+    return {place: text for place, text in texts.items() if text}
+
+
+def _line_in_words(name: str, line: Line2D, places: dict[float, str]) -> str:
     x, y = (np.asarray(values, dtype=float) for values in line.get_data())
     known = np.flatnonzero(np.isfinite(y))
     if known.size == 0:
         return f"{name} without figures"
-    first, last = known[0], known[-1]
-    if y[first] == y[last]:
-        return f"{name} {y[first]:,.5g}"
-    return f"{name} from {y[first]:,.5g} at {x[first]:g} to {y[last]:,.5g} at {x[last]:g}"
+    first, last = (
+        (f"{y[place]:,.5g}", places.get(float(x[place]), f"{x[place]:g}")) for place in (known[0], known[-1])
+    )
+    if y[known[0]] == y[known[-1]]:
+        return f"{name} {first[0]}"
+    return f"{name} from {first[0]} at {first[1]} to {last[0]} at {last[1]}"
 
 
 def heading(axes: Axes, text: str, *, pad: float = 6.0) -> None:

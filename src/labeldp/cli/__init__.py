@@ -11,6 +11,7 @@ import typer
 
 from labeldp.cli.apply import apply
 from labeldp.cli.audit import audit
+from labeldp.cli.cells import cells
 from labeldp.cli.compare import compare
 from labeldp.cli.console import complain, show_warning
 from labeldp.cli.demo import run as demo
@@ -21,6 +22,7 @@ from labeldp.cli.privatize import privatize
 from labeldp.cli.reproduce import reproduce
 from labeldp.cli.sample_data import sample_data
 from labeldp.cli.signing_keys import signing_keys
+from labeldp.cli.sums import sums
 from labeldp.cli.train import evaluate, predict, train
 from labeldp.errors import LabelDPError
 
@@ -38,6 +40,8 @@ app.command(name="apply")(apply)
 app.command(name="train", cls=help_with("Models", models))(train)
 app.command(name="predict")(predict)
 app.command(name="evaluate")(evaluate)
+app.command(name="cells")(cells)
+app.command(name="sums")(sums)
 app.command(name="audit")(audit)
 app.command(name="compare", cls=help_with("Mechanisms", mechanisms))(compare)
 app.command(name="reproduce")(reproduce)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from labeldp.cli.audit_sums import audit_sums
 from labeldp.cli.console import Cell, line, phases, print_json
 from labeldp.cli.options import Json, VerifyKey
 from labeldp.errors import InvalidInput, PrivacyRefused
@@ -28,7 +29,10 @@ WIDTH = 10
 
 
 def audit(
-    path: Annotated[Path, typer.Argument(metavar="MESSAGE|JSON", help="A message folder, or a mechanism.json.")],
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="MESSAGE|JSON", help="A message folder, a mechanism.json, or a folder of labeldp sums."),
+    ],
     verify_key: VerifyKey = None,
     samples: Annotated[
         int | None, typer.Option(metavar="N", help="Also draw N labels and test the running sampler.")
@@ -50,8 +54,14 @@ def audit(
       labeldp audit mechanism.json --samples 10000000
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.audit import measure, verify
+    from labeldp.central.sums_answer import is_answer
     from labeldp.mechanisms import FiniteMechanism
 
+    if is_answer(path):
+        if verify_key is not None or samples is not None:
+            raise InvalidInput(f"--verify-key and --samples are for messages, and {path} is an answer with sums")
+        audit_sums(path, WIDTH, as_json=as_json)
+        return
     message = _checked(path, verify_key, quiet=as_json)
     mechanism = _mechanism(path) if message is None else message.mechanism
     proof = verify(mechanism)

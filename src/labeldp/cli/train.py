@@ -11,6 +11,8 @@ from labeldp.cli.completion import loss_offers, model_offers
 from labeldp.cli.console import err, line, note, out, phases, print_json, stoppable
 from labeldp.cli.lazy_help import LOSSES, learners
 from labeldp.cli.options import Delimiter, Json, Quiet, VerifyKey, comma_list
+from labeldp.cli.train_sums import train_from_sums
+from labeldp.errors import InvalidInput
 from labeldp.shown import count_of, plain
 
 ModelOption = partial(typer.Option, rich_help_panel="Model")
@@ -24,13 +26,16 @@ TrustPickle = Annotated[
         "Only for a model of somebody whom you would let run programs here.",
     ),
 ]
+FOLDS = 5
 ALL = 99.5
 """A share in percent that is printed as 100 %. No model explains more, so that "at most 100 %" says nothing."""
 Features = Annotated[Path, typer.Argument(metavar="FILE", help="Features: Parquet, CSV, TSV (also .gz) or Arrow IPC.")]
 
 
 def train(
-    message: Annotated[Path, typer.Argument(metavar="MESSAGE", help="The message from the labels party.")],
+    message: Annotated[
+        Path, typer.Argument(metavar="MESSAGE", help="The message from the labels party, or its answer with sums.")
+    ],
     features: Annotated[
         Path, typer.Option(metavar="FILE", help="Parquet (a file or a folder), CSV, TSV (also .gz) or Arrow IPC.")
     ],
@@ -70,7 +75,7 @@ def train(
     folds: Annotated[
         int,
         ModelOption(min=0, max=50, metavar="N", help="Folds for the estimate of the test error; 0 for no estimate."),
-    ] = 5,
+    ] = FOLDS,
     assume_nothing: Annotated[
         bool,
         ModelOption(
@@ -82,6 +87,12 @@ def train(
     exclude: Annotated[str | None, ColumnsOption(help="Leave these out.")] = None,
     delimiter: Delimiter = None,
     verify_key: VerifyKey = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help="For an answer of labeldp sums: the plan.json that labeldp cells wrote."
+        ),
+    ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -94,7 +105,10 @@ def train(
       labeldp train message --features clicks.parquet --id order --out model
       labeldp train message --features clicks.csv --id order --out model
           --model network --categorical shop,country
+      labeldp train sums --features clicks.parquet --id order
+          --plan cells/plan.json --out model
     """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.central.sums_answer import is_answer
     from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
     from labeldp.message.reader import Message
     from labeldp.training.from_message import train_on_message
@@ -102,6 +116,27 @@ def train(
 
     check_new(model_path)
     silent = quiet or as_json
+    if is_answer(message):
+        given = {
+            "--model": learner != "boosting",
+            "--loss": loss not in (None, "squared"),
+            "--target-values": target_values is not None,
+            "--epochs": epochs is not None,
+            "--seed": seed is not None,
+            "--folds": folds != FOLDS,
+            "--assume-nothing": assume_nothing,
+            "--categorical": categorical is not None,
+            "--numeric": numeric is not None,
+            "--exclude": exclude is not None,
+            "--verify-key": verify_key is not None,
+        }
+        train_from_sums(message, features, id_column, plan, model_path, delimiter, given, quiet=quiet, as_json=as_json)
+        return
+    if plan is not None:
+        raise InvalidInput(
+            f"--plan is for an answer of labeldp sums, and {message} is none: it has no sums.json. For a message of labeldp privatize "
+            "leave --plan out"
+        )
     chosen = learners()[learner]
     with stoppable("No model was written"), phases(quiet=silent) as phase:
         opened = Message.open(message, verify_key=verify_key)

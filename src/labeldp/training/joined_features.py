@@ -60,13 +60,13 @@ def joined_features(
     if isinstance(features, pa.Table):
         where, schema = "the table of features", features.schema
         key = _key(message, id_column, schema.names)
-        used, index = _columns(schema.names, pandas_index(schema), where, key, exclude, named)
+        used, index = feature_columns(schema.names, pandas_index(schema), where, key, exclude, named)
         ids = _row_numbers(message, where, features.num_rows) if key is None else features.column(key)
         joined = join(message, ids)
         return JoinedFeatures(features.select(used).take(joined.rows), joined, index)
     file = FeatureFile.open(features, delimiter)
     key = _key(message, id_column, file.names)
-    used, index = _columns(file.names, file.index_columns, file.path, key, exclude, named)
+    used, index = feature_columns(file.names, file.index_columns, file.path, key, exclude, named)
     categories = FeatureTable(None, used, 0).resolve(categorical, "categorical")
     file.prepare(used, phase)
     joined = join(message, _ids(file, key, used[0], message, phase))
@@ -129,7 +129,7 @@ def _row_numbers(message: Message, where: object, rows: int) -> pa.Array:
     return pa.array(np.arange(rows))
 
 
-def _columns(
+def feature_columns(
     names: Sequence[str],
     pandas: Sequence[str],
     where: object,

@@ -1,0 +1,170 @@
+"""`labeldp sums`: the labels party's answer to a file of cells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from labeldp.budget import decimal_text
+from labeldp.cli.bounds import Integers, Lower, OutOfRangeLabels, Upper, domain_of
+from labeldp.cli.console import line, phases, print_json, stoppable
+from labeldp.cli.options import Dataset, Delimiter, IdType, Json, Label, LedgerFile, OutputOption, Quiet
+from labeldp.cli.outcome import no_share, note_clipped_labels
+from labeldp.errors import InvalidInput
+from labeldp.shown import count_of
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from labeldp.central.cells_file import CellsFile
+    from labeldp.central.sums_for_cells import SumsOutcome
+
+WIDTH = 10
+"""The columns for the names of a plan, of which "histogram" is the longest."""
+
+
+def sums(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LABELS", help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC."
+        ),
+    ],
+    label: Label,
+    id_column: Annotated[str, typer.Option("--id", metavar="COL", help="The column of record ids in LABELS.")],
+    cells: Annotated[
+        Path, typer.Option("--cells", metavar="FILE", help="The cells.parquet that the features party sent.")
+    ],
+    epsilon: Annotated[str, typer.Option(metavar="E", help="What the whole answer costs, for instance 1 or 0.5.")],
+    answer: Annotated[
+        Path | None, OutputOption("--out", metavar="DIR", help="The answer: a folder that must not exist yet.")
+    ] = None,
+    id_type: IdType = None,
+    delimiter: Delimiter = None,
+    matching: Annotated[
+        bool,
+        typer.Option(
+            "--matching",
+            help="Leave out records of the cells that have no label. The answer lists the ids that were summed.",
+        ),
+    ] = False,
+    lower: Lower = None,
+    upper: Upper = None,
+    integers: Integers = None,
+    out_of_range: OutOfRangeLabels = "clip",
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    dry_run: Annotated[bool, OutputOption("--dry-run", help="Show the plan and stop. Reads no label.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Answer a file of cells with noisy sums of the labels, which are safe to send.
+
+    The features party sent a number in each column for each id: −1 or +1, or a cell. You see these numbers and not its features. All
+    sums together cost ε, whatever the columns hold, as long as they were made without your labels.
+
+    A part of ε buys a noisy histogram of the labels, to which sums are clipped. The rest is divided equally: one part for all columns of
+    signs, one for each column of cell numbers. A second run costs ε again.
+
+    \b
+    Example:
+      labeldp sums sales.parquet --label amount --id order
+          --cells cells.parquet --epsilon 1 --lower 0 --upper 400
+          --ledger ledger.db --dataset sales --out sums
+    """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.budget import exact_epsilon
+    from labeldp.central.cells_file import CellsFile
+    from labeldp.central.sums_for_cells import sums_for_cells
+    from labeldp.engines.arrow.source import LabelSource
+    from labeldp.release.ledger import Ledger
+
+    amount = exact_epsilon(epsilon)
+    domain = domain_of(lower, upper, None, integers)
+    if dataset is not None and ledger is None:
+        raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
+    sent = CellsFile.read(cells, id_type)
+    if dry_run:
+        _show_plan(sent, amount, as_json=as_json)
+        return
+    if answer is None:
+        raise InvalidInput("give --out DIR, the folder to write the answer to")
+    labels = LabelSource(source, label, id_column, id_type, delimiter)
+    budget = None if ledger is None else Ledger(ledger)
+    with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):
+        outcome = sums_for_cells(
+            labels,
+            sent,
+            answer,
+            epsilon,
+            domain,
+            matching=matching,
+            out_of_range=out_of_range,
+            ledger=budget,
+            dataset=dataset,
+            phase=phase,
+        )
+    note_clipped_labels(outcome.clipped, outcome.sums.records, out_of_range, quiet=quiet)
+    if as_json:
+        print_json(_record(outcome, answer))
+    elif not quiet:
+        _report(outcome, answer)
+        if budget is not None and dataset is not None:
+            line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
+        line("next", "send the folder. The other side trains with:")
+        line("", f"labeldp train {quote(str(answer))} --features FILE --id COL --plan PLAN --out MODEL")
+
+
+def _record(outcome: SumsOutcome, answer: Path) -> dict[str, Any]:
+    return {
+        "answer": str(answer),
+        "records": outcome.sums.records,
+        "without_label": outcome.without_label,
+        "without_cells": outcome.without_cells,
+        "epsilon": outcome.sums.epsilon_exact,
+        "sums": [{"kind": one.kind, "numbers": int(one.values.size)} for one in outcome.sums.answers],
+    }
+
+
+def _report(outcome: SumsOutcome, answer: Path) -> None:
+    line("answer", f"{answer}")
+    line("records", f"{outcome.sums.records:,}")
+    for count, noun, text in (
+        (outcome.without_label, "record", "of the cells had no label and"),
+        (outcome.without_cells, "label", "had no cells and"),
+    ):
+        if count:
+            line("unpaired", f"{count_of(count, noun)} {text} {'was' if count == 1 else 'were'} left out")
+    costs = " + ".join(f"{float(one.epsilon_exact):.4g} {one.kind}" for one in outcome.sums.answers)
+    line("epsilon", f"{float(outcome.sums.epsilon_exact):g} = {costs}")
+
+
+def _show_plan(sent: CellsFile, epsilon: Fraction, *, as_json: bool) -> None:
+    from labeldp.central.learner import histogram_share
+
+    columns = sent.columns
+    first = histogram_share(epsilon, columns.records)
+    part = (epsilon - first) / columns.groups
+    if as_json:
+        print_json(
+            {
+                "records": columns.records,
+                "signs": len(columns.signs),
+                "cells": list(columns.sizes),
+                "epsilon_histogram": float(first),
+                "epsilon_each": float(part),
+            }
+        )
+        return
+    line(
+        "plan",
+        f"for {count_of(columns.records, 'record')}; no label was read, nothing is written or charged",
+        width=WIDTH,
+    )
+    line("histogram", f"{float(first):.4g} of ε for where the labels are", width=WIDTH)
+    if columns.signs:
+        line("signs", f"{float(part):.4g} of ε for {count_of(len(columns.signs), 'sum')} together", width=WIDTH)
+    for place, size in zip(columns.whole, columns.sizes, strict=True):
+        line("cells", f"{float(part):.4g} of ε for {count_of(size, 'sum')} over {sent.names[place]!r:.60}", width=WIDTH)

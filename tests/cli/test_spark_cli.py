@@ -152,6 +152,13 @@ def test_spark_needs_ids_and_arrow_a_file(run, folder):
     assert (code, "s3a://bucket/sales is not a file of this machine" in err) == (2, True)
 
 
+def test_a_message_in_the_way_is_named_before_spark_starts(run, folder, monkeypatch):
+    monkeypatch.setattr("labeldp.engines.spark.session.running", lambda *_, **__: pytest.fail("Spark was started"))
+    Path("message").mkdir()
+    code, _, err = run("privatize", "monday.parquet", *ASKED, "--out", "message", "--engine", "spark")
+    assert (code, "message exists" in err) == (2, True)
+
+
 def test_settings_of_a_session_that_runs_already_are_not_ignored_in_silence(run, spark, folder):
     code, _, err = privatize(run, "monday.parquet", "--out", "m", "--conf", "spark.driver.memory=8g")
     assert (code, "leave out --master and --conf" in err) == (2, True)

@@ -176,6 +176,8 @@ def privatize(
         return
     if message is None:
         raise InvalidInput("give --out DIR, the folder to write the message to")
+    if key_file is None and message.exists():  # before Spark takes its seconds to start
+        raise InvalidInput(f"{message} exists and is not overwritten: choose another --out")
     if dataset is not None and ledger is None:
         raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
     _note_order(id_column, keep_order=keep_order)

@@ -1,15 +1,18 @@
 """Releases on Apache Spark: the same messages and the same private labels as on one machine. Needs `labeldp[spark]`.
 
 `privatize` and `apply` take a Spark frame where `labeldp.privatize` and `labeldp.apply` take a file. `matching_features` is for a
-features party whose features are on a cluster. `docs/spark.md` says how it scales and what to set.
+features party whose features are on a cluster. `sums` is for a team that holds both sides. `docs/spark.md` says how it scales and what to set.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from labeldp.budget import Epsilon
+from labeldp.central.engine_sums import release_sums
+from labeldp.central.private_sums import PrivateSums
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.spark.installed import require_pyspark
 from labeldp.errors import InvalidInput, described, expect_path
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
     from labeldp.engines.spark.spark_input import SparkInput
 
-__all__ = ["apply", "matching_features", "privatize"]
+__all__ = ["apply", "matching_features", "privatize", "sums"]
 
 
 def privatize(
@@ -265,6 +268,103 @@ def matching_features(
         raise InvalidInput(f"rows must be a positive whole number, got {described(rows)}")
     opened = message if isinstance(message, Message) else Message.open(message)
     return records_of(features, opened, opened.header.id_column if id is None else id, rows)
+
+
+def sums(
+    frame: DataFrame,
+    *,
+    label: str,
+    cells: str | Sequence[str] | Mapping[str, int] = (),
+    signs: str | Sequence[str] = (),
+    epsilon: Epsilon,
+    domain: Domain | tuple[float, float],
+    clip: tuple[float, float] | None = None,
+    out_of_range: OutOfRange = "clip",
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    allow_unencrypted: bool = False,
+) -> PrivateSums:
+    """Noisy sums of the labels in a Spark frame over the cells of public columns, against public signs, or both.
+
+    The release is that of `PrivateSums.over_cells` and `PrivateSums.against_signs` on one machine. Workers sum their labels exactly,
+    in one pass, and the driver draws the noise once.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The records, at least two.
+    label : str
+        The name of the label column: numbers, or day-time intervals if the domain has a unit.
+    cells : str, list of str, or dict of str to int, optional
+        The columns that hold cell numbers, integers from 0. Each column is a partition of its own. A dict gives the number of cells of
+        each; otherwise it is the column's largest number and one, which takes a pass over these columns.
+    signs : str or list of str, optional
+        The columns that hold +1 or −1, as integers.
+    epsilon : float, str, Decimal or Fraction
+        What all sums cost together. Every column of cells and all columns of signs together get an equal share.
+    domain : Domain or (lower, upper)
+        The public bounds of the labels, never read off them.
+    clip : tuple of (float, float), optional
+        Clip labels to this narrower range first, for less noise. It must be public too.
+    out_of_range : {"clip", "clip-all", "error"}, default "clip"
+        What happens to labels outside the bounds.
+    ledger : Ledger, optional
+        Charge ε to `dataset` in this ledger before anything is drawn. It is a file of the driver.
+    dataset : str, optional
+        The dataset in `ledger` to charge.
+    allow_unencrypted : bool, default False
+        Run on a cluster that does not encrypt what Spark writes to disk or sends. See Privacy.
+
+    Returns
+    -------
+    PrivateSums
+        With one answer against all columns of signs, then one over all columns of cells, as far as these were given.
+
+    Raises
+    ------
+    MissingExtra
+        If pyspark is not installed or is too old.
+    InvalidInput
+        If the frame, a column or a setting cannot be used. Nothing is charged then.
+    PrivacyRefused
+        If the frame belongs to a Spark Connect session, or the cluster does not encrypt.
+    InsufficientBudget
+        If the ledger has less than ε left for the dataset.
+    LabelDPError
+        If a job fails. Nothing is charged then.
+
+    Warns
+    -----
+    ClippingWarning
+        If more than 5 % of the labels lie outside the bounds.
+
+    See Also
+    --------
+    labeldp.PrivateSums : The same for arrays, on one machine.
+
+    Privacy
+    -------
+    ε-DP for replacing one label by another valid one. Cells and signs are public and must not depend on labels. Noise is drawn on the
+    driver after all jobs have ended, so a task that Spark repeats releases nothing. Exact sums leave a worker encrypted, under a
+    key that Spark sends to the workers, so on a cluster Spark must encrypt its disks (`spark.io.encryption.enabled`) and
+    what it sends (`spark.network.crypto.enabled`). Calling it again draws again and costs ε again.
+
+    Examples
+    --------
+    >>> import labeldp.spark
+    >>> frame = spark.read.parquet("sales.parquet")  # doctest: +SKIP
+    >>> sums = labeldp.spark.sums(frame, label="amount", cells=["region"], epsilon=1, domain=(0, 400))  # doctest: +SKIP
+    >>> sums.means()  # doctest: +SKIP
+    """
+    require_pyspark()
+    from labeldp.engines.spark.jobs import without_spark_texts
+    from labeldp.engines.spark.spark_sums import SparkSums
+
+    source = SparkSums.of(frame, label, cells, signs, allow_unencrypted=allow_unencrypted)
+    with without_spark_texts():
+        return release_sums(
+            source, epsilon, domain, clip=clip, out_of_range=out_of_range, ledger=ledger, dataset=dataset
+        )
 
 
 def _input(

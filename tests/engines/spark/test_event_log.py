@@ -7,18 +7,15 @@ of one size: Spark logs how many bytes it reads.
 
 from __future__ import annotations
 
-import json
-import re
 import sys
-from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from event_log import differences, logged, shown
 from pyspark import cloudpickle
 
 import labeldp.spark
@@ -36,14 +33,6 @@ LABELS = {
     "same": np.full(ROWS, 7.0),
     "bounds": np.tile([0.0, 400.0], ROWS // 2),
 }
-TIMER = re.compile(r"time|duration|gc", re.IGNORECASE)
-EXCUSED = {
-    "internal.metrics.resultSize": "it counts the timers that are not zero too; what we return is tested below",
-    "internal.metrics.output.bytesWritten": "the parts hold private labels, and a fingerprint under a key",
-    "written output": "the same",
-}
-NOTE_BYTES = 24
-"""Three words about the input are shuffled too. They look random, so they may compress by some bytes."""
 
 
 @dataclass(frozen=True)
@@ -64,76 +53,13 @@ def events_of(spark, folder, labels):
     folder.mkdir()
     file = folder / "input.parquet"
     pq.write_table(pa.table({"id": np.arange(ROWS), "y": labels}), file, compression="none", use_dictionary=False)
-    draw, context = pass_two.DrawTask, spark.sparkContext
-    logs = Path(context.getConf().get("spark.eventLog.dir").removeprefix("file://"))
-    log, bus = logs / f"{context.applicationId}.inprogress", context._jsc.sc().listenerBus()
-    bus.waitUntilEmpty()
-    start = log.stat().st_size
-    with mock.patch.object(pass_two, "DrawTask", lambda *given: Pinned(draw(*given))):
+    draw = pass_two.DrawTask
+    with mock.patch.object(pass_two, "DrawTask", lambda *given: Pinned(draw(*given))), logged(spark) as events:
         labeldp.spark.privatize(
             spark.read.parquet(str(file)), label="y", id="id", epsilon=1, domain=(0, 400), out=folder / "message",
             mechanism="rr-on-bins",
         )  # fmt: skip
-    bus.waitUntilEmpty()
-    with log.open("rb") as lines:
-        lines.seek(start)
-        return [json.loads(line) for line in lines]
-
-
-def shown(events, folder):
-    """Channels of an event log and what they show, without times and without the numbers that Spark gives to things.
-
-    The session is shared, and a task that an earlier test had killed may end now: only stages submitted in these events count.
-    """
-    seen, numbers = {}, Counter()
-    stages = {event["Stage Info"]["Stage ID"] for event in events if event["Event"] == "SparkListenerStageSubmitted"}
-    first = min(stages)
-    names = {
-        metric["accumulatorId"]: metric["name"] for event in events for metric in _metrics(event.get("sparkPlanInfo"))
-    }
-    for event in events:
-        kind = event["Event"].rsplit(".")[-1]
-        if kind == "SparkListenerTaskEnd" and event["Stage ID"] in stages:
-            assert event["Task End Reason"]["Reason"] == "Success"
-            for metric in event["Task Info"]["Accumulables"]:
-                seen["task", event["Stage ID"] - first, event["Task Info"]["Index"], metric["Name"]] = metric["Update"]
-        elif kind == "SparkListenerDriverAccumUpdates":
-            for number, value in event["accumUpdates"]:
-                numbers[names[number]] += 1
-                seen["driver", numbers[names[number]], names[number]] = value
-        elif "physicalPlanDescription" in event:
-            text = event["physicalPlanDescription"].replace(str(folder), "")
-            numbers[kind] += 1
-            seen["plan", numbers[kind], kind] = re.sub(r"#\d+L?|plan_id=\d+", "", text)
-    return {
-        channel: value
-        for channel, value in seen.items()
-        if not TIMER.search(channel[-1]) and channel[-1] not in EXCUSED
-    }
-
-
-def _metrics(plan):
-    if plan:
-        yield from plan["metrics"]
-        for child in plan["children"]:
-            yield from _metrics(child)
-
-
-def differences(one, other):
-    """Channels that show different things."""
-    return {
-        channel: (one.get(channel), other.get(channel))
-        for channel in one.keys() | other.keys()
-        if one.get(channel) != other.get(channel) and not _by_notes(channel[-1], one.get(channel), other.get(channel))
-    }
-
-
-def _by_notes(name, one, other):
-    return (
-        bool(re.search("bytes", name, re.IGNORECASE))
-        and None not in (one, other)
-        and abs(int(one) - int(other)) <= NOTE_BYTES
-    )
+    return events
 
 
 def test_plans_and_metrics_do_not_depend_on_labels(spark, tmp_path):

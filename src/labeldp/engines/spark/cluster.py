@@ -14,6 +14,7 @@ ENCRYPTED = {
     "network": ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled"),
 }
 """What must be on: one setting of each row."""
+SUBKEYS = "subkeys that undo the noise of this release"
 
 
 def is_local(master: str) -> bool:
@@ -47,11 +48,10 @@ def check_frame(frame: Any) -> None:
         )
 
 
-def check_encryption(spark: SparkSession, *, allow_unencrypted: bool) -> None:
-    """Refuses a cluster that writes or sends subkeys in plain text, unless told otherwise.
+def check_encryption(spark: SparkSession, *, allow_unencrypted: bool, secret: str = SUBKEYS) -> None:
+    """Refuses a cluster that writes or sends a secret in plain text, unless told otherwise. `secret` says what workers get.
 
-    Workers get the subkeys of one release. Spark may keep what it sends them in temporary folders of driver and executors,
-    where it stays if a process is killed.
+    Spark may keep what it sends them in temporary folders of driver and executors, where it stays if a process is killed.
     """
     context = spark.sparkContext
     if allow_unencrypted or is_local(str(context.master)):
@@ -60,9 +60,9 @@ def check_encryption(spark: SparkSession, *, allow_unencrypted: bool) -> None:
     missing = [names[0] for names in ENCRYPTED.values() if not any(_is_on(settings.get(name)) for name in names)]
     if missing:
         raise PrivacyRefused(
-            "the workers of this cluster get subkeys that undo the noise of this release, and Spark would keep or send them in "
-            f"plain text. Set {' and '.join(f'{name}=true' for name in missing)} when the session starts (network encryption "
-            "needs spark.authenticate=true too). If disks and network are encrypted otherwise, say allow_unencrypted=True "
+            f"the workers of this cluster get {secret}, and Spark would keep or send this in plain text. Set "
+            f"{' and '.join(f'{name}=true' for name in missing)} when the session starts (network encryption needs "
+            "spark.authenticate=true too). If disks and network are encrypted otherwise, say allow_unencrypted=True "
             "(--allow-unencrypted)"
         )
 

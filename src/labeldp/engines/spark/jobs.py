@@ -21,6 +21,8 @@ from labeldp.engines.spark.guard import CHANGED, FAILED, REPEATED, Batches, guar
 from labeldp.engines.spark.progress import watched
 from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused
 
+MOST_RESULT_BYTES = 1 << 28
+"""The driver gets at most about so many bytes of results in all, unless that would be fewer than two results for each core."""
 _CODEC = "spark.sql.execution.arrow.compression.codec"
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
@@ -35,6 +37,12 @@ class IdRepeated(Exception):  # noqa: N818
 
 class SparkFailed(OSError):  # noqa: N818
     """Spark could not finish a job. `release/` says what was charged."""
+
+
+def few_results(frame: DataFrame, result_bytes: int) -> DataFrame:
+    """The frame in so few partitions that their results, of about so many bytes each, fit the driver."""
+    cores = frame.sparkSession.sparkContext.defaultParallelism
+    return frame.coalesce(max(2 * cores, MOST_RESULT_BYTES // (result_bytes + 128)))
 
 
 def mapped(frame: DataFrame, task: Callable[[Batches], Batches], schema: StructType | str) -> DataFrame:
@@ -73,6 +81,15 @@ def job(spark: SparkSession, rows: int, progress: Progress | None) -> Iterator[N
     finally:
         for name, value in before.items():
             tidy(partial(context.setLocalProperty, name, value))  # type: ignore[arg-type] # None removes it
+
+
+@contextmanager
+def nothing_charged() -> Iterator[None]:
+    """For the passes before the charge: a job that fails there has cost nothing."""
+    try:
+        yield
+    except SparkFailed as error:
+        raise LabelDPError(f"cannot read the frame: {error}. Nothing was released or charged") from None
 
 
 def tidy(step: Callable[[], object]) -> None:

@@ -13,12 +13,9 @@ from pyspark.sql import DataFrame
 from labeldp.engines.scan import Progress
 from labeldp.engines.spark import checking
 from labeldp.engines.spark.checking import CheckTask
-from labeldp.engines.spark.jobs import job, mapped
+from labeldp.engines.spark.jobs import few_results, job, mapped
 from labeldp.engines.spark.sealed import unsealed
 from labeldp.sampling.multiset import MultisetHash
-
-MOST_RESULT_BYTES = 1 << 28
-"""The driver gets at most about so many bytes of counts in all, unless that would be fewer than two results for each core."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +43,8 @@ class Found:
 def check_records(frame: DataFrame, task: CheckTask, rows: int, progress: Progress | None = None) -> Found:
     """Runs the task over a frame of about `rows` rows. The exact counts go from worker to driver, through no shuffle."""
     cells = 0 if task.grid is None else task.grid.count
-    cores = frame.sparkSession.sparkContext.defaultParallelism
-    tasks = max(2 * cores, MOST_RESULT_BYTES // (8 * cells + 128))
     with job(frame.sparkSession, rows, progress):
-        returned = mapped(frame.coalesce(tasks), task, checking.DDL).collect()
+        returned = mapped(few_results(frame, 8 * cells), task, checking.DDL).collect()
     results = [unsealed(row["sealed"], task.seal, checking.SCHEMA) for row in returned]
     totals = {name: sum(result[name] for result in results) for name in checking.COUNTED}
     whole = MultisetHash.from_subkeys(task.fingerprint)

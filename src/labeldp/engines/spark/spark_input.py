@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +12,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
-from pyspark.sql.pandas.types import to_arrow_type
 
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.batches import repeated_id
@@ -25,14 +21,14 @@ from labeldp.engines.columns import TEXT, checked_ids, checked_labels
 from labeldp.engines.scan import Progress, Scan
 from labeldp.engines.spark.checking import CheckTask
 from labeldp.engines.spark.cluster import check_encryption, check_frame
-from labeldp.engines.spark.columns import numbered, place_of
+from labeldp.engines.spark.columns import arrow_type, numbered, place_of
 from labeldp.engines.spark.faults import refuse_faults
-from labeldp.engines.spark.jobs import IdRepeated, InputChanged, SparkFailed, job
+from labeldp.engines.spark.jobs import IdRepeated, InputChanged, job, nothing_charged
 from labeldp.engines.spark.parts import Scratch, check_scratch
 from labeldp.engines.spark.pass_one import Found, check_records
 from labeldp.engines.spark.pass_two import Draw, write_records
 from labeldp.engines.spark.records import RecordReader
-from labeldp.errors import InvalidInput, LabelDPError, described
+from labeldp.errors import InvalidInput, described
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message
 from labeldp.sampling import KeyedRandomness
@@ -115,7 +111,7 @@ class SparkInput:
         if id_kind == "str":
             return True
         task = CheckTask(RecordReader("int", self.unit), Domain(0, 1), self._fingerprint(os.urandom(32)), None, None)
-        with _nothing_charged():
+        with nothing_charged():
             return not check_records(self._records, task, self._rows).totals["not_integers"]
 
     def row_count(self) -> int | None:
@@ -133,7 +129,7 @@ class SparkInput:
         if not self._rows:
             raise InvalidInput("the frame holds no records: there is nothing to randomize")
         repeats = os.urandom(32) if self._rows <= EARLY_ROWS else None
-        with _nothing_charged():
+        with nothing_charged():
             found = self._check(domain, key, grid, progress, repeats)
         refuse_faults(found.totals, self.label_column, self.id_column, domain, out_of_range)
         if found.repeated:
@@ -197,22 +193,13 @@ class SparkInput:
 
     @cached_property
     def _rows(self) -> int:
-        with _nothing_charged(), job(self.frame.sparkSession, 0, None):
+        with nothing_charged(), job(self.frame.sparkSession, 0, None):
             return self._records.count()
 
     @property
     def _arrow_types(self) -> tuple[pa.DataType, pa.DataType]:
         """The Arrow types of the id column and the label column."""
-        return self._arrow_type(self.id_column), self._arrow_type(self.label_column)
-
-    def _arrow_type(self, name: str) -> pa.DataType:
-        kind = self.frame.schema[name].dataType
-        try:
-            return to_arrow_type(kind)
-        except PySparkTypeError:
-            raise InvalidInput(
-                f"{_HERE}: the column {name!r} holds {kind.simpleString()}, which can be neither a label nor an id. Convert it first"
-            ) from None
+        return arrow_type(self.frame, self.id_column, _HERE), arrow_type(self.frame, self.label_column, _HERE)
 
     @property
     def _id_kind(self) -> str:
@@ -239,15 +226,6 @@ class SparkInput:
         return MultisetHash.subkeys(
             hmac.digest(key, b"labeldp input fingerprint on Spark 1\0" + types.encode(), "sha256")
         )
-
-
-@contextmanager
-def _nothing_charged() -> Iterator[None]:
-    """For the passes before the charge: a job that fails there has cost nothing."""
-    try:
-        yield
-    except SparkFailed as error:
-        raise LabelDPError(f"cannot read the frame: {error}. Nothing was released or charged") from None
 
 
 def _changed(advice: str) -> InvalidInput:

@@ -52,6 +52,6 @@ def train_from_sums(
                 "unpaired",
                 f"{count_of(rest, 'row')} of features {'was' if rest == 1 else 'were'} not summed and not used",
             )
-        line("verdict", f"the model expects to explain {100 * facts['explained']:.2g} % of the labels' variation")
-        line("", "(if effects of columns add up; computed from the noisy sums alone)")
+        line("verdict", f"the model explains roughly {100 * facts['explained']:.2g} % of the labels' variation")
+        line("", "(from the noisy sums alone, with the labels' variance from their noisy histogram)")
         line("next", f"labeldp predict {model_path} FILE --id {shlex.quote(id_column)} --out predictions.parquet")

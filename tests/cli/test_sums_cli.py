@@ -1,0 +1,390 @@
+"""cells, sums, train, predict and audit as two parties type them for one round of noisy sums."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp import Ledger, SavedModel
+
+ROWS = 3000
+BOUNDS = ("--lower", "0", "--upper", "400")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Labels, features and a test file. Both parties have the same ids in another order, the labels party some more."""
+    folder = tmp_path_factory.mktemp("sums")
+    generator = np.random.default_rng(0)
+    n = ROWS + 200
+    size, shop = generator.normal(size=n), generator.choice(["a", "b", "c"], n)
+    label = np.clip(120 + 40 * size + 60 * (shop == "a") + generator.normal(0, 15, n), 0, 400)
+    ids = generator.permutation(10 * n)[:n]
+    features = pa.table({"order": ids, "size": size, "shop": shop, "same": np.ones(n)})
+    pq.write_table(features.slice(0, ROWS), folder / "features.parquet")
+    pa_csv.write_csv(features.slice(0, ROWS), folder / "features.csv")
+    pq.write_table(features.append_column("amount", pa.array(label)), folder / "test.parquet")
+    order = generator.permutation(n)
+    pq.write_table(pa.table({"order": ids[order], "amount": label[order]}), folder / "labels.parquet")
+    return folder
+
+
+def cells(run, world, tmp_path, *more, features="features.parquet"):
+    return run("cells", world / features, "--id", "order", "--epsilon", "2", "--out", tmp_path / "cells", *more)
+
+
+def sums(run, world, tmp_path, *more, labels=None, bounds=BOUNDS, sent=None):
+    return run(
+        "sums",
+        labels or world / "labels.parquet",
+        *("--label", "amount", "--id", "order", "--epsilon", "2"),
+        *("--cells", sent or tmp_path / "cells" / "cells.parquet"),
+        *bounds,
+        *("--out", tmp_path / "sums"),
+        *more,
+    )
+
+
+def train(run, world, tmp_path, *more, features="features.parquet", message=None):
+    return run(
+        "train",
+        message or tmp_path / "sums",
+        *("--features", world / features, "--id", "order", "--out", tmp_path / "model"),
+        *more,
+    )
+
+
+def plan(tmp_path):
+    return "--plan", tmp_path / "cells" / "plan.json"
+
+
+@pytest.fixture
+def answered(run, world, tmp_path):
+    """The folders cells and sums."""
+    assert cells(run, world, tmp_path)[0] == 0
+    assert sums(run, world, tmp_path)[0] == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("features", ["features.parquet", "features.csv"])
+def test_the_whole_round(run, world, tmp_path, features):
+    code, out, err = cells(run, world, tmp_path, features=features)
+    assert (code, err) == (0, "")
+    assert "send " in out
+    assert "something about 2 features: size, shop" in out
+    code, out, err = sums(run, world, tmp_path)
+    assert (code, err) == (0, "")
+    assert "200 labels had no cells and were left out" in out
+    code, out, err = run("audit", tmp_path / "sums")
+    assert (code, err) == (0, "")
+    assert "proven" in out
+    code, out, err = train(run, world, tmp_path, *plan(tmp_path), features=features)
+    assert (code, err) == (0, "")
+    assert "explains roughly" in out
+    code, out, _ = run("evaluate", tmp_path / "model", world / "test.parquet", "--label", "amount", "--json")
+    assert code == 0
+    assert 0.7 < json.loads(out)["R squared"] < 0.95
+    code, _, _ = run("predict", tmp_path / "model", world / features, "--id", "order", "--out", tmp_path / "p.parquet")
+    assert code == 0
+    assert pq.read_table(tmp_path / "p.parquet").num_rows == ROWS
+
+
+def test_only_ids_and_nameless_numbers_are_sent(run, world, tmp_path):
+    cells(run, world, tmp_path)
+    sent = pq.read_table(tmp_path / "cells" / "cells.parquet")
+    assert sent.schema.names == ["order", *(f"c{place}" for place in range(sent.num_columns - 1))]
+    assert all(pa.types.is_integer(kind) for kind in sent.schema.types)
+    assert sent.schema.metadata is None
+    assert sent["order"].to_pylist() == sorted(pq.read_table(world / "features.parquet")["order"].to_pylist())
+    assert sorted(path.name for path in (tmp_path / "cells").iterdir()) == ["cells.parquet", "plan.json"]
+
+
+def test_the_answer_is_sums_ids_and_a_card(answered):
+    assert sorted(path.name for path in (answered / "sums").iterdir()) == ["PRIVACY.md", "records.parquet", "sums.json"]
+    listed = pq.read_table(answered / "sums" / "records.parquet")["order"].to_pylist()
+    assert listed == pq.read_table(answered / "cells" / "cells.parquet")["order"].to_pylist()
+    card = (answered / "sums" / "PRIVACY.md").read_text()
+    assert "ε = 2" in card
+    assert "'c0'" in card
+
+
+def test_json_and_quiet(run, world, tmp_path):
+    code, out, _ = cells(run, world, tmp_path, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["records"] == ROWS
+    rows = [
+        tuple(row.values()) for row in pq.read_table(tmp_path / "cells" / "cells.parquet").drop(["order"]).to_pylist()
+    ]
+    assert record["records_told_apart"] == sum(count == 1 for count in Counter(rows).values())
+    code, out, _ = sums(run, world, tmp_path, "--json")
+    assert json.loads(out)["epsilon"] == "2"
+    assert json.loads(run("audit", tmp_path / "sums", "--json")[1])["holds"]
+    code, out, _ = train(run, world, tmp_path, *plan(tmp_path), "--json")
+    assert json.loads(out)["model"] == "sums"
+    shutil.rmtree(tmp_path / "sums")
+    shutil.rmtree(tmp_path / "model")
+    assert sums(run, world, tmp_path, "--quiet") == (0, "", "")
+    assert train(run, world, tmp_path, *plan(tmp_path), "--quiet") == (0, "", "")
+    shutil.rmtree(tmp_path / "cells")
+    assert cells(run, world, tmp_path, "--quiet") == (0, "", "")
+
+
+def test_a_dry_run_reads_no_label(run, world, tmp_path):
+    cells(run, world, tmp_path)
+    code, out, _ = sums(run, world, tmp_path, "--dry-run", labels=tmp_path / "not-there.parquet")
+    assert code == 0
+    assert "no label was read" in out
+    assert not (tmp_path / "sums").exists()
+    code, out, _ = sums(run, world, tmp_path, "--dry-run", "--json")
+    assert json.loads(out)["records"] == ROWS
+
+
+def test_the_ledger_is_charged_and_refuses(run, world, tmp_path):
+    cells(run, world, tmp_path)
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 3)
+    charge = ("--ledger", tmp_path / "ledger.db", "--dataset", "sales")
+    code, out, _ = sums(run, world, tmp_path, *charge)
+    assert code == 0
+    assert "sales has ε = 1 left" in out
+    shutil.rmtree(tmp_path / "sums")
+    code, _, err = sums(run, world, tmp_path, *charge)
+    assert code == 3
+    assert "error" in err
+    assert not (tmp_path / "sums").exists()
+    assert ledger.remaining("sales") == 1
+    assert not [path for path in tmp_path.iterdir() if "partial" in path.name]
+
+
+def test_records_without_a_label_are_refused_unless_that_is_meant(run, world, tmp_path):
+    cells(run, world, tmp_path)
+    few = pq.read_table(world / "labels.parquet").slice(0, 2500)
+    pq.write_table(few, tmp_path / "few.parquet")
+    code, _, err = sums(run, world, tmp_path, labels=tmp_path / "few.parquet")
+    assert code == 2
+    assert "have no label" in err
+    assert "--matching" in err
+    code, out, _ = sums(run, world, tmp_path, "--matching", labels=tmp_path / "few.parquet")
+    assert code == 0
+    assert "of the cells had no label" in out
+    code, out, _ = train(run, world, tmp_path, *plan(tmp_path))
+    assert code == 0
+    assert "were not summed and not used" in out
+    assert SavedModel.load(tmp_path / "model").facts["records"] < 2500
+
+
+def changed(tmp_path, change):
+    """The cells with one change."""
+    table = pq.read_table(tmp_path / "cells" / "cells.parquet")
+    pq.write_table(change(table), tmp_path / "changed.parquet")
+    return tmp_path / "changed.parquet"
+
+
+def column(table, name, values):
+    return table.set_column(table.schema.names.index(name), name, pa.array(values))
+
+
+BAD_CELLS = {
+    "no columns": lambda table: table.select(["order"]),
+    "no rows": lambda table: table.slice(0, 0),
+    "one row": lambda table: table.slice(0, 1),
+    "a null": lambda table: column(table, "c1", [None, *table["c1"].to_pylist()[1:]]),
+    "a null id": lambda table: column(table, "order", [None, *table["order"].to_pylist()[1:]]),
+    "an id twice": lambda table: pa.concat_tables([table, table.slice(0, 1)]),
+    "text": lambda table: column(table, "c1", ["x"] * table.num_rows),
+    "decimals": lambda table: column(table, "c1", [0.5] * table.num_rows),
+    "NaN": lambda table: column(table, "c1", [float("nan")] * table.num_rows),
+    "text ids": lambda table: column(table, "order", [f"x{value}" for value in table["order"].to_pylist()]),
+    "decimal ids": lambda table: column(table, "order", [value + 0.5 for value in table["order"].to_pylist()]),
+    "other ids": lambda table: column(table, "order", [-1 - value for value in table["order"].to_pylist()]),
+    "a sign of 2": lambda table: column(table, "c1", [-2] * table.num_rows),
+    "a huge cell": lambda table: column(table, "c1", [2**62] * table.num_rows),
+    "ids last": lambda table: table.select([*table.schema.names[1:], "order"]),
+    "two columns of one name": lambda table: table.append_column("c1", table["c1"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CELLS)
+def test_bad_cells_are_refused_before_the_charge(run, world, tmp_path, case):
+    cells(run, world, tmp_path)
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("sales", 3)
+    charge = ("--ledger", tmp_path / "ledger.db", "--dataset", "sales")
+    code, out, err = sums(run, world, tmp_path, *charge, sent=changed(tmp_path, BAD_CELLS[case]))
+    assert (code, out) == (2, "")
+    assert err.startswith("error:")
+    assert ledger.remaining("sales") == 3
+    assert not (tmp_path / "sums").exists()
+
+
+BAD_LABELS = {
+    "NaN": lambda table: column(table, "amount", [float("nan"), *table["amount"].to_pylist()[1:]]),
+    "a null": lambda table: column(table, "amount", [None, *table["amount"].to_pylist()[1:]]),
+    "text": lambda table: column(table, "amount", ["77123"] * table.num_rows),
+    "all outside": lambda table: column(table, "amount", [77123.0] * table.num_rows),
+    "no rows": lambda table: table.slice(0, 0),
+    "an id twice": lambda table: pa.concat_tables([table, table]),
+    "no id": lambda table: table.rename_columns(["other", "amount"]),
+    "no label": lambda table: table.rename_columns(["order", "77123"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LABELS)
+def test_bad_labels_are_refused_and_not_shown(run, world, tmp_path, case):
+    cells(run, world, tmp_path)
+    pq.write_table(BAD_LABELS[case](pq.read_table(world / "labels.parquet")), tmp_path / "bad.parquet")
+    code, out, err = sums(run, world, tmp_path, labels=tmp_path / "bad.parquet")
+    assert (code, out) == (2, "")
+    assert err.startswith("error:")
+    assert "77123" not in err
+    assert not (tmp_path / "sums").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        (("--epsilon", "0"), "epsilon"),
+        (("--epsilon", "-1"), "epsilon"),
+        (("--epsilon", "nan"), "epsilon"),
+        (("--epsilon", "41"), "epsilon"),
+        (("--lower", "500"), "bound"),
+        (("--integers", "0:400"), "not both"),
+        (("--dataset", "sales"), "--ledger"),
+        (("--cells", "not-there.parquet"), "no file"),
+        (("--label", "order"), "id column"),
+        (("--out", "not/there"), "does not exist"),
+        (("--out", "."), "exists"),
+    ],
+)
+def test_bad_settings_are_refused(run, world, tmp_path, more, word):
+    cells(run, world, tmp_path)
+    code, out, err = sums(run, world, tmp_path, *more)
+    assert (code, out) == (2, "")
+    assert word in err
+
+
+def test_bounds_and_a_place_must_be_given(run, world, tmp_path):
+    cells(run, world, tmp_path)
+    assert "public bounds" in sums(run, world, tmp_path, bounds=())[2]
+    arguments = ("sums", world / "labels.parquet", "--label", "amount", "--id", "order", "--epsilon", "1")
+    code, _, err = run(*arguments, "--cells", tmp_path / "cells" / "cells.parquet", *BOUNDS)
+    assert code == 2
+    assert "--out" in err
+
+
+def test_whole_numbers(run, world, tmp_path):
+    cells(run, world, tmp_path)
+    table = pq.read_table(world / "labels.parquet")
+    whole = column(table, "amount", np.rint(table["amount"].to_numpy()))
+    pq.write_table(whole, tmp_path / "whole.parquet")
+    bounds = ("--integers", "0:400")
+    assert sums(run, world, tmp_path, labels=tmp_path / "whole.parquet", bounds=bounds)[0] == 0
+    shutil.rmtree(tmp_path / "sums")
+    code, _, err = sums(run, world, tmp_path, bounds=bounds)
+    assert code == 2
+    assert "whole" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        (("--epsilon", "0"), "epsilon"),
+        (("--epsilon", "text"), "epsilon"),
+        (("--id", "ordr"), "did you mean 'order'"),
+        (("--exclude", "other"), "no column"),
+        (("--numeric", "shop"), "shop"),
+        (("--exclude", "size,shop,same"), "no column left"),
+        (("--out", "."), "exists"),
+        (("--id", "size"), "ids must be integers or text"),
+        (("--id", "shop"), "the same id"),
+    ],
+)
+def test_cells_refuses_what_it_cannot_use(run, world, tmp_path, more, word):
+    code, out, err = cells(run, world, tmp_path, *more)
+    assert (code, out) == (2, "")
+    assert word in err
+    assert not (tmp_path / "cells").exists()
+
+
+def test_what_is_excluded_is_not_told(run, world, tmp_path):
+    _, out, _ = cells(run, world, tmp_path, "--exclude", "shop", "--json")
+    assert json.loads(out)["features_told"] == ["size"]
+
+
+def test_train_explains_wrong_combinations(run, world, answered):
+    code, _, err = train(run, world, answered)
+    assert code == 2
+    assert "--plan" in err
+    code, _, err = train(run, world, answered, *plan(answered), "--model", "network", "--seed", "3")
+    assert code == 2
+    assert "--model and --seed are for messages" in err
+    privatize = ("privatize", world / "labels.parquet", "--label", "amount", "--id", "order", "--epsilon", "2", *BOUNDS)
+    assert run(*privatize, "--out", answered / "message")[0] == 0
+    code, _, err = train(run, world, answered, *plan(answered), message=answered / "message")
+    assert code == 2
+    assert "leave --plan out" in err
+    code, _, err = train(run, world, answered, "--plan", answered / "not-there.json")
+    assert code == 2
+    assert "no file" in err
+    code, _, err = train(run, world, answered, "--plan", answered / "sums" / "sums.json")
+    assert code == 2
+    assert "does not hold a plan" in err
+    assert not (answered / "model").exists()
+
+
+def test_a_plan_of_other_cells_is_refused(run, world, answered):
+    other = ("cells", world / "features.parquet", "--id", "order", "--epsilon", "2", "--exclude", "shop")
+    run(*other, "--out", answered / "other")
+    code, _, err = train(run, world, answered, "--plan", answered / "other")
+    assert code == 2
+    assert "answer" in err
+
+
+def test_features_without_some_records_are_refused(run, world, answered):
+    pq.write_table(pq.read_table(world / "features.parquet").slice(5), answered / "fewer.parquet")
+    code, _, err = train(run, world, answered, *plan(answered), features=answered / "fewer.parquet")
+    assert code == 2
+    assert "5 records of" in err
+
+
+def edit(path, change):
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+
+
+DAMAGE = {
+    "a cost": lambda folder: edit(folder / "sums.json", lambda record: record["answers"][1].update(epsilon="1/100")),
+    "a claim": lambda folder: edit(folder / "sums.json", lambda record: record.update(epsilon="1")),
+    "cut off": lambda folder: (folder / "sums.json").write_text((folder / "sums.json").read_text()[:100]),
+    "no ids": lambda folder: (folder / "records.parquet").unlink(),
+    "ids cut off": lambda folder: (folder / "records.parquet").write_bytes(b"PAR1"),
+    "an id twice": lambda folder: pq.write_table(pa.table({"order": [7] * ROWS}), folder / "records.parquet"),
+    "too few ids": lambda folder: pq.write_table(pa.table({"order": [1, 2]}), folder / "records.parquet"),
+    "two columns": lambda folder: pq.write_table(
+        pa.table({"order": range(ROWS), "more": range(ROWS)}), folder / "records.parquet"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_a_damaged_answer_is_refused(run, world, answered, case):
+    DAMAGE[case](answered / "sums")
+    for code, out, err in (run("audit", answered / "sums"), train(run, world, answered, *plan(answered))):
+        assert (code, out) == (2, "")
+        assert err.startswith("error:")
+
+
+def test_an_answer_that_costs_more_than_it_claims_is_refused(run, answered):
+    edit(answered / "sums" / "sums.json", lambda record: record.update(epsilon="1.5"))
+    code, _, err = run("audit", answered / "sums")
+    assert code == 2
+    assert "not 1.5-DP" in err

@@ -18,6 +18,7 @@ from typing import Any
 _NAMES_IN = {
     "audit": "Measurement measure verify",
     "binning": "Bins optimal_bins",
+    "central.held_out": "HeldOutError held_out_error",
     "central.private_sums": "PrivateSums",
     "domain": "Domain",
     "engines.arrow.source": "LabelSource",

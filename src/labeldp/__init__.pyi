@@ -5,6 +5,8 @@ from labeldp.audit import measure as measure
 from labeldp.audit import verify as verify
 from labeldp.binning import Bins as Bins
 from labeldp.binning import optimal_bins as optimal_bins
+from labeldp.central.held_out import HeldOutError as HeldOutError
+from labeldp.central.held_out import held_out_error as held_out_error
 from labeldp.central.private_sums import PrivateSums as PrivateSums
 from labeldp.domain import Domain as Domain
 from labeldp.engines.arrow.source import LabelSource as LabelSource

@@ -1,0 +1,133 @@
+"""Figures about held-out records: values with the noise of sums and the sampling of records in their intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.shown import Shown, plain
+
+SAMPLING = 1.959964
+"""An interval reaches so many standard deviations of sampling to each side, which is normal for many records."""
+NOISE = math.log(20) / math.sqrt(2)
+"""And so many of the noise: a Laplace variable lies within them with probability 95 %, and a sum of several more often."""
+
+
+@dataclass(frozen=True, repr=False)
+class HeldOutFigure(Shown):
+    """One figure about held-out records with its uncertainty.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    standard_error : float
+        Its standard deviation, by noise and by sampling.
+    lower, upper : float
+        The ends of its 95 % interval.
+    """
+
+    value: float
+    standard_error: float
+    lower: float
+    upper: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{plain(self.value)} (95% interval {plain(self.lower)} to {plain(self.upper)})"
+
+    def _facts(self) -> dict[str, str]:
+        return {name: plain(getattr(self, name)) for name in ("value", "standard_error", "lower", "upper")}
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """Noisy means and the variances of their noise, which is independent."""
+
+    means: Floats
+    noise: Floats
+
+    @classmethod
+    def of(cls, *found: tuple[float, float]) -> Noisy:
+        """From pairs of a mean and the variance of its noise."""
+        return cls(np.array([mean for mean, _ in found]), np.array([noise for _, noise in found]))
+
+    def combined(self, factors: Sequence[float], constant: float) -> Linear:
+        """A linear function of the means."""
+        return Linear(float(self.means @ factors + constant), np.asarray(factors, np.float64), self.noise)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A value that is linear in noisy means, with `own` as the variance of noise that no other value has."""
+
+    value: float
+    factors: Floats
+    noise: Floats
+    own: float = 0.0
+
+    def with_noise(self, variance: float) -> Linear:
+        """The same with more noise of its own."""
+        return replace(self, own=self.own + variance)
+
+    def covariance(self, other: Linear) -> float:
+        """Of the noise of two such values."""
+        return float((self.factors * other.factors) @ self.noise) + (self.own if other is self else 0.0)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Variances over records: of squared errors, of squares about the mean, of gains, and of error − ratio·square."""
+
+    error: float
+    variance: float
+    gain: float
+    mixed: float
+    ratio: float
+
+    @property
+    def covariance(self) -> float:
+        """Of squared errors and squares about the mean."""
+        if not self.ratio:
+            return 0.0
+        found = (self.error + self.ratio**2 * self.variance - self.mixed) / (2 * self.ratio)
+        most = math.sqrt(self.error * self.variance)
+        return min(max(found, -most), most)
+
+
+def figure(found: Linear, sampling: float, *, least: float = -math.inf) -> HeldOutFigure:
+    """A figure with an interval for noise and sampling of these variances."""
+    noise = found.covariance(found)
+    reach = math.sqrt(SAMPLING**2 * sampling + NOISE**2 * noise)
+    lower, upper = max(least, found.value - reach), max(least, found.value + reach)
+    return HeldOutFigure(found.value, math.sqrt(sampling + noise), lower, upper)
+
+
+def ratio_figure(error: Linear, variance: Linear, spread: Spread, records: int) -> HeldOutFigure:
+    """R² = 1 − error/variance, with Fieller's interval: all ratios at which error − ratio·variance may well be zero."""
+    a, b = error.value, variance.value
+    sampled = {"aa": spread.error / records, "ab": spread.covariance / records, "bb": spread.variance / records}
+    noisy = {
+        "aa": error.covariance(error),
+        "ab": error.covariance(variance),
+        "bb": variance.covariance(variance),
+    }
+    wide = {key: SAMPLING**2 * sampled[key] + NOISE**2 * noisy[key] for key in sampled}
+    if b <= 0:
+        return HeldOutFigure(math.nan, math.nan, -math.inf, 1.0)
+    ratio = a / b
+    both = {key: sampled[key] + noisy[key] for key in sampled}
+    deviation = math.sqrt(max(0.0, both["aa"] - 2 * ratio * both["ab"] + ratio**2 * both["bb"])) / b
+    lead = b**2 - wide["bb"]
+    if lead <= 0:  # the labels may all be equal
+        return HeldOutFigure(1 - ratio, deviation, -math.inf, 1.0)
+    middle = a * b - wide["ab"]
+    root = math.sqrt(max(0.0, middle**2 - lead * (a**2 - wide["aa"])))
+    low, high = max(0.0, (middle - root) / lead), max(0.0, (middle + root) / lead)
+    return HeldOutFigure(1 - ratio, deviation, 1 - high, 1 - low)

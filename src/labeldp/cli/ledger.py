@@ -92,7 +92,7 @@ def history(
 
     A release is reserved, and charged, before its first label is randomized.
 
-    It is committed once its message is in place; a crash in between leaves it charged.
+    It is committed once its message is in place; a crash in between leaves it charged. Noisy sums are drawn at once.
 
     Batches are what labeldp apply has added since, or has begun to: how many, and how many records were in them.
     """
@@ -111,9 +111,9 @@ def history(
                 release.id[:8],
                 release.dataset,
                 decimal_text(release.epsilon),
-                Text(release.state, style="green" if release.state == "committed" else "yellow"),
+                Text(state := _state(release), style="yellow" if state == "reserved" else "green"),
                 f"{release.reserved_at:%Y-%m-%d %H:%M}",
-                (release.mechanism_digest or "not fixed")[:9],
+                "noisy sums" if release.of_sums else (release.mechanism_digest or "not fixed")[:9],
                 str(release.batches),
                 f"{release.batch_records:,}",
             )
@@ -158,6 +158,10 @@ def verify(
     if checked.expected_at is not None:
         line("expected", f"found as entry {checked.expected_at:,}")
     line("head", checked.head)
+
+
+def _state(release: Release) -> str:
+    return "drawn" if release.of_sums else release.state
 
 
 def _fields(record: Dataset | Release, names: str) -> dict[str, Any]:

@@ -13,6 +13,10 @@ from labeldp.release.ledger_schema import format_of
 from labeldp.release.ledger_values import expect_texts, stored_amount
 
 
+SUMS_REQUEST = '{"release": "private sums"'
+"""How the request of a release of noisy sums begins."""
+
+
 @dataclass(frozen=True)
 class Dataset:
     """A dataset in a ledger and the state of its budget.
@@ -28,7 +32,7 @@ class Dataset:
     releases : int
         How many releases were charged.
     uncommitted : int
-        How many of them were not finished.
+        How many of them were not finished. Noisy sums, which are drawn at once, do not count.
     created_at : datetime
         When the dataset was entered.
     batches, batch_records : int
@@ -91,6 +95,11 @@ class Release:
     batch_records: int = 0
 
     @property
+    def of_sums(self) -> bool:
+        """Whether noisy sums were released. They have no mechanism and are drawn at once, so there is nothing to commit or resume."""
+        return self.request is not None and self.request.startswith(SUMS_REQUEST)
+
+    @property
     def fixed(self) -> bool:
         """Whether the mechanism is stored. Before that, no label is randomized under this release."""
         return self.mechanism_json is not None
@@ -133,8 +142,11 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
     if row is None:
         raise _unknown(name, dataset_names(connection))
     # Grouped, since few amounts differ: adding up fractions takes far longer than counting rows.
-    query = "SELECT epsilon, state, count(*) AS times FROM release WHERE dataset = ? GROUP BY epsilon, state"
-    charges = connection.execute(query, (name,)).fetchall()
+    query = (
+        "SELECT epsilon, state, coalesce(substr(request, 1, ?) = ?, 0) AS sums, count(*) AS times FROM release WHERE dataset = ? "
+        "GROUP BY epsilon, state, sums"
+    )
+    charges = connection.execute(query, (len(SUMS_REQUEST), SUMS_REQUEST, name)).fetchall()
     batches, batch_records = 0, 0
     if format_of(connection) > 1:
         query = (
@@ -146,7 +158,7 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         budget=_amount(_field(row, "budget")),
         spent=sum((_amount(charge["epsilon"]) * charge["times"] for charge in charges), Fraction(0)),
         releases=sum(charge["times"] for charge in charges),
-        uncommitted=sum(charge["times"] for charge in charges if charge["state"] == "reserved"),
+        uncommitted=sum(charge["times"] for charge in charges if charge["state"] == "reserved" and not charge["sums"]),
         created_at=_time(_field(row, "created_at")),
         batches=batches,
         batch_records=_count(batch_records),

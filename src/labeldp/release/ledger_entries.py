@@ -12,7 +12,6 @@ from labeldp.release.ledger_journal import LedgerBroken
 from labeldp.release.ledger_schema import format_of
 from labeldp.release.ledger_values import expect_texts, stored_amount
 
-
 SUMS_REQUEST = '{"release": "private sums"'
 """How the request of a release of noisy sums begins."""
 

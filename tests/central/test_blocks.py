@@ -36,7 +36,7 @@ def test_cells_of_numbers_are_in_order_and_hold_equal_numbers_together(column):
         assert not set(codes[present]) & set(codes[~present])
     if present.any():
         assert np.bincount(codes[present]).min() > 0  # no cell is empty
-        assert (np.diff(partitions.centres[0]) >= 0).all()
+        assert (np.diff(partitions.centres[0]) > 0).all()
         assert len(partitions.centres[0]) == len(partitions.cuts[0]) + 1
 
 
@@ -136,12 +136,28 @@ def test_a_number_lies_between_the_middles_of_two_cells():
     np.testing.assert_allclose(at, [0, 5, 20, 25, -5, np.nan])
 
 
-def test_a_cell_far_out_counts_itself_where_its_middle_is_that_of_its_neighbour():
-    """Numbers further out than three deviations count as three deviations, so several cells may have one middle."""
-    values = np.concatenate([np.zeros(950), np.linspace(90, 110, 50)])[:, None]
+FAR_OUT = {
+    "rare ones": [0.0] * 970 + [1.0] * 30,
+    "rare thirds": [0.0] * 970 + [1 / 3] * 30,
+    "rare zeros": [0.0] * 20 + [1.0] * 980,
+    "counts": np.repeat(np.arange(20.0), [600, 250, 90, 20, *[3, 1] * 8]),
+    "many numbers far out": np.concatenate([np.zeros(950), np.linspace(90, 110, 50)]),
+    "one number far out": np.append(np.linspace(0, 1, 999), 1e12),
+    "huge numbers": [-1e308, -1e307, 0.0, 1e200, 1e300, 1.7e308],
+}
+
+
+@pytest.mark.parametrize("case", FAR_OUT)
+def test_the_middle_of_a_cell_lies_within_it_however_far_out(case):
+    """Otherwise numbers of that cell would lie beyond its middle, and have more than the effect of their cell."""
+    values = np.array(FAR_OUT[case])[:, None]
     partitions = Partitions.fit(values)
-    assert (np.diff(partitions.centres[0]) == 0).any()
-    codes, ((low, high, share),) = partitions.read(values)
-    top = codes[:, 0] == codes.max()
-    taken = np.where(share[top] > 0.5, high[top], low[top])
-    assert set(taken) == {codes.max()}
+    middles = partitions.centres[0]
+    assert partitions.cells(middles[:, None])[:, 0].tolist() == list(range(partitions.sizes[0]))
+    _, ((low, high, share),) = partitions.read(middles[:, None])
+    np.testing.assert_allclose((1 - share) * low + share * high, np.arange(len(middles)), atol=1e-9)
+
+
+def test_few_numbers_are_the_middles_of_their_cells_to_the_last_bit():
+    values = np.array([0.1] * 500 + [0.7] * 3 + [0.9])
+    assert Partitions.fit(values[:, None]).centres[0].tolist() == [0.1, 0.7, 0.9]

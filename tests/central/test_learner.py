@@ -123,6 +123,15 @@ def test_the_order_of_records_does_not_matter(monkeypatch):
     np.testing.assert_allclose(one.predict(MIXED), other.predict(MIXED), rtol=1e-4)
 
 
+@pytest.mark.parametrize("share", [0.5, 0.04, 0.01])
+def test_a_rare_one_among_zeros_has_the_effect_of_its_own_cell(monkeypatch, share):
+    monkeypatch.setattr(asking, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(asking, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    flag = np.random.default_rng(4).random(4000) < share
+    model, _ = fitted(flag[:, None].astype(float), 30.0 + 40 * flag, 20, (0, 100))
+    assert np.ptp(model.predict(np.array([[0.0], [1.0]]))) == pytest.approx(40, rel=0.1)
+
+
 def test_too_many_columns_are_refused_before_anything_is_asked():
     queries = SumQueries([1, 2], 1, (0, 10))
     with pytest.raises(InvalidInput, match='method="labels"'):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
-from labeldp.features.columns import ColumnEncoder, ColumnKey
+from labeldp.features.columns import LARGEST_NUMBER, ColumnEncoder, ColumnKey
 
 Codes = NDArray[np.uint16]
 
@@ -41,7 +41,7 @@ class Partitions:
     missing : tuple of bool
         For each numeric column whether a last cell holds missing numbers.
     centres : tuple of array
-        For each numeric column the mean of the numbers in each cell.
+        For each numeric column the middle of each cell, a number within it.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Partitions:
             min_count=max(FEWEST_ROWS, rows // 200),
             max_categories=min(MOST_CATEGORIES, share),
         )
-        numbers = encoder.transform(features)[1]
+        numbers = _read(encoder, features)[1]
         cuts = tuple(_cuts(column, min(MOST_BINS, share)) for column in numbers.T)
         return cls(
             encoder,
@@ -123,7 +123,7 @@ class Partitions:
 
         A missing number in a column that had none when the cells were made gets the number after the last cell.
         """
-        return self._cells(*self.encoder.transform(features))
+        return self._cells(*_read(self.encoder, features))
 
     def read(self, features: Any) -> tuple[Codes, list[tuple[NDArray[Any], NDArray[Any], Floats] | None]]:
         """The cells of records, and for each numeric column how each number lies between the middles of two cells.
@@ -136,17 +136,17 @@ class Partitions:
             For a numeric column two cells and the share of the second: from −½ to 1½, so that lines go on a little beyond the outermost
             middles. A missing number lies in its own cell. None for categories, and for numbers that all lie in one cell.
         """
-        categories, numbers = self.encoder.transform(features)
+        categories, numbers = _read(self.encoder, features)
         codes = self._cells(categories, numbers)
         between: list[tuple[NDArray[Any], NDArray[Any], Floats] | None] = [None] * len(self.names)
         for j, centres in enumerate(self.centres):
             if len(centres) > 1:
                 upper = np.clip(np.searchsorted(centres, numbers[:, j]), 1, len(centres) - 1)
                 step = centres[upper] - centres[upper - 1]
-                own = np.isnan(numbers[:, j]) | (step <= 0)  # cells far out may have one middle
-                share = (numbers[:, j] - centres[upper - 1]) / np.where(own, 1.0, step)
-                low, high = (np.where(own, codes[:, j], cell) for cell in (upper - 1, upper))
-                between[j] = low, high, np.where(own, 0.0, np.clip(share, -0.5, 1.5))
+                missing = np.isnan(numbers[:, j])
+                share = (numbers[:, j] - centres[upper - 1]) / step
+                low, high = (np.where(missing, codes[:, j], cell) for cell in (upper - 1, upper))
+                between[j] = low, high, np.where(missing, 0.0, np.clip(share, -0.5, 1.5))
         return codes, between
 
     def _cells(self, categories: NDArray[np.int32], numbers: Floats) -> Codes:
@@ -156,6 +156,12 @@ class Partitions:
             codes[np.isnan(column), j] = len(cuts) + 1
         codes[:, len(self.cuts) :] = categories
         return codes
+
+
+def _read(encoder: ColumnEncoder, features: Any) -> tuple[NDArray[np.int32], Floats]:
+    """Categories as codes, and numbers, which are no larger than what has a finite square."""
+    categories, numbers = encoder.transform(features)
+    return categories, np.clip(numbers, -LARGEST_NUMBER, LARGEST_NUMBER)
 
 
 def _cuts(column: Floats, bins: int) -> Floats:
@@ -171,10 +177,17 @@ def _cuts(column: Floats, bins: int) -> Floats:
 
 
 def _centres(column: Floats, cuts: Floats) -> Floats:
-    """The mean of the numbers in each cell; those further than three deviations out count as three deviations out."""
-    present = column[~np.isnan(column)]
+    """The middle of each cell, which lies within it: so middles rise, and a column of 0 and 1 has 0 and 1, however rare they are.
+
+    It is the mean of the cell's numbers, where those further than three deviations out count as three deviations out. If all of them
+    are, or rounding leaves the cell, it is their median.
+    """
+    present = np.sort(column[~np.isnan(column)])
     if not present.size:
         return np.zeros(1)
     middle, reach = np.mean(present), 3 * np.std(present)
-    cells = np.searchsorted(cuts, present, side="left")
-    return np.asarray(np.bincount(cells, np.clip(present, middle - reach, middle + reach)) / np.bincount(cells))
+    found = []
+    for own in np.split(present, np.searchsorted(present, cuts, side="right")):
+        mean = np.mean(np.clip(own, middle - reach, middle + reach))
+        found.append(mean if own[0] <= mean <= own[-1] else np.median(own))
+    return np.asarray(found)

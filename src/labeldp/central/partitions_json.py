@@ -65,8 +65,10 @@ def _numeric(record: Any) -> tuple[str, Floats, bool, Floats]:
     expect_fields(_object(record), _NUMERIC, _WHAT)
     (name,) = _texts([record["name"]])
     cuts, centres = _floats(record["cuts"]), _floats(record["centres"])
-    if (np.diff(cuts) <= 0).any() or centres.size != cuts.size + 1 or cuts.size >= MOST_CELLS:
-        raise InvalidInput(f"the cut points of {name!r:.60} do not rise or do not fit its cells")
+    if (np.diff(cuts) <= 0).any() or cuts.size >= MOST_CELLS:
+        raise InvalidInput(f"the cut points of {name!r:.60} do not rise, or are too many")
+    if (np.diff(centres) <= 0).any() or centres.size != cuts.size + 1:
+        raise InvalidInput(f"the middles of the cells of {name!r:.60} do not rise, or do not fit its cut points")
     if type(record["missing"]) is not bool:
         raise InvalidInput(f"{name!r:.60} must say true or false whether numbers are missing")
     return name, cuts, record["missing"], centres

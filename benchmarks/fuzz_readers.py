@@ -613,7 +613,7 @@ def saved_model() -> Scene:
 
 @cache
 def saved_models() -> tuple[Scene, ...]:
-    """Models of all kinds that are stored: trees, a distribution, a network, and what skops holds."""
+    """Models of all kinds that are stored: trees, a distribution, a network, what skops holds, and one from sums."""
     from sklearn.compose import TransformedTargetRegressor
     from sklearn.kernel_ridge import KernelRidge
     from sklearn.linear_model import Ridge
@@ -639,6 +639,8 @@ def saved_models() -> tuple[Scene, ...]:
             TransformedTargetRegressor(KernelRidge(kernel="rbf"), func=np.log1p, inverse_func=np.expm1),
         )
         scenes += [_saved(model.fit(np.asarray(x), labels), ["x"]) for model in others]
+        sums = LabelDPRegressor(epsilon=20, domain=(0.0, 1e8), method="sums").fit(features, labels)
+        scenes.append(_saved(sums, ["x", "colour"]))
     return tuple(scenes)
 
 
@@ -765,6 +767,66 @@ class Joins(Reader):
 
     def leftovers(self, folder: Path) -> Iterator[str]:  # noqa: ARG002 - nothing is written
         return iter(())
+
+
+@cache
+def one_round() -> Scene:
+    """Features with their plan, the cells that were sent, the labels, and the answer with sums."""
+    from labeldp.central.cells_file import CellsFile, write_cells
+    from labeldp.central.sums_for_cells import sums_for_cells
+    from labeldp.training.from_sums import cells_of_file
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pq.write_table(feature_table().drop_columns(["y"]), folder / "features.parquet")
+        pq.write_table(label_table(), folder / "labels.parquet")
+        plan, table = cells_of_file(folder / "features.parquet", "id", 20)
+        write_cells(table, folder / "cells.parquet")
+        (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+        sums_for_cells(_source(folder), CellsFile.read(folder / "cells.parquet"), folder / "sums", 20, DOMAIN)
+        return content_of(folder)
+
+
+class Cells(Reader):
+    """Sums of labels for a corrupted file of cells."""
+
+    name = "cells"
+    weight = 3
+
+    def make(self) -> Iterator[Scene]:
+        yield {name: content for name, content in one_round().items() if name in ("cells.parquet", "labels.parquet")}
+
+    def targets(self, scene: Scene) -> list[str]:  # noqa: ARG002
+        return ["cells.parquet"]
+
+    def run(self, folder: Path) -> None:
+        from labeldp.central.cells_file import CellsFile
+        from labeldp.central.sums_answer import SumsAnswer
+        from labeldp.central.sums_for_cells import sums_for_cells
+
+        cells = CellsFile.read(folder / "cells.parquet")
+        sums_for_cells(_source(folder), cells, folder / "answer", 20, DOMAIN, matching=True)
+        SumsAnswer.open(folder / "answer")
+
+
+class TrainSums(Reader):
+    """A model from a corrupted answer with sums, or with a corrupted plan."""
+
+    name = "train sums"
+    weight = 2
+
+    def make(self) -> Iterator[Scene]:
+        yield {name: content for name, content in one_round().items() if "labels" not in name}
+
+    def targets(self, scene: Scene) -> list[str]:  # noqa: ARG002
+        return ["plan.json", "sums/sums.json", "sums/records.parquet"]
+
+    def run(self, folder: Path) -> None:
+        from labeldp.central.sums_answer import SumsAnswer
+        from labeldp.training.from_sums import train_on_sums
+
+        answer = SumsAnswer.open(folder / "sums")
+        train_on_sums(answer, folder / "features.parquet", "id", folder / "plan.json").save(folder / "model")
 
 
 class Criteo(Reader):
@@ -922,7 +984,7 @@ READERS: tuple[type[Reader], ...] = (
     *(Labels, Privatize, PrivatizeCommand, ApplyLabels, ApplyRecords, ApplyMessage, KeyFiles, SigningKeys),
     *(Ledgers, LedgerCommand, LedgerVerifyCommand, Messages, SignedMessages, AuditMessageCommand, Joins, Private),
     *(Mechanisms, Sums, AuditCommand, Priors, Features, Models, PredictCommand, EvaluateCommand),
-    *(Criteo, Census, TrainingLogs),
+    *(Cells, TrainSums, Criteo, Census, TrainingLogs),
 )
 
 

@@ -112,6 +112,7 @@ DAMAGE = {
     "cuts that fall": lambda plan: plan["partitions"]["numeric"][0]["cuts"].reverse(),
     "cuts that are no numbers": lambda plan: plan["partitions"]["numeric"][0].update(cuts=["0.5"]),
     "centres": lambda plan: plan["partitions"]["numeric"][0]["centres"].pop(),
+    "centres that fall": lambda plan: plan["partitions"]["numeric"][0]["centres"].reverse(),
     "missing": lambda plan: plan["partitions"]["numeric"][0].update(missing=1),
     "a category twice": lambda plan: plan["partitions"]["categorical"][0].update(
         categories=["a", "a"], counts=[1, 1, 1]
@@ -268,3 +269,17 @@ def test_only_questions_that_are_allowed_reach_the_labels(monkeypatch):
     monkeypatch.setattr(cell_columns, "SumQueries", Spy)
     sums = answered()
     assert asked == [answer.kind for answer in sums.answers]
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12, 1e80])
+def test_the_unit_of_a_number_does_not_matter(unit):
+    numbers = np.clip(RANDOM.normal(size=(500, 2)), -4, 4)
+    plain, scaled = (CellsPlan.make(numbers * factor, 1) for factor in (1.0, unit))
+    assert [one.column for one in plain.signs] == [one.column for one in scaled.signs]
+    for one, other in zip(plain.columns(numbers), scaled.columns(numbers * unit), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_numbers_without_a_finite_square_can_be_planned_for():
+    numbers = np.clip(RANDOM.normal(size=(500, 2)), -4, 4) * 1e307
+    assert len(CellsPlan.make(numbers, 1).columns(numbers)[0]) == 500

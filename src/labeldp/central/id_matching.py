@@ -33,7 +33,7 @@ def rows_of(wanted: pa.Array, held: pa.Array, wanted_in: object, held_in: object
     if kinds[0] != kinds[1]:
         raise InvalidInput(
             f"the ids of {wanted_in} are {WORDS.get(kinds[0], kinds[0])} and those of {held_in} are {WORDS.get(kinds[1], kinds[1])}: "
-            "convert them to the same type"
+            "convert them to the same type, or give --id-type str"
         )
     if wanted.type != held.type:  # int64 and uint64, of which neither holds the other
         wanted, held = wanted.cast(TEXT), held.cast(TEXT)

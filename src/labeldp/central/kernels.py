@@ -32,7 +32,10 @@ def kernel(weights: Floats, *, ordered: bool, missing: bool = False, centres: Fl
     covariance = _scaled(centred @ plain @ centred.T, weights)
     if smooth and centres is not None:
         line = np.zeros(cells)
-        line[:along] = centres - np.average(centres, weights=weights[:along])
+        unit = centres / max(float(np.abs(centres).max()), 1e-300)  # huge numbers have no squares
+        line[:along] = unit - np.average(unit, weights=weights[:along])
+        peak = float(np.abs(line).max())
+        line = line / peak if peak > 1e-12 else np.zeros(cells)
         covariance = (1 - LINE) * covariance + LINE * _scaled(np.outer(line, line), weights)
     return covariance
 

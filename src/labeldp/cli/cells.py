@@ -34,10 +34,11 @@ def cells(
 ) -> None:
     """Choose the sums of labels that tell most about these features, and write what to send for them.
 
-    DIR/cells.parquet is the only thing to send: for each id columns of −1 and +1, or of cell numbers, without names. The labels party
-    sees them, so it learns in which cell each record is. It does not see the features themselves.
+    Send DIR/cells.parquet and nothing else. It holds the ids, and columns of −1 and +1 or of cell numbers.
 
-    DIR/plan.json says what the columns stand for. Keep it: labeldp train needs it.
+    The labels party learns from it which records share a cell. It does not see the features themselves.
+
+    Keep DIR/plan.json, which says what the columns stand for: labeldp train needs it.
 
     \b
     Examples:

@@ -63,11 +63,11 @@ def sums(
 ) -> None:
     """Answer a file of cells with noisy sums of the labels, which are safe to send.
 
-    The features party sent a number in each column for each id: −1 or +1, or a cell. You see these numbers and not its features. All
-    sums together cost ε, whatever the columns hold, as long as they were made without your labels.
+    The features party sent numbers for each id: −1 or +1, or a cell. You see these numbers and not its features.
 
-    A part of ε buys a noisy histogram of the labels, to which sums are clipped. The rest is divided equally: one part for all columns of
-    signs, one for each column of cell numbers. A second run costs ε again.
+    All sums together cost ε, whatever the columns hold, as long as they were made without your labels.
+
+    A second run draws fresh noise and costs ε again.
 
     \b
     Example:

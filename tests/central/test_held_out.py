@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
-from labeldp import Domain, InsufficientBudget, InvalidInput, LabelDPRegressor, Ledger, held_out_error
+from labeldp import Domain, InsufficientBudget, InvalidInput, LabelDPError, LabelDPRegressor, Ledger, held_out_error
 from labeldp.central import asking, held_out
 from labeldp.central.learner import SumsLearner
 from labeldp.central.queries import SumQueries
@@ -34,13 +34,13 @@ def noiseless(monkeypatch):
 
 @pytest.fixture
 def costs(monkeypatch):
-    """What every answer cost, and its exact sum in shares of its scale."""
+    """What every answer cost."""
     found = []
     ask = SumQueries.over_cells
 
     def listening(self, *arguments):
         answer = ask(self, *arguments)
-        found.append((answer.epsilon_exact, answer.values[0] / answer.scale))
+        found.append(answer.epsilon_exact)
         return answer
 
     monkeypatch.setattr(SumQueries, "over_cells", listening)
@@ -124,7 +124,7 @@ def test_intervals_shrink_with_records_and_with_epsilon():
 def test_all_answers_together_cost_at_most_epsilon_and_nearly_all_of_it(costs, epsilon):
     predictions, labels = records(np.random.default_rng(5), 300)
     found = held_out_error(Given(), predictions, labels, epsilon, (0, 200))
-    spent = sum(cost for cost, _ in costs)
+    spent = sum(costs)
     assert spent <= Fraction(epsilon) == found.epsilon_exact
     assert spent > Fraction(epsilon) * (1 - Fraction(1, 10**9))
 
@@ -144,14 +144,15 @@ def test_one_label_moves_no_sum_by_more_than_its_cost(row, one, other):
 
             def listening(self, *arguments, ask=ask, found=found):
                 answer = ask(self, *arguments)
-                found.append((answer.values[0], answer.scale))
+                found.append(answer)
                 return answer
 
             patched.setattr(SumQueries, "over_cells", listening)
             held_out_error(Given(), predictions, labels, 1, (0, 200))
         moved.append(found[:3])
-    lost = sum(abs(int(a) - int(b)) / Fraction(scale) for (a, scale), (b, _) in zip(*moved, strict=True))
-    assert lost <= 1
+    for first, second in zip(*moved, strict=True):
+        assert first.scale == second.scale
+        assert abs(int(first.values[0]) - int(second.values[0])) / Fraction(first.scale) <= first.epsilon_exact
 
 
 def test_perfect_predictions_explain_everything_and_constant_ones_nothing():
@@ -247,6 +248,15 @@ def test_bad_input_is_refused_and_costs_nothing(tmp_path):
     assert ledger.remaining("held-out") == 2
     with pytest.raises(InvalidInput, match="give ledger"):
         held_out_error(Given(), good, good, 1, (0, 10), dataset="held-out")
+
+
+def test_a_sum_beyond_the_budget_is_not_drawn(monkeypatch, costs):
+    monkeypatch.setattr(held_out, "MEAN_SHARE", Fraction(9, 10))
+    monkeypatch.setattr(held_out, "_shares", lambda error, gain: (Fraction(1, 2), Fraction(1, 4)))
+    predictions, labels = records(np.random.default_rng(11), 50)
+    with pytest.raises(LabelDPError, match="this is a bug"):
+        held_out_error(Given(), predictions, labels, 1, (0, 200))
+    assert sum(costs) <= Fraction(3, 4)
 
 
 def test_shares_of_epsilon_add_up():

@@ -175,6 +175,7 @@ def require_room(columns: CellColumns, queries: SumQueries) -> None:
     left = queries.remaining - histogram_share(queries.remaining, records)
     signs = len(columns.signs)
     narrowest = max(1, cells // histogram_parts(queries.domain) - 1)
+    # `_answer_signs` doubles the grain until the scale is 4·signs, so it ends below twice that.
     grain = max(1.0, float(8 * signs * left / columns.groups / narrowest))
     if (signs + 1) * cells * columns.groups / left > WIDEST or records * cells * grain >= LARGEST_SUM:
         raise InvalidInput(

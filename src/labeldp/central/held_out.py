@@ -166,7 +166,11 @@ def held_out_error(
 
 
 class _Asked:
-    """Held-out labels, which are asked for a few sums within one budget."""
+    """Held-out labels, which are asked for a few sums within one budget.
+
+    The sums are not of labels but of squares and products with them, so each has a `SumQueries` of its own, with bounds of its own.
+    `queries` only charges the ledger.
+    """
 
     def __init__(self, queries: SumQueries, labels: Floats, predictions: Floats) -> None:
         self.queries, self.labels, self.predictions = queries, labels, predictions
@@ -240,11 +244,13 @@ class _Asked:
         low, high = ends
         if not low < high:
             return low, 0.0
-        source = SumQueries(np.clip(numbers, low, high), self.queries.epsilon_exact, (low, high))
-        answer = source.over_cells(np.zeros(self.records, np.int8), 1, self.queries.epsilon_exact * share)
-        self.remaining -= answer.epsilon_exact
-        if self.remaining < 0:
+        asked = self.queries.epsilon_exact * share
+        if asked > self.remaining:
             raise LabelDPError("held-out sums would cost more than ε: this is a bug, and nothing more is asked")
+        self.remaining -= asked
+        # Its own limit is all of ε, since it would refuse a small part of a small ε: `remaining` is the limit that holds.
+        source = SumQueries(np.clip(numbers, low, high), self.queries.epsilon_exact, (low, high))
+        answer = source.over_cells(np.zeros(self.records, np.int8), 1, asked)
         return float(answer.sums[0]) / self.records, answer.sums_variance / self.records**2
 
 

@@ -19,9 +19,12 @@ PARTS = 64
 MOST_WHOLE = 128
 """Whole labels of at most so many values are counted one by one."""
 USUAL_SUMS = 24
-"""A clip is chosen for the noise of so many signed sums."""
+"""A clip is chosen for the noise of so many signed sums. If p of them have noise of p²/3·(width/ε)² each, a model of p effects for n
+records has p³/3·(width/(ε·n))² more error."""
 SEEN_TAIL = 0.1
-"""The share of the variance beyond a clip that features could have told."""
+"""The share of the mean square beyond a clip that features could have told."""
+LEAST_VARIANCE = 1 / 1000
+"""The variance of clipped labels is taken to be at least this share of the squared width: noise may hide all labels but one value."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRa
     lower, upper = domain.lower + domain.step * clip[0], domain.lower + domain.step * clip[1]
     clipped = np.clip(at, lower, upper)
     mean = float(masses @ clipped)
-    variance = max(float(masses @ np.square(clipped - mean)), (upper - lower) ** 2 / 1000)
+    variance = max(float(masses @ np.square(clipped - mean)), LEAST_VARIANCE * (upper - lower) ** 2)
     raised = float(masses @ np.maximum(at, lower))
     factor = (raised - lower) / (mean - lower) if mean > lower else 1.0
     return LabelRange(clip, lower, mean, variance, factor, float(masses @ at) - raised)
@@ -107,6 +110,9 @@ def _masses(counts: Answer, records: int, parts: int) -> Floats:
 
 
 def _tail(beyond: Floats, masses: Floats) -> float:
-    """What is lost with labels beyond an end of the clip."""
+    """What is lost with labels beyond an end of the clip: the square of the mean excess, and what features could have told of it.
+
+    `unclipped` restores the mean excess on average. It counts all the same: it is restored from a noisy histogram, and not by features.
+    """
     excess = np.maximum(beyond, 0)
     return float(masses @ excess) ** 2 + SEEN_TAIL * float(masses @ np.square(excess))

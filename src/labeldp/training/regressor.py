@@ -75,7 +75,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
     dataset : str, optional
         The dataset in `ledger` to charge.
     clip_predictions : bool
-        Clip predictions into the public bounds.
+        Clip predictions into the public bounds. Those of a model from sums always are.
     out_of_range : {"clip", "clip-all", "error"}
         What to do with labels outside the bounds, as in `LabelRandomizer`.
 
@@ -307,6 +307,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         with without_values("the features"):
             learner = SumsLearner(X)
         bounds = Domain.of(self.domain)  # type: ignore[arg-type]
+        # A grid of the user's is for labels: the noise of sums does not depend on it, so `SumQueries` takes a fine one.
         fine = replace(bounds, unit=None) if bounds.whole else Domain(bounds.lower, bounds.upper)
         queries = SumQueries(labels, self.epsilon, fine, ledger=self.ledger, dataset=self.dataset)
         queries.charge()

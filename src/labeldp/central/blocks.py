@@ -22,7 +22,7 @@ MOST_BINS = 32
 """A numeric column is cut at quantiles into at most so many cells."""
 MOST_CATEGORIES = 64
 """A categorical column has at most so many cells; rarer categories share one."""
-MOST_CELLS = 3000
+MOST_CELLS = 1500
 """With many columns, each has fewer cells, so that all together have about so many."""
 FEWEST_ROWS = 20
 """A category with fewer records than this, or than 1/200 of them, shares a cell with other rare ones."""

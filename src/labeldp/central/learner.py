@@ -31,17 +31,23 @@ from labeldp.domain import Domain
 HISTOGRAM = Fraction(6, 100)
 """The most that a histogram costs, as a share of ε."""
 ENOUGH = 1000
-"""The most that a histogram costs, times the number of records."""
+"""The most that a histogram costs, times the number of records: its noise then has a scale of 1/500 of them."""
 COARSE = Fraction(12, 100)
 """The share of what is left for the coarse look."""
 PAIRED = 5
 """So many columns, those of the largest variances, form pairs."""
 PAIR_CELLS = 5
 """The most coarse cells of a column in a pair."""
+MOST_CANDIDATES = 1200
+"""About so many signed sums of columns are weighed against each other. Time grows with their square."""
 LEAST_VARIANCE = 0.002
 """A column with less of the label's variance forms no pair."""
 PAIR_SIGNS = 10
 """So many of the signs of each of two columns are multiplied."""
+PAIR_SHARE = 0.15
+"""A pair is thought to have this share of the product of its columns' variances, over the variance of all columns."""
+LEAST_PAIR = 1e-5
+"""A pair is thought to have at least this share of the label's variance."""
 
 
 class SumsLearner:
@@ -75,14 +81,14 @@ class SumsLearner:
         belief = infer(evidence, found.variance)
         pairs = self._pairs(belief, found.variance)
         if pairs:
-            candidates = np.hstack(self._add_pairs(evidence, candidates, pairs))
+            candidates = self._add_pairs(evidence, candidates, pairs)
             belief = self._with_pairs(evidence, belief, pairs, found.variance)
         rest = queries.remaining
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, rest)), rest)
         return self.model(evidence, infer(evidence, found.variance), tuple(pairs), found, queries.domain)
 
     def columns(self) -> tuple[list[Block], list[Codes]]:
-        """A block for the mean and one for each column."""
+        """A block for the mean and one for each column: column j is block j + 1."""
         blocks, codes = [Block("mean", "mean", np.ones((1, 1)))], [np.zeros(len(self.codes), np.uint16)]
         for j, name in enumerate(self.partitions.names):
             ordered = self.partitions.ordered(j)
@@ -97,11 +103,14 @@ class SumsLearner:
         return blocks, codes
 
     def candidates(self, evidence: Evidence) -> Floats:
-        """Signed sums for the mean and for each column."""
+        """Signed sums for the mean and for each column; with many columns, some of those of each."""
         found = [_placed(evidence, 0, np.ones((1, 1)))]
+        most = max(4, MOST_CANDIDATES // len(self.weights))
         for j, weights in enumerate(self.weights):
             if len(weights) > 1:
-                found.append(_placed(evidence, j + 1, sign_questions(weights, ordered=self.partitions.ordered(j))))
+                signs = sign_questions(weights, ordered=self.partitions.ordered(j))
+                some = np.unique(np.linspace(0, len(signs) - 1, most).round().astype(np.int64))
+                found.append(_placed(evidence, j + 1, signs[some]))
         return np.hstack(found)
 
     def _pairs(self, belief: Posterior, variance: float) -> list[Pair]:
@@ -124,8 +133,8 @@ class SumsLearner:
         coarse[np.argsort(-weights, kind="stable")[: PAIR_CELLS - 1]] = np.arange(PAIR_CELLS - 1)
         return coarse
 
-    def _add_pairs(self, evidence: Evidence, candidates: Floats, pairs: list[Pair]) -> list[Floats]:
-        """Add the blocks of pairs; the candidates with those of the pairs."""
+    def _add_pairs(self, evidence: Evidence, candidates: Floats, pairs: list[Pair]) -> Floats:
+        """Add the blocks of pairs to the evidence. Returns the candidates with those for pairs."""
         blocks, codes, signs = [], [], []
         for pair in pairs:
             weights = [
@@ -142,14 +151,14 @@ class SumsLearner:
         first = len(evidence.blocks)
         evidence.add(blocks, codes)
         longer = np.vstack([candidates, np.zeros((len(evidence.gram) - len(candidates), candidates.shape[1]))])
-        return [longer, *(_placed(evidence, first + i, rows) for i, rows in enumerate(signs))]
+        return np.hstack([longer, *(_placed(evidence, first + i, rows) for i, rows in enumerate(signs))])
 
     @staticmethod
     def _with_pairs(evidence: Evidence, belief: Posterior, pairs: list[Pair], variance: float) -> Posterior:
         """What is thought of pairs before any sum about them: the more, the more their columns matter."""
         columns = belief.variances[1:]
         products = np.array([columns[i] * columns[j] for i, j in (pair.columns for pair in pairs)])
-        guess = 0.15 * products / columns.sum() + 1e-5 * variance
+        guess = PAIR_SHARE * products / columns.sum() + LEAST_PAIR * variance
         return given(evidence, np.concatenate([belief.variances, guess]), belief.rest)
 
     def _ask(self, queries: SumQueries, evidence: Evidence, asked: Plan, epsilon: Fraction) -> None:

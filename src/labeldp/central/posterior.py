@@ -3,7 +3,8 @@
 The mean of a label is the sum of the effects of its record's cells. The effects of a block are Gaussian with covariance τ·K, where
 K is the block's kernel. A noisy sum Σ ψ·y + noise is then Gaussian too, and so is everything that follows from it. Only the
 variances τ must be found: they maximise the likelihood of the sums, times a prior that keeps those of one kind alike. Noise
-of the sums is not Gaussian, but its variance is known exactly, and the posterior means are the best linear estimates all the same.
+of the sums is not Gaussian, but its variance is known exactly and different sums have uncorrelated noise, so for given τ the posterior
+means are the best linear estimates all the same.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ LEVEL = {"column": 2.0, "pair": 1.0}
 LEAST_REST = 0.2
 """Features are taken to leave at least this share of the label's variance unexplained."""
 ROUNDS, STEPS = 3, 60
+"""How often variances and what features leave are found in turn, and the most steps of each search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +68,13 @@ class Posterior:
         return np.asarray((evidence.roots() * self.deviations) @ np.linalg.cholesky(left))
 
 
-def before(evidence: Evidence, spread: float) -> Posterior:
+def before(evidence: Evidence, label_variance: float) -> Posterior:
     """What is thought of the effects before any sum: columns explain half of the label's variance, in equal parts."""
     columns = sum(block.kind == "column" for block in evidence.blocks)
-    variances = np.array([spread if b.kind == "mean" else SHARE["column"] * spread / columns for b in evidence.blocks])
-    return given(evidence, variances, 0.6 * spread)
+    variances = np.array(
+        [label_variance if b.kind == "mean" else SHARE["column"] * label_variance / columns for b in evidence.blocks]
+    )
+    return given(evidence, variances, 0.6 * label_variance)
 
 
 def given(evidence: Evidence, variances: Floats, rest: float) -> Posterior:
@@ -85,28 +89,28 @@ def given(evidence: Evidence, variances: Floats, rest: float) -> Posterior:
     return Posterior(variances, rest, deviations, mean, solve_triangular(factor[0], images.T, lower=True))
 
 
-def infer(evidence: Evidence, spread: float) -> Posterior:
-    """The posterior with variances by maximum a posteriori. `spread` is the variance of a label.
+def infer(evidence: Evidence, label_variance: float) -> Posterior:
+    """The posterior with variances by maximum a posteriori. `label_variance` is that of a clipped label.
 
     Each round finds the variances of the blocks, then what the features leave. A step takes O(r·s²) time for r coordinates and s
     sums.
     """
-    search = _Search(evidence, spread)
-    logs, rest = search.start(), 0.75 * spread
+    search = _Search(evidence, label_variance)
+    logs, rest = search.start(), 0.75 * label_variance
     weigh = evidence.roots().T @ evidence.gram @ evidence.roots() / evidence.records
     for _ in range(ROUNDS):
         logs = search.run(logs, rest)
         found = given(evidence, search.variances(logs), rest)
         told = np.where(search.kinds[search.owners] == "mean", 0.0, found.deviations * found.mean)
-        rest = max(LEAST_REST * spread, spread - float(told @ weigh @ told))
+        rest = max(LEAST_REST * label_variance, label_variance - float(told @ weigh @ told))
     return found
 
 
 class _Search:
     """The search for the logarithms of the variances of all blocks but the mean, whose variance is that of a label."""
 
-    def __init__(self, evidence: Evidence, spread: float) -> None:
-        self.evidence, self.spread = evidence, spread
+    def __init__(self, evidence: Evidence, label_variance: float) -> None:
+        self.evidence, self.label_variance = evidence, label_variance
         self.kinds = np.array([block.kind for block in evidence.blocks])
         self.free = np.flatnonzero(self.kinds != "mean")
         self.owners = evidence.owners()
@@ -116,18 +120,18 @@ class _Search:
         self.shared = evidence.questions.T @ images
 
     def variances(self, logs: Floats) -> Floats:
-        whole = np.full(len(self.kinds), self.spread)
+        whole = np.full(len(self.kinds), self.label_variance)
         whole[self.free] = np.exp(logs)
         return whole
 
     def start(self) -> Floats:
-        return np.full(len(self.free), np.log(0.3 * self.spread / max(1, len(self.groups["column"]))))
+        return np.full(len(self.free), np.log(0.3 * self.label_variance / max(1, len(self.groups["column"]))))
 
     def run(self, logs: Floats, rest: float) -> Floats:
         if not logs.size:
             return logs
         base = rest * self.shared + np.diag(self.evidence.noise)
-        bounds = [(np.log(1e-7 * self.spread), np.log(4 * self.spread))] * len(logs)
+        bounds = [(np.log(1e-7 * self.label_variance), np.log(4 * self.label_variance))] * len(logs)
         options: dict[str, Any] = {"maxiter": STEPS}
         found = minimize(self._loss, logs, args=(base,), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         return np.asarray(found.x)
@@ -145,7 +149,7 @@ class _Search:
         for kind, group in self.groups.items():
             if group.size:
                 level = logs[group].mean()
-                away = (level - np.log(SHARE[kind] * self.spread / group.size)) / LEVEL[kind]
+                away = (level - np.log(SHARE[kind] * self.label_variance / group.size)) / LEVEL[kind]
                 apart = (logs[group] - level) / SPREAD[kind]
                 loss += 0.5 * (apart @ apart) + 0.5 * away**2
                 slopes[group] += apart / SPREAD[kind] + away / LEVEL[kind] / group.size

@@ -30,7 +30,8 @@ PLANS = (
 )
 """Ways to divide a stage's ε: so many partitions in equal parts, after this share for signed sums."""
 FEWEST_CELLS = 6
-"""Partitions of fewer cells than this are better asked with signs: p signed sums have a sixth of the variance of p Laplace sums."""
+"""Partitions of fewer cells than this are better asked with signs. In squares of R/ε, m partitions leave noise of 2·m² in each cell. As
+many columns of c cells need p = m·c signed sums of noise p²/3 each, and each cell is a mean of c of them: m²·c/3."""
 MOST_PARTITIONS = 8
 """So many partitions, those of the largest variances, are considered."""
 
@@ -190,7 +191,10 @@ class _Outlook:
         return best if best[0] else self._take(signed, signed, cube_noise_variance(signed, scale))
 
     def _take(self, signed: int, size: int, noise: float) -> tuple[list[int], float]:
-        """The best questions one by one. Only the columns that are needed are brought up to date: O(size²·signed) time."""
+        """The best questions one by one. Only the columns that are needed are brought up to date: O(size²·signed) time.
+
+        A question may be taken twice: each answer has noise of its own.
+        """
         variances, gains = np.diag(self.answers)[:signed].copy(), np.diag(self.told)[:signed].copy()
         answers, told = np.empty((size, signed)), np.empty((size, signed))
         chosen: list[int] = []

@@ -97,13 +97,7 @@ class Answer(Shown):
     @property
     def sensitivity(self) -> int:
         """The most by which replacing one label changes the exact numbers: in their maximum for signs, else in all added up."""
-        lower, upper = self.clip
-        if self.kind == "histogram":
-            first, last = parts_of(np.array(self.clip), self.sizes[0], self.domain.count)
-            return 0 if first == last else 2
-        if self.kind == "cells":
-            return len(self.sizes) * (upper - lower)
-        return self.grain * (upper - lower)
+        return sensitivity_of(self.kind, self.clip, self.sizes, self.domain, self.grain)
 
     @property
     def epsilon_exact(self) -> Fraction:
@@ -165,6 +159,19 @@ class Answer(Shown):
             "epsilon": f"{float(self.epsilon_exact):.6g}",
             "noise": f"±{plain(noise)}",
         }
+
+
+def sensitivity_of(kind: str, clip: tuple[int, int], sizes: tuple[int, ...], domain: Domain, grain: int = 1) -> int:
+    """What `Answer.sensitivity` is. The noise is scaled by it before there is an answer, so it is said here alone."""
+    lower, upper = clip
+    if kind == "histogram":
+        first, last = parts_of(np.array(clip), sizes[0], domain.count)
+        return 0 if first == last else 2
+    if kind == "cells":
+        return len(sizes) * (upper - lower)
+    if kind == "signs":
+        return grain * (upper - lower)
+    raise InvalidInput(f"nothing is known of what one label changes in an answer of the kind {described(kind)}")
 
 
 def laplace_variance(scale: float) -> float:

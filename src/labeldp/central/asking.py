@@ -13,7 +13,7 @@ from typing import Generic, NoReturn, Protocol, TypeVar
 import numpy as np
 
 from labeldp.budget import Epsilon, abbreviated, exact_epsilon, float_up
-from labeldp.central.answer import LARGEST_SUM, Answer, part_sizes, parts_of
+from labeldp.central.answer import LARGEST_SUM, Answer, part_sizes, sensitivity_of
 from labeldp.central.held_labels import require_room
 from labeldp.domain import Domain
 from labeldp.engines.exact_sums import Integers
@@ -116,22 +116,20 @@ class Answering(Shown, Generic[H]):
 
     def _answer_histogram(self, parts: int, exact: Callable[[], Integers], epsilon: Epsilon) -> Answer:
         """The exact counts of labels in equal parts of the grid, with Laplace noise."""
-        cells = self.domain.count
         with self._alone():
-            first, last = parts_of(np.array(self.clipped), parts, cells)
-            sensitivity = 0 if first == last else 2
+            sensitivity = sensitivity_of("histogram", self.clipped, (parts,), self.domain)
             scale = self._scale(sensitivity, epsilon)
             counts = exact()
             self._spend(sensitivity, scale)
             values = add_laplace(counts, scale) if scale else counts
-            return self._keep("histogram", values, scale, part_sizes(parts, cells), (parts,))
+            return self._keep("histogram", values, scale, part_sizes(parts, self.domain.count), (parts,))
 
     def _answer_cells(
         self, sizes: tuple[int, ...], exact: Callable[[], tuple[Integers, Integers]], epsilon: Epsilon
     ) -> Answer:
         """The exact sums over the cells of partitions of these sizes, with Laplace noise. `exact` gives records per cell too."""
         with self._alone():
-            sensitivity = len(sizes) * self._width()
+            sensitivity = sensitivity_of("cells", self.clipped, sizes, self.domain)
             scale = self._scale(sensitivity, epsilon)
             sums, counts = exact()
             self._spend(sensitivity, scale)
@@ -141,22 +139,20 @@ class Answering(Shown, Generic[H]):
     def _answer_signs(self, columns: int, exact: Callable[[], tuple[Integers, Integers]], epsilon: Epsilon) -> Answer:
         """The exact sums against so many columns of signs, with cube noise. `exact` gives the sums of the signs too."""
         with self._alone():
-            grain, width, asked = 1, self._width(), self._asked(epsilon)
-            while width and grain * width < _SCALE_PER_SIGN * columns * asked:
+            (lower, upper), asked, grain = self.clipped, self._asked(epsilon), 1
+            while upper > lower and grain * (upper - lower) < _SCALE_PER_SIGN * columns * asked:
                 grain *= 2
             require_room(self.records, self.domain, grain)
-            scale = self._scale(grain * width, epsilon)
+            sensitivity = sensitivity_of("signs", self.clipped, (columns,), self.domain, grain)
+            scale = self._scale(sensitivity, epsilon)
             if scale:
                 check_cube(columns, scale)
             sums, counts = exact()
             sums = sums * grain
-            self._spend(grain * width, scale)
+            self._spend(sensitivity, scale)
             # Noise is cut off at 2^62 and sums are below 2^61, so a noisy sum that is cut off here is a function of the exact one.
             values = np.clip(sums + cube_noise(columns, scale), -LARGEST_SUM, LARGEST_SUM) if scale else sums
             return self._keep("signs", values, scale, counts, (columns,), grain)
-
-    def _width(self) -> int:
-        return self._held.upper - self._held.lower
 
     def _asked(self, epsilon: Epsilon) -> Fraction:
         """The ε of one answer. What remains is a fraction of many digits and may be asked for as it is."""

@@ -36,6 +36,12 @@ def test_roots_stand_in_the_rows_of_their_own_block():
         assert not rows[:, owners != number].any()
 
 
+def test_a_question_is_about_the_block_of_its_cells():
+    evidence = drawn_evidence(0).evidence
+    for number in range(len(evidence.blocks)):
+        assert {evidence.block_of(question) for question in evidence.cells_of(number).T} == {number}
+
+
 def test_answers_are_the_sums_of_labels_less_the_offset(monkeypatch):
     monkeypatch.setattr(asking, "add_laplace", lambda values, scale: values)
     monkeypatch.setattr(asking, "cube_noise", lambda count, scale: np.zeros(count, np.int64))

@@ -84,6 +84,10 @@ class Evidence:
         """Where a block's cells are among all."""
         return slice(int(self.ends[block]), int(self.ends[block + 1]))
 
+    def block_of(self, question: Floats) -> int:
+        """The block that a question is about, if it is about the cells of one."""
+        return int(np.searchsorted(self.ends, np.flatnonzero(question)[0], side="right")) - 1
+
     def cells_of(self, block: int) -> Floats:
         """The questions for the sums over each cell of a block."""
         return np.eye(len(self.gram))[:, self.place(block)]

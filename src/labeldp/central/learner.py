@@ -217,7 +217,7 @@ def signs_of(evidence: Evidence, questions: Floats) -> Any:
     """The sign of each record for each question, which is about the cells of one block."""
     signs = np.empty((evidence.records, questions.shape[1]), np.int8, order="F")
     for column, question in enumerate(questions.T):
-        block = int(np.searchsorted(evidence.ends, np.flatnonzero(question)[0], side="right")) - 1
+        block = evidence.block_of(question)
         signs[:, column] = question[evidence.place(block)].astype(np.int8)[evidence.codes[block]]
     return signs
 

@@ -325,7 +325,7 @@ def _placed_signs(evidence: Evidence, asked: CellsPlan) -> Floats:
 
 def _question(evidence: Evidence, numbers: Floats) -> SignQuestion:
     """The one block that a column of numbers for all cells is about, and its signs."""
-    block = int(np.searchsorted(evidence.ends, np.flatnonzero(numbers)[0], side="right")) - 1
+    block = evidence.block_of(numbers)
     return SignQuestion(block - 1 if block else None, numbers[evidence.place(block)].astype(np.int8))
 
 

@@ -327,3 +327,30 @@ def test_an_answer_that_contradicts_itself_is_refused():
     ):
         with pytest.raises(InvalidInput):
             Answer(**good | wrong)
+
+
+@pytest.mark.parametrize("kind", ["cells", "signs", "histogram"])
+def test_an_answer_without_noise_has_the_only_numbers_it_can_have(kind):
+    queries = SumQueries([1.0, 2.0, 9.0], 1, Domain.integers(0, 9))
+    queries.clip(5, 5)
+    if kind == "cells":
+        answer = queries.over_cells([0, 1, 1], 2, 1)
+    elif kind == "signs":
+        answer = queries.against_signs(np.array([[1], [-1], [1]], np.int8), 1)
+    else:
+        answer = queries.histogram(2, 1)
+    assert answer.scale == 0
+    assert queries.remaining == 1
+    text = queries.released.to_json()
+    assert PrivateSums.from_json(text) == queries.released
+    record = json.loads(text)
+    record["answers"][0]["values"][0] = str(int(record["answers"][0]["values"][0]) + 1)
+    with pytest.raises(InvalidInput, match="without noise"):
+        PrivateSums.from_json(json.dumps(record))
+
+
+def test_too_many_answers_are_not_read(sums):
+    record = json.loads(sums.to_json())
+    record["answers"] = record["answers"][:1] * 2001
+    with pytest.raises(InvalidInput, match="at most 2,000"):
+        PrivateSums.from_json(json.dumps(record))

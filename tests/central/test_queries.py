@@ -356,3 +356,18 @@ def test_it_shows_what_is_public_only():
     queries = SumQueries(LABELS, 1, TEN)
     queries.histogram(2, 0.25)
     assert repr(queries) == "SumQueries(records=4, domain=Domain(0, 9, cells=10), answers=1, remaining=0.75 of 1)"
+
+
+def test_an_interrupted_clip_never_leaves_noise_too_narrow(monkeypatch):
+    queries = SumQueries([0.0] * 9 + [100.0], 1, (0, 100))
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("labeldp.central.held_labels.np.clip", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            queries.clip(0, 0)
+    assert queries.clipped == (0, 2**20)
+    answer = queries.over_cells(np.zeros(10, np.int64), 1, queries.remaining)
+    assert answer.scale > 0

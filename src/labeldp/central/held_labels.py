@@ -48,8 +48,9 @@ class HeldLabels:
                 f"a clip can only narrow: its ends must lie in order from {self.lower:,} to {self.upper:,}, got {described(lower)} "
                 f"and {described(upper)}"
             )
+        # In this order: if an interrupt comes in between, noise is too wide. The other way round it would be too narrow.
+        np.clip(self.units, int(lower), int(upper), out=self.units)
         self.lower, self.upper = int(lower), int(upper)
-        np.clip(self.units, self.lower, self.upper, out=self.units)
 
     def histogram(self, parts: int) -> Integers:
         """The number of labels in each of so many equal parts of the grid."""

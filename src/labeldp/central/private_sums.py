@@ -9,10 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, as_numpy
 from labeldp.budget import Epsilon, exact_epsilon, float_up, format_amount, parse_amount
-from labeldp.central.answer import LARGEST_SUM, Answer
+from labeldp.central.answer import LARGEST_SUM, Answer, parts_of
 from labeldp.central.held_labels import are_several
 from labeldp.central.sum_source import SumSource
 from labeldp.central.sums_card import card_text
@@ -32,6 +33,8 @@ from labeldp.shown import Shown, count_of
 
 FORMAT = "labeldp private sums"
 FORMAT_VERSION = 1
+MOST_ANSWERS = 2000
+"""The most answers that are read from a file: adding up so many fractions takes a second."""
 _FIELDS = {"format", "format_version", "epsilon", "domain", "records", "answers"}
 
 
@@ -322,8 +325,8 @@ class PrivateSums(Shown):
         expect_fields(record, _FIELDS, "the private sums")
         domain = domain_from_record(record["domain"])
         answers = record["answers"]
-        if not isinstance(answers, list):
-            raise InvalidInput("the answers of private sums must be a list")
+        if not isinstance(answers, list) or len(answers) > MOST_ANSWERS:
+            raise InvalidInput(f"the answers of private sums must be a list of at most {MOST_ANSWERS:,}")
         made = tuple(answer_from_record(one, domain) for one in answers)
         return cls(domain, integer_from_text(record["records"], "records"), made, parse_amount(record["epsilon"]))
 
@@ -354,6 +357,18 @@ def _check_answer(answer: Answer, domain: Domain, records: int) -> None:
         raise InvalidInput(f"the signs of an answer cannot add up to this for {records:,} records")
     if (abs(answer.values) > LARGEST_SUM).any():
         raise InvalidInput("a number of an answer is larger than 2^61")
+    if answer.scale == 0 and (answer.values != _without_noise(answer, records)).any():
+        raise InvalidInput(
+            "an answer without noise is about labels that are all alike, and its numbers are not those of such labels"
+        )
+
+
+def _without_noise(answer: Answer, records: int) -> NDArray[np.int64]:
+    """The only numbers that an answer without noise can have, because one label changes nothing there."""
+    exact = np.zeros(answer.values.size, np.int64)
+    if answer.kind == "histogram":
+        exact[parts_of(np.array(answer.clip), answer.sizes[0], answer.domain.count)[0]] = records
+    return exact
 
 
 def _cells_in(codes: Any) -> Any:

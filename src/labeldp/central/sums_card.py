@@ -53,7 +53,7 @@ Each cost is the most by which one label changes the exact sums, divided by the 
 - Cells, signs and clips were made from features, public numbers and earlier sums in this list. Had they depended on labels in
   any other way, the guarantee would not hold.
 - The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise and with random
-  bits of the operating system.
+  bits of the operating system and of the generator that OpenDP seeds with them.
 
 Written by labeldp {version("labeldp")}.
 """

@@ -87,10 +87,13 @@ def test_the_whole_round(run, world, tmp_path, features):
     assert "proven" in out
     code, out, err = train(run, world, tmp_path, *plan(tmp_path), features=features)
     assert (code, err) == (0, "")
-    assert "explains roughly" in out
+    assert "the model explains about" in out
     code, out, _ = run("evaluate", tmp_path / "model", world / "test.parquet", "--label", "amount", "--json")
     assert code == 0
-    assert 0.7 < json.loads(out)["R squared"] < 0.95
+    truth, told = json.loads(out)["R squared"], SavedModel.load(tmp_path / "model").facts["explained"]
+    assert 0.7 < truth < 0.95
+    assert told["lower"] - 0.1 < truth < told["upper"] + 0.1
+    assert told["lower"] <= told["value"] <= told["upper"] <= 1
     code, _, _ = run("predict", tmp_path / "model", world / features, "--id", "order", "--out", tmp_path / "p.parquet")
     assert code == 0
     assert pq.read_table(tmp_path / "p.parquet").num_rows == ROWS

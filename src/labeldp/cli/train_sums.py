@@ -52,6 +52,10 @@ def train_from_sums(
                 "unpaired",
                 f"{count_of(rest, 'row')} of features {'was' if rest == 1 else 'were'} not summed and not used",
             )
-        line("verdict", f"the model explains roughly {100 * facts['explained']:.2g} % of the labels' variation")
-        line("", "(from the noisy sums alone, with the labels' variance from their noisy histogram)")
+        value, low, high = (f"{100 * facts['explained'][name]:.0f} %" for name in ("value", "lower", "upper"))
+        line("verdict", f"the model explains about {value} ({low} to {high}) of the labels' variation")
+        line(
+            "",
+            "(from the noisy sums alone, if effects of columns add up; the interval is for the noise of the histogram)",
+        )
         line("next", f"labeldp predict {model_path} FILE --id {shlex.quote(id_column)} --out predictions.parquet")

@@ -173,11 +173,24 @@ def read_plan(path: Path) -> CellsPlan:
         raise InvalidInput(f"{path}: {error}") from None
 
 
-def _explained(model: SumsRegressor, table: pa.Table) -> float:
-    """The share of the labels' variation that the model expects to explain, under its own assumptions.
+def _explained(model: SumsRegressor, table: pa.Table) -> dict[str, float]:
+    """The share of the variation of clipped labels that the model expects to explain, with a 95 % interval for the noise of the histogram.
 
-    The model is a posterior mean, so its variance over the records is what it expects to explain.
+    The model is a posterior mean, so its variance over the records is what it expects to explain. The variance of the labels is
+    a sum of noisy counts, each times a square. That is not biased, and its own variance is known.
     """
-    learned = model.model_
-    clipped = learned.predict(table) / learned.range.factor
-    return float(min(1.0, clipped.var() / learned.range.variance))
+    learned, counts = model.model_, model.sums.answers[0]
+    domain, clip = counts.domain, learned.range.clip
+    ends = np.concatenate([[0], np.cumsum(counts.counts)])
+    middles = domain.lower + domain.step * np.clip((ends[:-1] + ends[1:] - 1) / 2, *clip)
+    squares = np.square(middles - learned.mean) / model.sums.records
+    variance, error = float(squares @ counts.values), float(np.sqrt(counts.variance * np.square(squares).sum()))
+    told = float((learned.predict(table) / learned.range.factor).var())
+    return {
+        name: min(1.0, told / max(amount, told, 1e-300))
+        for name, amount in (
+            ("value", variance),
+            ("lower", variance + 1.96 * error),
+            ("upper", variance - 1.96 * error),
+        )
+    }

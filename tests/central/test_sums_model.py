@@ -133,3 +133,21 @@ def test_a_pair_numbers_the_products_of_coarse_cells():
     codes = np.array([[0, 9, 0], [1, 9, 2], [2, 9, 1], [3, 9, 0], [0, 9, 3]], np.uint16)
     assert pair.sizes == (2, 3)
     assert pair.cells(codes).tolist() == [2, 0, 4, 6, 6]  # after the last cell where one of the two is unknown
+
+
+def test_contributions_add_up_to_the_prediction(model):
+    table = table_of(300)
+    parts = model.contributions(table)
+    assert list(parts)[0] == "mean"
+    assert len(parts) == 1 + len(model.effects)
+    np.testing.assert_allclose(sum(parts.values()), model.unbounded(table), rtol=1e-12)
+    np.testing.assert_array_equal(np.clip(model.unbounded(table), *model.bounds), model.predict(table))
+    alone = model.contributions(table.slice(7, 1))
+    for name, values in parts.items():
+        assert alone[name][0] == values[7]
+
+
+def test_cells_of_pairs_are_named_by_what_they_hold(model):
+    (pair,) = (effect for effect in model.shown_effects() if effect.name in ("level × shop", "shop × level"))
+    assert len(set(pair.cells)) == pair.values.size
+    assert any("a" in cell and "above 2" in cell for cell in pair.cells)

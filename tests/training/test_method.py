@@ -176,3 +176,31 @@ def test_more_of_everything_is_expected_to_help():
         assert curve(10_000, 1) > curve(20_000, 1) > curve(20_000, 2)
     assert choose_method(50_000, 0.5, 20).name == "sums"
     assert choose_method(50_000, 0.5, 1000).name == "labels"
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "1e-6", "1", "40"])
+@pytest.mark.parametrize(
+    "domain",
+    [Domain(0, 1e55), Domain(0, 1e-55), Domain(-1e5, 1e5), Domain.integers(0, 2**32 - 1), Domain.integers(0, 1)],
+)
+def test_any_budget_and_range_that_is_taken_also_works(domain, epsilon):
+    labels = domain.lower + (domain.upper - domain.lower) * (X[:500, 0] > 0)
+    model = LabelDPRegressor(epsilon=epsilon, domain=domain, method="sums").fit(X[:500], labels)
+    predictions = model.predict(X[:500])
+    assert ((predictions >= domain.lower) & (predictions <= domain.upper)).all()
+    assert model.sums_.spent <= Fraction(epsilon)
+
+
+def test_bounds_that_floats_cannot_square_are_left_to_labels():
+    assert LabelDPRegressor(epsilon=1, domain=(0, 1e99)).fit(X, Y).method_.name == "labels"
+    with pytest.raises(InvalidInput, match="another unit"):
+        LabelDPRegressor(epsilon=1, domain=(0, 1e99), method="sums").fit(X, Y)
+
+
+def test_predictions_are_clipped_unless_told_otherwise():
+    steep = np.where(X[:, 0] > 0, 400.0, 0.0)
+    model = LabelDPRegressor(epsilon=1, domain=(0, 400), method="sums", clip_predictions=False).fit(X, steep)
+    far = np.array([[9.0, 0, 0], [-9.0, 0, 0]])
+    free = model.predict(np.vstack([X, far]))
+    clipped = model.set_params(clip_predictions=True).predict(np.vstack([X, far]))
+    np.testing.assert_array_equal(clipped, np.clip(free, 0, 400))

@@ -136,12 +136,43 @@ class SumsModel(Shown):
         array of float
             Within the public bounds.
         """
+        return np.clip(self.unbounded(X), *self.bounds)
+
+    def unbounded(self, X: Any) -> Floats:
+        """What `predict` clips into the public bounds: the mean and all effects, added up.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        array of float
+        """
+        return np.asarray(sum(self.contributions(X).values()))
+
+    def contributions(self, X: Any) -> dict[str, Floats]:
+        """Why a prediction is what it is: how much the mean, each column and each pair of columns add to it.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        dict of str to array
+            An array for "mean" and for the name of each column and pair, with a number for each record. They add up to `unbounded`.
+        """
         terms = self._terms(X)
-        total = np.full(len(terms[0][1]), self.mean)
+        rows = len(terms[0][1])
+        found = {"mean": np.full(rows, float(self.range.unclipped(np.array(self.mean))))}
+        found |= {self._words(number)[0]: np.zeros(rows) for number in range(len(self.effects))}
         for number, cells, share in terms:
-            found = np.append(self.effects[number], 0.0)[cells]
-            total += found if share is None else share * found
-        return np.clip(self.range.unclipped(total), *self.bounds)
+            effects = self.range.factor * np.append(self.effects[number], 0.0)[cells]
+            found[self._words(number)[0]] += effects if share is None else share * effects
+        return found
 
     def predict_interval(self, X: Any, level: float = 0.9) -> Floats:
         """Intervals for the *mean* label of records with these features, as far as the noise of the sums leaves it open.
@@ -276,9 +307,18 @@ class SumsModel(Shown):
             positions = self.partitions.centres[number] if self.partitions.ordered(number) else None
             return names[number], cells, positions
         pair = self.pairs[number - len(names)]
-        rows, columns = pair.sizes
-        numbered = tuple(f"{i + 1} × {j + 1}" for i in range(rows) for j in range(columns))
-        return " × ".join(names[column] for column in pair.columns), numbered, None
+        rows, columns = (self._coarse_words(j, coarse) for j, coarse in zip(pair.columns, pair.maps, strict=True))
+        cells = tuple(f"{row} × {column}" for row in rows for column in columns)
+        return " × ".join(names[column] for column in pair.columns), cells, None
+
+    def _coarse_words(self, column: int, coarse: Codes) -> list[str]:
+        """What each coarse cell of a column in a pair holds: the cells that it is made of, or the first and the last of many."""
+        words = np.array(self.partitions.words(column), object)
+        found = []
+        for cell in range(int(coarse.max()) + 1):
+            own = words[coarse == cell]
+            found.append(" or ".join(own) if len(own) < 3 else f"{own[0]} … {own[-1]}")
+        return found
 
     def _facts(self) -> dict[str, str]:
         return {

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from labeldp.central.blocks import MOST_COLUMNS
+from labeldp.central.held_labels import FINE_CELLS
+from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
+from labeldp.sampling.integer_noise import WIDEST
 
 METHODS = ("auto", "labels", "sums")
+WIDEST_RANGE = 1e60
+"""Labels whose range is wider than this, or narrower than its inverse, are not summed: inference squares their variances."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,23 @@ def check_method(method: object) -> None:
     """Refuse what names no method."""
     if not (isinstance(method, str) and method in METHODS):
         raise InvalidInput(f"unknown method {described(method)}; choose from {', '.join(METHODS)}")
+
+
+def fits_sums(domain: Domain) -> bool:
+    """Whether floats can hold what is inferred from sums of labels of this range."""
+    return 1 / WIDEST_RANGE <= domain.upper - domain.lower <= WIDEST_RANGE
+
+
+def grid_for_sums(domain: Domain, epsilon: Fraction) -> Domain:
+    """The bounds with the grid on which labels are summed.
+
+    A fine grid costs nothing, so cells that the user gave for a prior do not count; whole labels keep theirs. At a tiny ε the
+    grid is coarser, so that noise of a hundredth of ε on hundreds of sums fits into 64-bit integers.
+    """
+    most = max(2, int(epsilon * WIDEST // 100 // 300))
+    if domain.whole and domain.count <= most:
+        return replace(domain, unit=None)
+    return Domain(domain.lower, domain.upper, min(FINE_CELLS, most))
 
 
 def choose_method(records: int, epsilon: float, columns: int) -> Method:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,7 +29,7 @@ from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.mean_learners import check_learns_means
-from labeldp.training.method import Method, check_method, choose_method
+from labeldp.training.method import Method, check_method, choose_method, fits_sums, grid_for_sums
 from labeldp.training.recipe import Recipe, check_target_values, extreme_targets
 from labeldp.training.rehearsal import check_given, default_trees, rehearse
 from labeldp.training.scikit_words import QuietScore, without_values
@@ -75,7 +74,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
     dataset : str, optional
         The dataset in `ledger` to charge.
     clip_predictions : bool
-        Clip predictions into the public bounds. Those of a model from sums always are.
+        Clip predictions into the public bounds.
     out_of_range : {"clip", "clip-all", "error"}
         What to do with labels outside the bounds, as in `LabelRandomizer`.
 
@@ -249,7 +248,8 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         if getattr(X, "ndim", 2) == 2:  # anything else the inner estimator refuses
             validate_data(self, X, reset=False, skip_check_array=True)
         with without_values("the features"):
-            predictions = np.asarray(self.estimator_.predict(X))
+            predict = getattr(self.estimator_, "unbounded", self.estimator_.predict)  # a model from sums clips its own
+            predictions = np.asarray(predict(X))
         if not self.clip_predictions:
             return predictions
         domain = Domain.of(self.domain)  # type: ignore[arg-type]
@@ -292,6 +292,10 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         if self.method == "sums":
             if given is not None:
                 raise InvalidInput(f'noisy sums learn means without {given}: leave it out, or use method="labels"')
+            if not fits_sums(Domain.of(self.domain)):  # type: ignore[arg-type]
+                raise InvalidInput(
+                    "the bounds are too far apart or too close for sums: give the labels in another unit"
+                )
             return Method("sums", "as asked for")
         if self.method == "labels":
             return Method("labels", "as asked for")
@@ -299,6 +303,8 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             return Method("labels", f"only labels can be used with {given}")
         if records < 2:
             return Method("labels", "there is one record only")
+        if not fits_sums(Domain.of(self.domain)):  # type: ignore[arg-type]
+            return Method("labels", "the bounds are too far apart or too close for sums")
         return choose_method(records, float(exact_epsilon(self.epsilon)), getattr(X, "shape", (0, 1))[-1])
 
     def _fit_sums(self, method: Method, X: Any, labels: Floats) -> Self:
@@ -306,10 +312,8 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         check_given(X, {})
         with without_values("the features"):
             learner = SumsLearner(X)
-        bounds = Domain.of(self.domain)  # type: ignore[arg-type]
-        # A grid of the user's is for labels: the noise of sums does not depend on it, so `SumQueries` takes a fine one.
-        fine = replace(bounds, unit=None) if bounds.whole else Domain(bounds.lower, bounds.upper)
-        queries = SumQueries(labels, self.epsilon, fine, ledger=self.ledger, dataset=self.dataset)
+        grid = grid_for_sums(Domain.of(self.domain), exact_epsilon(self.epsilon))  # type: ignore[arg-type]
+        queries = SumQueries(labels, self.epsilon, grid, ledger=self.ledger, dataset=self.dataset)
         queries.charge()
         self._count(queries.epsilon_exact)
         self._forget()

@@ -52,7 +52,7 @@ def value_share(mechanism: FiniteMechanism, values: Floats, prior: Prior, functi
     whole = float(prior.masses @ np.square(function - centre))
     if spread <= 0 or whole <= 0:
         return 0.0
-    return min(1.0, shared**2 / (spread * whole))
+    return min(1.0, (shared / spread) * (shared / whole))  # squares of huge labels would overflow
 
 
 def boosting_settings(records: int, share: float = 1.0) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def test_counts_are_products_of_one_hot_matrices(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_blocks_may_be_added_at_once_or_one_by_one(seed):
+def test_partitions_may_be_added_at_once_or_one_by_one(seed):
     first = drawn_evidence(seed).evidence
     second = Evidence(first.records, first.offset)
     second.add(first.blocks, first.codes)

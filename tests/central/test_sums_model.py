@@ -138,7 +138,7 @@ def test_a_pair_numbers_the_products_of_coarse_cells():
 def test_contributions_add_up_to_the_prediction(model):
     table = table_of(300)
     parts = model.contributions(table)
-    assert list(parts)[0] == "mean"
+    assert next(iter(parts)) == "mean"
     assert len(parts) == 1 + len(model.effects)
     np.testing.assert_allclose(sum(parts.values()), model.unbounded(table), rtol=1e-12)
     np.testing.assert_array_equal(np.clip(model.unbounded(table), *model.bounds), model.predict(table))

@@ -6,7 +6,7 @@ such answers with public features. The files, by what they are for:
 - **The release.** `queries` is the object that is asked; `sum_source` has its questions, `asking` its budget and noise, `held_labels` the
   exact sums. `answer` is one answer with its sensitivity and variance, `private_sums` all of them. `sums_proof`, `sums_card` and
   `sums_json` prove, word and store them. `engine_sums` answers from sums that an engine added up.
-- **The model.** `learner` says what is asked in which order. `blocks` cuts columns into cells, `label_range` chooses the clip,
+- **The model.** `learner` says what is asked in which order. `partitions` cuts columns into cells, `label_range` chooses the clip,
   `kernels` is the prior of effects, `evidence` holds questions and answers, `posterior` infers effects, `questions` chooses what to ask
   next. `sums_model` predicts.
 - **One round between two parties.** The features party: `one_round` plans and makes the model, `cells_file` is what it sends,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.central.answer import Answer
-from labeldp.central.blocks import Codes
+from labeldp.central.partitions import Codes
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.central.blocks import Codes, Partitions
 from labeldp.central.evidence import Block, Evidence
 from labeldp.central.kernels import kernel, roots
 from labeldp.central.label_range import LabelRange, histogram_parts, label_range
+from labeldp.central.partitions import Codes, Partitions
 from labeldp.central.posterior import Posterior, before, given, infer
 from labeldp.central.queries import SumQueries
 from labeldp.central.questions import Plan, plan, sign_questions

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon, format_amount, parse_amount
 from labeldp.central.answer import Answer
-from labeldp.central.blocks import Partitions
 from labeldp.central.evidence import Evidence
 from labeldp.central.label_range import range_within
 from labeldp.central.learner import SumsLearner, histogram_share
+from labeldp.central.partitions import Partitions
 from labeldp.central.partitions_json import partitions_from_record, partitions_to_record
 from labeldp.central.posterior import before, infer
 from labeldp.central.private_sums import PrivateSums

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.arrays import Floats
-from labeldp.central.blocks import MOST_COLUMNS, Partitions
+from labeldp.central.partitions import MOST_COLUMNS, Partitions
 from labeldp.central.sums_json import expect_fields
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder

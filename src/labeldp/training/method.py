@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from labeldp.central.blocks import MOST_COLUMNS
 from labeldp.central.held_labels import FINE_CELLS
+from labeldp.central.partitions import MOST_COLUMNS
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.sampling.integer_noise import WIDEST

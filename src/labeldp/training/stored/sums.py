@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.central.blocks import Partitions
 from labeldp.central.label_range import LabelRange
 from labeldp.central.one_round import CellsPlan
+from labeldp.central.partitions import Partitions
 from labeldp.central.partitions_json import partitions_from_record, partitions_to_record
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.sums_model import Pair, SumsModel

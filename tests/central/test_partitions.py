@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp import InvalidInput
-from labeldp.central.blocks import FEWEST_ROWS, MOST_BINS, MOST_CATEGORIES, MOST_COLUMNS, Partitions
+from labeldp.central.partitions import FEWEST_ROWS, MOST_BINS, MOST_CATEGORIES, MOST_COLUMNS, Partitions
 
 NUMBERS = st.lists(st.one_of(st.none(), st.integers(-5, 5), st.floats(-1e6, 1e6)), min_size=2, max_size=200).map(
     lambda values: pa.array([None if value is None else float(value) for value in values], pa.float64())

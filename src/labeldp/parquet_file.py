@@ -29,3 +29,8 @@ def open_parquet(path: Path, *, piecewise: bool) -> pq.ParquetFile:
     if piecewise:
         return pq.ParquetFile(path, pre_buffer=False, buffer_size=PIECE_BYTES)
     return pq.ParquetFile(path)
+
+
+def rows_in(parquet: pq.ParquetFile) -> int:
+    """How many rows a read would give: those of all row groups, since nothing checks the total that a file states."""
+    return sum(max(0, parquet.metadata.row_group(place).num_rows) for place in range(parquet.num_row_groups))

@@ -225,6 +225,34 @@ def test_the_ledger_is_charged_once(tmp_path):
     assert ledger.remaining("held-out") == Fraction("1.3")
 
 
+@pytest.mark.usefixtures("noiseless")
+@pytest.mark.parametrize("size", [1e-99, 1e-60, 1e-30, 1e30, 1e60, 1e99])
+@pytest.mark.parametrize("place", [0, 3])
+def test_bounds_of_any_size_give_the_same_figures_in_their_unit(size, place):
+    predictions, labels = records(np.random.default_rng(12), 200)
+    plain = held_out_error(Given(), predictions, labels, 1, (0, 200))
+    low = place * size
+    found = held_out_error(Given(), low + predictions / 200 * size, low + labels / 200 * size, 1, (low, low + size))
+    assert found.r2.value == pytest.approx(plain.r2.value, rel=1e-3)
+    for name in ("mse", "mse_of_mean", "gain"):
+        one, other = getattr(found, name), getattr(plain, name)
+        for part in ("value", "standard_error", "lower", "upper"):
+            assert getattr(one, part) / size**2 == pytest.approx(getattr(other, part) / 200**2, rel=1e-3), (name, part)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "bounds", [(-1e100, 0), (0, 1e-100), (-1e-100, 0), (1e99, 1e100), (-5e99, 5e99), (1e9, 1e9 + 1)]
+)
+@pytest.mark.parametrize("epsilon", ["1e-9", "40"])
+@pytest.mark.parametrize("reach", [0, 1e-8, 1, 9999])
+def test_nothing_fails_after_the_charge(bounds, epsilon, reach):
+    low, high = bounds
+    parts = np.random.default_rng(13).random(50)
+    predictions = (low + high) / 2 + reach * (parts - 0.5) * (high - low)
+    held_out_error(Given(), predictions, low + parts * (high - low), epsilon, bounds)
+
+
 def test_bad_input_is_refused_and_costs_nothing(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.add_dataset("held-out", 2)

@@ -209,6 +209,7 @@ BAD_COLUMNS = {
     "too short": [np.ones(ROWS - 1, int)],
     "of two lengths": [np.ones(ROWS, int), np.ones(3, int)],
     "too many partitions": [np.arange(ROWS) % 2] * 1001,
+    "too many cells": [np.where(np.arange(ROWS), 0, 499_999)] * 3,
 }
 
 
@@ -219,6 +220,23 @@ def test_bad_columns_are_refused_before_the_charge(tmp_path, case):
     with pytest.raises(InvalidInput):
         answer_columns(LABELS, BAD_COLUMNS[case], 1, (0, 400), ledger=ledger, dataset="sales")
     assert ledger.remaining("sales") == 3
+
+
+def test_the_cells_of_all_columns_together_are_limited():
+    fits = [np.where(np.arange(9), 0, 499_999), np.arange(9) % 2, np.where(np.arange(9), 0, 499_997)]
+    assert sum(CellColumns.of(fits).sizes) == 1_000_000
+    with pytest.raises(InvalidInput, match=r"1,000,002 cells in all, 500,000 of them in column 'b'.* without gaps"):
+        CellColumns.of([np.arange(9) % 2, fits[0], fits[0]], ["a", "a2", "b"])
+
+
+def test_cells_of_a_single_record_are_counted():
+    given = CellColumns.of([np.array([0, 0, 1, 3]), np.array([5, 5, 5, 5]), np.array([1, -1, 1, 1])])
+    assert given.single == 2
+    card = answer_columns([1.0, 2.0, 3.0, 4.0], given, 1, (0, 5)).card()
+    assert "\n2 of 10 cells hold a single record: the sum there is a noisy label of that record.\n" in card
+    crowded = answer_columns([1.0, 2.0, 3.0, 4.0], [np.array([0, 0, 1, 1])], 1, (0, 5)).card()
+    assert "single record" not in crowded
+    assert "\n\n\n" not in card + crowded
 
 
 @pytest.mark.parametrize("labels", [[1.0, np.nan] * 5, [None, 1.0], ["a", "b"], [], [1.0]])

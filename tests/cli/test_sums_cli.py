@@ -150,6 +150,25 @@ def test_a_dry_run_reads_no_label(run, world, tmp_path):
     assert json.loads(out)["records"] == ROWS
 
 
+def test_cells_of_a_single_record_are_told(run, world, tmp_path):
+    cells(run, world, tmp_path)
+    sent = changed(tmp_path, lambda table: table.append_column("own", pa.array([0, 5, *[1] * (ROWS - 2)])))
+    code, out, _ = sums(run, world, tmp_path, "--dry-run", sent=sent)
+    assert code == 0
+    assert "2 of " in out
+    assert "cells hold a single record" in out
+    assert "sums over cells" in out
+    planned = json.loads(sums(run, world, tmp_path, "--dry-run", "--json", sent=sent)[1])
+    assert planned["cells_in_all"] == sum(planned["cells"])
+    assert planned["cells_of_one_record"] == 2
+    told = f"2 of {planned['cells_in_all']:,} cells hold a single record"
+    assert told in out
+    assert told in sums(run, world, tmp_path, sent=sent)[1]
+    assert told in (tmp_path / "sums" / "PRIVACY.md").read_text()
+    shutil.rmtree(tmp_path / "sums")
+    assert json.loads(sums(run, world, tmp_path, "--json", sent=sent)[1])["cells_of_one_record"] == 2
+
+
 def test_the_ledger_is_charged_and_refuses(run, world, tmp_path):
     cells(run, world, tmp_path)
     ledger = Ledger.create(tmp_path / "ledger.db")
@@ -212,6 +231,8 @@ BAD_CELLS = {
     "a huge cell": lambda table: column(table, "c1", [2**62] * table.num_rows),
     "ids last": lambda table: table.select([*table.schema.names[1:], "order"]),
     "two columns of one name": lambda table: table.append_column("c1", table["c1"]),
+    "too many cells": lambda table: column(table, "c1", [10**6, *[0] * (table.num_rows - 1)]),
+    "lists of ids": lambda table: column(table, "order", [[value] for value in table["order"].to_pylist()]),
 }
 
 
@@ -374,6 +395,9 @@ DAMAGE = {
     "too few ids": lambda folder: pq.write_table(pa.table({"order": [1, 2]}), folder / "records.parquet"),
     "two columns": lambda folder: pq.write_table(
         pa.table({"order": range(ROWS), "more": range(ROWS)}), folder / "records.parquet"
+    ),
+    "lists": lambda folder: pq.write_table(
+        pa.table({"order": [[value] for value in range(ROWS)]}), folder / "records.parquet"
     ),
 }
 

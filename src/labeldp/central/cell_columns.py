@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import as_numpy
 from labeldp.budget import Epsilon
-from labeldp.central.answer import LARGEST_SUM, MOST_SUMS
+from labeldp.central.answer import LARGEST_SUM
 from labeldp.central.held_labels import MOST_SIGNS
 from labeldp.central.label_range import histogram_parts
 from labeldp.central.learner import first_look, histogram_share
@@ -24,6 +24,9 @@ from labeldp.sampling.integer_noise import WIDEST
 
 MOST_PARTITIONS = 1000
 """The most columns of cell numbers. Each gets an equal part of ε, so that even a few of them are many."""
+
+MOST_CELLS = 1_000_000
+"""The most cells of all columns together. Drawing noise for so many takes 10 to 30 s, after the charge."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +73,6 @@ class CellColumns:
                 signs.append(place)
             else:
                 whole.append(place)
-                if numbers.max() >= MOST_SUMS:
-                    raise InvalidInput(f"column {name} has a cell number beyond {MOST_SUMS:,}: number the cells from 0")
         if len({one.size for one in given}) > 1:
             raise InvalidInput("all columns must have one number for each record")
         if len(signs) > MOST_SIGNS or len(whole) > MOST_PARTITIONS:
@@ -79,7 +80,14 @@ class CellColumns:
                 f"at most {MOST_SIGNS:,} columns of signs and {MOST_PARTITIONS:,} of cell numbers can be summed, got {len(signs):,} and "
                 f"{len(whole):,}"
             )
-        return cls(given, tuple(signs), tuple(whole))
+        made = cls(given, tuple(signs), tuple(whole))
+        if sum(made.sizes) > MOST_CELLS:
+            most, place = max(zip(made.sizes, whole, strict=True))
+            raise InvalidInput(
+                f"the columns have {sum(made.sizes):,} cells in all, {most:,} of them in column {called[place]}, and at most "
+                f"{MOST_CELLS:,} can be summed: number the cells of each column from 0 without gaps, or send coarser or fewer columns"
+            )
+        return made
 
     @property
     def records(self) -> int:
@@ -90,6 +98,11 @@ class CellColumns:
     def sizes(self) -> tuple[int, ...]:
         """The number of cells in each column of cell numbers."""
         return tuple(int(self.columns[place].max()) + 1 for place in self.whole)
+
+    @property
+    def single(self) -> int:
+        """How many cells hold a single record."""
+        return sum(int(np.count_nonzero(np.bincount(self.columns[place]) == 1)) for place in self.whole)
 
     @property
     def groups(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,14 +11,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from labeldp.central.cell_columns import CellColumns
+from labeldp.central.cell_columns import MOST_PARTITIONS, CellColumns
+from labeldp.central.held_labels import MOST_SIGNS
 from labeldp.central.one_round import CellsPlan
 from labeldp.engines.columns import checked_ids
 from labeldp.errors import InvalidInput, why_unreadable
-from labeldp.parquet_file import open_parquet
+from labeldp.parquet_file import open_parquet, rows_in
 
 MOST_NUMBERS = 1 << 31
 """A file with more numbers than this is not read: they must fit into memory."""
+
+PER_LABEL = 100
+"""A file with more records than so many for each label is not read, unless they are few. Nearly all would go unanswered."""
+
+FEW_RECORDS = 1_000_000
+"""So many records are read, however few labels there are."""
+
+READ_AT_ONCE = 1 << 24
+"""Columns are read as they are and kept as small integers. About so many numbers are read at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,33 +56,43 @@ class CellsFile:
     columns: CellColumns
 
     @classmethod
-    def read(cls, path: Path, id_type: str | None = None) -> CellsFile:
-        """Read and check a Parquet file whose first column holds ids and whose others hold whole numbers."""
+    def read(cls, path: Path, id_type: str | None = None, labels: int | None = None) -> CellsFile:
+        """Read and check a Parquet file whose first column holds ids and whose others hold whole numbers.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        id_type : {"int", "str"}, optional
+            Convert the ids to this type.
+        labels : int, optional
+            How many labels there are. A file with far more records is refused before it is read.
+        """
         if not path.is_file():
             raise InvalidInput(f"there is no file {path}")
         try:
             with open_parquet(path, piecewise=True) as parquet:
-                numbers = parquet.metadata.num_rows * parquet.metadata.num_columns
-                if numbers > MOST_NUMBERS:
-                    raise InvalidInput(f"{path} has {numbers:,} numbers, more than the {MOST_NUMBERS:,} that are read")
+                rows = rows_in(parquet)
+                _check_size(rows, parquet.metadata.num_columns, labels, path)
+                names = parquet.schema_arrow.names
                 _check_schema(parquet.schema_arrow, path)
-                table = parquet.read()
+                ids = checked_ids(_read(parquet, names[:1], rows, path)[0], names[0], 0, path, id_type)
+                given, step = [], max(1, READ_AT_ONCE // rows)
+                for start in range(1, len(names), step):
+                    some = names[start : start + step]
+                    columns = _read(parquet, some, rows, path)
+                    given += [_numbers(column, name, path) for column, name in zip(columns, some, strict=True)]
         except InvalidInput:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InvalidInput(
                 f"cannot read {path}: {why_unreadable(error)}. It must be the cells.parquet that labeldp cells wrote"
             ) from None
-        if not table.num_rows:
-            raise InvalidInput(f"{path} holds no records")
-        names = table.schema.names
-        ids = checked_ids(_one(table.column(0)), names[0], 0, path, id_type)
-        given = [_numbers(_one(table.column(place)), names[place], path) for place in range(1, len(names))]
         try:
-            columns = CellColumns.of(given, names[1:])
+            checked = CellColumns.of(given, names[1:])
         except InvalidInput as error:
             raise InvalidInput(f"{path}: {error}") from None
-        return cls(path, names[0], ids, tuple(names[1:]), columns)
+        return cls(path, names[0], ids, tuple(names[1:]), checked)
 
 
 def cells_table(plan: CellsPlan, features: pa.Table, ids: pa.Array, id_column: str) -> pa.Table:
@@ -92,12 +113,36 @@ def write_cells(table: pa.Table, path: Path) -> None:
     pq.write_table(table.replace_schema_metadata(None), path, compression="zstd")
 
 
-def _check_schema(schema: pa.Schema, path: Path) -> None:
-    if len(schema) < 2:
+def _check_size(rows: int, columns: int, labels: int | None, path: Path) -> None:
+    """Refuse a file by what its footer says, before anything is read."""
+    if rows < 1:
+        raise InvalidInput(f"{path} holds no records")
+    if columns < 2:
         raise InvalidInput(f"{path} must have a column of ids and at least one column of signs or cell numbers")
-    for name in schema.names:
-        if schema.names.count(name) > 1:
-            raise InvalidInput(f"{path} has several columns named {name!r:.60}: rename all but one")
+    if columns - 1 > MOST_SIGNS + MOST_PARTITIONS:
+        raise InvalidInput(
+            f"{path} has {columns:,} columns, and at most {MOST_SIGNS:,} of signs and {MOST_PARTITIONS:,} of cell numbers can be summed: "
+            "ask for fewer"
+        )
+    if rows * columns > MOST_NUMBERS:
+        raise InvalidInput(
+            f"{path} has {rows * columns:,} numbers, more than the {MOST_NUMBERS:,} that are read: ask for fewer columns"
+        )
+    if labels is not None and rows > max(FEW_RECORDS, PER_LABEL * labels):
+        raise InvalidInput(
+            f"{path} has {rows:,} records, and there are {labels:,} labels: is it the right file? Ask the features party for cells of "
+            "the records that have labels"
+        )
+
+
+def _check_schema(schema: pa.Schema, path: Path) -> None:
+    name, times = Counter(schema.names).most_common(1)[0]
+    if times > 1:
+        raise InvalidInput(f"{path} has several columns named {name!r:.60}: rename all but one")
+    if pa.types.is_nested(schema.types[0]):
+        raise InvalidInput(
+            f"{path}: the first column, {schema.names[0]!r:.60}, holds {schema.types[0]!s:.60}. It must hold ids, integers or text"
+        )
     for field in list(schema)[1:]:
         if not pa.types.is_integer(field.type):
             raise InvalidInput(
@@ -106,13 +151,22 @@ def _check_schema(schema: pa.Schema, path: Path) -> None:
             )
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
-    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+def _read(parquet: pq.ParquetFile, names: list[str], rows: int, path: Path) -> list[pa.Array]:
+    """These columns, each with as many rows as the footer says."""
+    table = parquet.read(names)
+    if table.num_rows != rows:
+        raise InvalidInput(f"{path} is damaged: a column has other than {rows:,} rows. Copy the file again")
+    wholes = [table.column(name).combine_chunks() for name in names]
+    return [pa.concat_arrays(one.chunks) if isinstance(one, pa.ChunkedArray) else one for one in wholes]
 
 
 def _numbers(column: pa.Array, name: str, path: Path) -> np.ndarray:
     if column.null_count:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
         raise InvalidInput(f"{path}: the column {name!r:.60} has no number in row {row} (rows count from 0)")
-    return np.asarray(column)
+    numbers = np.asarray(column)
+    low, high = int(numbers.min()), int(numbers.max())
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return numbers.astype(kind)
+    return numbers

@@ -4,6 +4,8 @@ For labels y and public predictions f, every figure follows from three means: of
 of bounded numbers, one for each record, so that replacing one label moves it by at most a public width, and discrete Laplace noise
 makes it private. Nothing is binned: error and gain are unbiased, and exact but for the noise. A fifth of ε goes into four more
 sums, of squares, which tell how much the figures vary from sample to sample.
+
+All of this is done on a scale on which the bounds are 0 and 1, so that no square or fourth power leaves the floats.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ FURTHEST = 1e4
 """Predictions may lie so many times the labels' range outside of the bounds. Further out, nothing but noise would be left."""
 LARGEST_RATIO = 4.0
 """Sums of squares for R² are made for an error of at most so many times the variance of the labels."""
+ENDS, MIDDLE = np.array([[0.0], [1.0]]), 0.5
+"""The bounds of the labels, once they are rescaled, and the middle between them."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,77 +157,73 @@ def held_out_error(
         raise InvalidInput(
             f"one prediction for each label is needed: the model gave {predictions.size:,} for {labels.size:,} labels"
         )
-    far = np.abs(predictions - (bounds.lower + bounds.upper) / 2) > FURTHEST * (bounds.upper - bounds.lower)
+    width = bounds.upper - bounds.lower
+    far = np.abs(predictions - (bounds.lower + bounds.upper) / 2) > FURTHEST * width
     if far.any():
         raise InvalidInput(
             f"predictions lie far outside of the bounds {bounds.lower:g} to {bounds.upper:g}: {offending_rows(far)}. Are they in the unit "
             "of the labels? Clip them if they are meant as they are"
         )
     queries = SumQueries(labels, epsilon, (bounds.lower, bounds.upper), ledger=ledger, dataset=dataset)
-    asked = _Asked(queries, labels, predictions)
+    asked = _Asked(queries.epsilon_exact, *((one - bounds.lower) / width for one in (labels, predictions)))
     queries.charge()
-    return asked.figures()
+    return asked.figures(width**2)
 
 
 class _Asked:
-    """Held-out labels, which are asked for a few sums within one budget.
+    """Held-out labels from 0 to 1, which are asked for a few sums within one budget.
 
     The sums are not of labels but of squares and products with them, so each has a `SumQueries` of its own, with bounds of its own.
-    `queries` only charges the ledger.
     """
 
-    def __init__(self, queries: SumQueries, labels: Floats, predictions: Floats) -> None:
-        self.queries, self.labels, self.predictions = queries, labels, predictions
+    def __init__(self, epsilon: Fraction, labels: Floats, predictions: Floats) -> None:
+        self.epsilon, self.labels, self.predictions = epsilon, labels, predictions
         self.records = labels.size
-        self.lower, self.upper = queries.domain.lower, queries.domain.upper
-        self.middle = (self.lower + self.upper) / 2
-        differ = np.ptp(predictions) > 1e-9 * (self.upper - self.lower)
+        differ = np.ptp(predictions) > 1e-9
         self.centred = predictions - predictions.mean() if differ else np.zeros(self.records)
-        self.remaining = queries.epsilon_exact
+        self.remaining = epsilon
 
-    def figures(self) -> HeldOutError:
-        n, half = self.records, (self.upper - self.lower) / 2
-        most_error = float(np.square(self._ends() - self.predictions).max())
-        most_gain = 2 * float(np.abs(self.centred).max()) * half
+    def figures(self, square: float) -> HeldOutError:
+        """The figures in the labels' own unit, in which the squared distance of the bounds is `square`."""
+        n = self.records
+        most_error = float(np.square(ENDS - self.predictions).max())
+        most_gain = float(np.abs(self.centred).max())
         shares = _shares(most_error, 2 * most_gain)
-        above = self.labels - self.middle
+        above = self.labels - MIDDLE
         means = Noisy.of(
             self._mean(np.square(self.labels - self.predictions), (0, most_error), shares[0]),
             self._mean(2 * self.centred * above, (-most_gain, most_gain), shares[1]),
-            self._mean(above, (-half, half), MEAN_SHARE),
+            self._mean(above, (-MIDDLE, MIDDLE), MEAN_SHARE),
         )
         more, predicted = n / (n - 1), float(np.mean(np.square(self.centred)))
         error = means.combined([1, 0, 0], 0.0)
         gain = means.combined([0, more, 0], -more * predicted)
         # var y = error + gain − (mean y − mean f)². The square is too large by the variance v of the noise, and has a variance of its own
         # about the line: 5·v², since the fourth moment of Laplace noise is 6·v².
-        apart = float(means.means[2] + self.middle - self.predictions.mean())
+        apart = float(means.means[2] + MIDDLE - self.predictions.mean())
         noise = float(means.noise[2])
         line = means.combined(
             [more, more, -2 * more * apart], more * (2 * apart * means.means[2] - apart**2 + noise - predicted)
         )
         variance = line.with_noise(5 * (more * noise) ** 2)
-        spread = self._spread(error.value, variance.value, gain.value, means.means[2] + self.middle)
+        spread = self._spread(error.value, variance.value, gain.value, means.means[2] + MIDDLE)
         return HeldOutError(
-            mse=figure(error, spread.error / n, least=0.0),
-            mse_of_mean=figure(variance, spread.variance / n, least=0.0),
-            gain=figure(gain, spread.gain / n),
+            mse=figure(error, spread.error / n, least=0.0).times(square),
+            mse_of_mean=figure(variance, spread.variance / n, least=0.0).times(square),
+            gain=figure(gain, spread.gain / n).times(square),
             r2=ratio_figure(error, variance, spread, n),
             records=n,
-            epsilon_exact=self.queries.epsilon_exact,
+            epsilon_exact=self.epsilon,
         )
-
-    def _ends(self) -> Floats:
-        return np.array([[self.lower], [self.upper]])
 
     def _spread(self, error: float, variance: float, gain: float, mean: float) -> Spread:
         """The variances, over records, of what the figures are means of."""
         ratio = float(np.clip(error / variance, 0, LARGEST_RATIO)) if variance > 0 else 1.0
-        mean = float(np.clip(mean, self.lower, self.upper))
-        f, g, ends = self.predictions, self.centred, self._ends()
-        most_error = float(np.square(ends - f).max())
-        most_square = float(np.square(ends - mean).max())
-        most_gain = float(np.abs(2 * g * (ends - mean) - np.square(g)).max())
+        mean = float(np.clip(mean, 0, 1))
+        f, g = self.predictions, self.centred
+        most_error = float(np.square(ENDS - f).max())
+        most_square = float(np.square(ENDS - mean).max())
+        most_gain = float(np.abs(2 * g * (ENDS - mean) - np.square(g)).max())
         errors, squares = np.square(self.labels - f), np.square(self.labels - mean)
         gains = 2 * g * (self.labels - mean) - np.square(g)
         return Spread(
@@ -244,12 +244,12 @@ class _Asked:
         low, high = ends
         if not low < high:
             return low, 0.0
-        asked = self.queries.epsilon_exact * share
+        asked = self.epsilon * share
         if asked > self.remaining:
             raise LabelDPError("held-out sums would cost more than ε: this is a bug, and nothing more is asked")
         self.remaining -= asked
         # Its own limit is all of ε, since it would refuse a small part of a small ε: `remaining` is the limit that holds.
-        source = SumQueries(np.clip(numbers, low, high), self.queries.epsilon_exact, (low, high))
+        source = SumQueries(np.clip(numbers, low, high), self.epsilon, (low, high))
         answer = source.over_cells(np.zeros(self.records, np.int8), 1, asked)
         return float(answer.sums[0]) / self.records, answer.sums_variance / self.records**2
 

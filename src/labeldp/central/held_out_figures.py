@@ -39,6 +39,20 @@ class HeldOutFigure(Shown):
     def __float__(self) -> float:
         return self.value
 
+    def times(self, factor: float) -> HeldOutFigure:
+        """The same figure in a unit of which so many make the present one.
+
+        Parameters
+        ----------
+        factor : float
+            A positive number.
+
+        Returns
+        -------
+        HeldOutFigure
+        """
+        return HeldOutFigure(*(factor * one for one in (self.value, self.standard_error, self.lower, self.upper)))
+
     def __str__(self) -> str:
         return f"{plain(self.value)} (95% interval {plain(self.lower)} to {plain(self.upper)})"
 

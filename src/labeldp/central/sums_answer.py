@@ -14,7 +14,7 @@ from labeldp.central.private_sums import PrivateSums
 from labeldp.engines.columns import checked_ids
 from labeldp.errors import InvalidInput, PrivacyRefused, why_unreadable
 from labeldp.json_text import read_text
-from labeldp.parquet_file import open_parquet
+from labeldp.parquet_file import open_parquet, rows_in
 
 SUMS, RECORDS, CARD = "sums.json", "records.parquet", "PRIVACY.md"
 
@@ -56,13 +56,7 @@ class SumsAnswer:
             raise
         except InvalidInput as error:
             raise InvalidInput(f"{folder / SUMS} is damaged: {error}") from None
-        ids = _read_ids(folder / RECORDS)
-        if len(ids) != sums.records or len(pc.unique(ids)) != len(ids):
-            raise InvalidInput(
-                f"{folder} is damaged: {RECORDS} must list {sums.records:,} different ids, as many as labels were summed. Copy the "
-                "folder again"
-            )
-        return cls(folder, sums, ids)
+        return cls(folder, sums, _read_ids(folder / RECORDS, sums.records))
 
 
 def write_answer(
@@ -88,17 +82,26 @@ def _columns_text(sums: PrivateSums, names: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _read_ids(file: Path) -> pa.Array:
+def _read_ids(file: Path, records: int) -> pa.Array:
+    """The ids of so many records. A file of another size is refused before it is read."""
     if not file.is_file():
         raise InvalidInput(f"{file.parent} is not a whole answer: {file.name} is missing")
+    wrong = InvalidInput(
+        f"{file.parent} is damaged: {file.name} must list {records:,} different ids, as many as labels were summed. Copy the folder again"
+    )
     try:
         with open_parquet(file, piecewise=True) as parquet:
-            table = parquet.read()
-        if table.num_columns != 1:
-            raise InvalidInput(f"{file} must have one column, the ids")
-        column = table.column(0).combine_chunks()
+            schema = parquet.schema_arrow
+            if len(schema) != 1 or pa.types.is_nested(schema.types[0]):
+                raise InvalidInput(f"{file} must have one column, the ids. Copy the folder again")
+            if rows_in(parquet) != records:
+                raise wrong
+            column = parquet.read().column(0).combine_chunks()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot read {file}: {why_unreadable(error)}. Copy the folder again") from None
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks)
-    return checked_ids(column, table.schema.names[0], 0, file, None)
+    ids = checked_ids(column, schema.names[0], 0, file, None)
+    if not len(ids) == len(pc.unique(ids)) == records:
+        raise wrong
+    return ids

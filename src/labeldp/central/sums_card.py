@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from importlib.metadata import version
 
+import numpy as np
+
 from labeldp.budget import exp_upper, rounded_up
 from labeldp.central.answer import Answer
 from labeldp.central.sums_proof import SumsProof
@@ -22,6 +24,7 @@ def card_text(domain: Domain, records: int, answers: Sequence[Answer], proof: Su
     costs = "\n".join(f"- {rounded_up(answer.epsilon_exact)} paid for {_what(answer, domain)}." for answer in answers)
     verdict = "are proven to cost" if proof.holds else "do NOT keep the promise: they cost"
     unit = "" if domain.unit is None else f" {domain.unit}"
+    single = single_text(*cells_in(answers))
     return f"""# What these sums reveal about a label
 
 These are noisy sums of {count_of(records, "label")} between {domain.lower:g} and {domain.upper:g}{unit}. All of them together are **ε-label
@@ -39,7 +42,7 @@ summed. Neighbouring data sets differ by replacing one label ("replace-one").
 
 Each cost is the most by which one label changes the exact sums, divided by the scale of the noise, as fractions. Together they
 {verdict} {rounded_up(proof.total)} (`PrivateSums.proof()` repeats this).
-
+{f"{chr(10)}{single}.{chr(10)}" if single else ""}
 ## What is not protected
 
 - **The features, and which records exist.** The number of records in each cell and the sums of signs are here as they are.
@@ -57,6 +60,20 @@ Each cost is the most by which one label changes the exact sums, divided by the 
 
 Written by labeldp {version("labeldp")}.
 """
+
+
+def cells_in(answers: Sequence[Answer]) -> tuple[int, int]:
+    """How many cells of all answers hold a single record, and how many cells there are."""
+    counts = [answer.counts for answer in answers if answer.kind == "cells"]
+    return sum(int(np.count_nonzero(one == 1)) for one in counts), sum(one.size for one in counts)
+
+
+def single_text(single: int, cells: int) -> str:
+    """What cells of a single record mean, or nothing if there are none."""
+    if not single:
+        return ""
+    verb = "holds" if single == 1 else "hold"
+    return f"{single:,} of {cells:,} cells {verb} a single record: the sum there is a noisy label of that record"
 
 
 def _what(answer: Answer, domain: Domain) -> str:

@@ -78,20 +78,20 @@ def sums(
     from labeldp.budget import exact_epsilon
     from labeldp.central.cells_file import CellsFile
     from labeldp.central.sums_for_cells import sums_for_cells
-    from labeldp.engines.arrow.source import LabelSource
+    from labeldp.engines.arrow.source import LabelSource, count_rows
     from labeldp.release.ledger import Ledger
 
     amount = exact_epsilon(epsilon)
     domain = domain_of(lower, upper, None, integers)
     if dataset is not None and ledger is None:
         raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
-    sent = CellsFile.read(cells, id_type)
     if dry_run:
-        _show_plan(sent, amount, as_json=as_json)
+        _show_plan(CellsFile.read(cells, id_type), amount, as_json=as_json)
         return
     if answer is None:
         raise InvalidInput("give --out DIR, the folder to write the answer to")
     labels = LabelSource(source, label, id_column, id_type, delimiter)
+    sent = CellsFile.read(cells, id_type, count_rows(labels))
     budget = None if ledger is None else Ledger(ledger)
     with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):
         outcome = sums_for_cells(
@@ -118,17 +118,22 @@ def sums(
 
 
 def _record(outcome: SumsOutcome, answer: Path) -> dict[str, Any]:
+    from labeldp.central.sums_card import cells_in
+
     return {
         "answer": str(answer),
         "records": outcome.sums.records,
         "without_label": outcome.without_label,
         "without_cells": outcome.without_cells,
+        "cells_of_one_record": cells_in(outcome.sums.answers)[0],
         "epsilon": outcome.sums.epsilon_exact,
         "sums": [{"kind": one.kind, "numbers": int(one.values.size)} for one in outcome.sums.answers],
     }
 
 
 def _report(outcome: SumsOutcome, answer: Path) -> None:
+    from labeldp.central.sums_card import cells_in, single_text
+
     line("answer", f"{answer}")
     line("records", f"{outcome.sums.records:,}")
     for count, noun, text in (
@@ -137,12 +142,15 @@ def _report(outcome: SumsOutcome, answer: Path) -> None:
     ):
         if count:
             line("unpaired", f"{count_of(count, noun)} {text} {'was' if count == 1 else 'were'} left out")
+    if single := single_text(*cells_in(outcome.sums.answers)):
+        line("single", single)
     costs = " + ".join(f"{float(one.epsilon_exact):.4g} {one.kind}" for one in outcome.sums.answers)
     line("epsilon", f"{float(outcome.sums.epsilon_exact):g} = {costs}")
 
 
 def _show_plan(sent: CellsFile, epsilon: Fraction, *, as_json: bool) -> None:
     from labeldp.central.learner import histogram_share
+    from labeldp.central.sums_card import single_text
 
     columns = sent.columns
     first = histogram_share(epsilon, columns.records)
@@ -153,6 +161,8 @@ def _show_plan(sent: CellsFile, epsilon: Fraction, *, as_json: bool) -> None:
                 "records": columns.records,
                 "signs": len(columns.signs),
                 "cells": list(columns.sizes),
+                "cells_in_all": sum(columns.sizes),
+                "cells_of_one_record": columns.single,
                 "epsilon_histogram": float(first),
                 "epsilon_each": float(part),
             }
@@ -168,3 +178,7 @@ def _show_plan(sent: CellsFile, epsilon: Fraction, *, as_json: bool) -> None:
         line("signs", f"{float(part):.4g} of ε for {count_of(len(columns.signs), 'sum')} together", width=WIDTH)
     for place, size in zip(columns.whole, columns.sizes, strict=True):
         line("cells", f"{float(part):.4g} of ε for {count_of(size, 'sum')} over {sent.names[place]!r:.60}", width=WIDTH)
+    if columns.whole:
+        line("in all", f"{count_of(sum(columns.sizes), 'sum')} over cells", width=WIDTH)
+    if single := single_text(columns.single, sum(columns.sizes)):
+        line("single", single, width=WIDTH)

@@ -1,0 +1,102 @@
+"""Files of another party: what does not fit is refused by the footer, before its rows are read."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp import InvalidInput, PrivateSums
+from labeldp.central import cells_file
+from labeldp.central.cells_file import CellsFile
+from labeldp.central.sums_answer import RECORDS, SUMS, SumsAnswer
+
+
+@pytest.fixture
+def unread(monkeypatch):
+    """Reading rows fails."""
+
+    def read(*arguments, **settings):
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr(pq.ParquetFile, "read", read)
+
+
+def written(path, columns):
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_columns_are_kept_as_small_integers_however_they_were_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells_file, "READ_AT_ONCE", 20)  # two columns at once
+    columns = {
+        "c0": pa.array([1, -1] * 5, pa.int64()),
+        "c1": pa.array(range(10), pa.uint64()),
+        "c.2": pa.array(range(0, 2000, 200), pa.int32()),
+        "c": pa.array(range(0, 200_000, 20_000), pa.int64()),
+        "c4": pa.array([0, 1] * 5, pa.uint8()),
+    }
+    path = written(tmp_path / "cells.parquet", {"id": [f"x{place}" for place in range(10)], **columns})
+    found = CellsFile.read(path)
+    assert found.names == tuple(columns)
+    assert [one.dtype.itemsize for one in found.columns.columns] == [1, 1, 2, 4, 1]
+    for one, column in zip(found.columns.columns, columns.values(), strict=True):
+        np.testing.assert_array_equal(one, column)
+    assert len(found.ids) == 10
+
+
+@pytest.mark.usefixtures("unread")
+def test_far_more_records_than_labels_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells_file, "FEW_RECORDS", 100)
+    path = written(tmp_path / "cells.parquet", {"id": range(301), "c0": [0] * 301})
+    with pytest.raises(InvalidInput, match="has 301 records, and there are 3 labels: is it the right file"):
+        CellsFile.read(path, labels=3)
+    for labels in (4, None):
+        with pytest.raises(AssertionError):
+            CellsFile.read(path, labels=labels)
+
+
+def test_a_column_with_other_rows_than_the_footer_says_is_refused(tmp_path, monkeypatch):
+    path = written(tmp_path / "cells.parquet", {"id": range(10), "c0": [0] * 10})
+    read = pq.ParquetFile.read
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda self, names: read(self, names).slice(int("c0" in names)))
+    with pytest.raises(InvalidInput, match="is damaged: a column has other than 10 rows"):
+        CellsFile.read(path)
+
+
+@pytest.mark.usefixtures("unread")
+def test_too_many_numbers_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells_file, "MOST_NUMBERS", 19)
+    path = written(tmp_path / "cells.parquet", {"id": range(10), "c0": [0] * 10})
+    with pytest.raises(InvalidInput, match="has 20 numbers"):
+        CellsFile.read(path)
+
+
+@pytest.mark.usefixtures("unread")
+def test_more_columns_than_can_be_used_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells_file, "MOST_SIGNS", 3)
+    monkeypatch.setattr(cells_file, "MOST_PARTITIONS", 2)
+    path = written(tmp_path / "cells.parquet", {"id": range(2), **{f"c{place}": [0, 1] for place in range(6)}})
+    with pytest.raises(InvalidInput, match="has 7 columns, and at most 3 of signs and 2 of cell numbers"):
+        CellsFile.read(path)
+
+
+def test_the_names_of_many_columns_are_compared_in_no_time():
+    schema = pa.schema([(f"c{place}", pa.int8()) for place in range(60_000)])
+    begun = time.process_time()
+    cells_file._check_schema(schema, "cells.parquet")
+    assert time.process_time() - begun < 10  # comparing all pairs takes minutes
+
+
+def test_ids_of_another_number_than_labels_were_summed_are_not_read(tmp_path, monkeypatch, unread):
+    sums = PrivateSums.over_cells([1, 2, 3], [0, 0, 0], epsilon=1, domain=(0, 100))
+    (tmp_path / SUMS).write_text(sums.to_json(), encoding="utf-8")
+    written(tmp_path / RECORDS, {"id": range(1000)})
+    with pytest.raises(InvalidInput, match="must list 3 different ids"):
+        SumsAnswer.open(tmp_path)
+    monkeypatch.undo()
+    written(tmp_path / RECORDS, {"id": range(3)})
+    assert SumsAnswer.open(tmp_path).ids.to_pylist() == [0, 1, 2]

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 _NAMES_IN = {
+    "advice": "Advice Risk advise",
     "audit": "Measurement measure verify",
     "binning": "Bins optimal_bins",
     "central.held_out": "HeldOutError held_out_error",

@@ -1,5 +1,8 @@
 # The public names, for type checkers and editors; `__init__.py` imports each when it is first used.
 
+from labeldp.advice import Advice as Advice
+from labeldp.advice import Risk as Risk
+from labeldp.advice import advise as advise
 from labeldp.audit import Measurement as Measurement
 from labeldp.audit import measure as measure
 from labeldp.audit import verify as verify

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from labeldp.cli.advise import advise
 from labeldp.cli.apply import apply
 from labeldp.cli.audit import audit
 from labeldp.cli.cells import cells
@@ -43,6 +44,7 @@ app.command(name="evaluate")(evaluate)
 app.command(name="cells")(cells)
 app.command(name="sums")(sums)
 app.command(name="audit")(audit)
+app.command(name="advise")(advise)
 app.command(name="compare", cls=help_with("Mechanisms", mechanisms))(compare)
 app.command(name="reproduce")(reproduce)
 app.command(name="demo")(demo)

@@ -1,0 +1,177 @@
+"""ε in words: what somebody who knows everything else can learn about one label.
+
+A release with ε changes the odds of any statement about one label by at most the factor e^ε, whatever was known before. The m rows of one person together
+count as m·ε.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from labeldp.budget import exact_epsilon
+from labeldp.errors import InvalidInput, described
+from labeldp.shown import Shown, count_of, plain
+
+ALMOST_SURE = 0.95
+"""An advantage from which on little is protected."""
+
+
+@dataclass(frozen=True, repr=False)
+class Risk(Shown):
+    """What an ε lets anybody learn about one label, in the worst case.
+
+    Attributes
+    ----------
+    epsilon : float
+        The ε of one label.
+    rows : int
+        How many labels belong to one person.
+
+    Raises
+    ------
+    InvalidInput
+        If ε is not in (0, 40], or rows is not a whole number from 1 on.
+
+    Privacy
+    -------
+    Bounds for the worst case: any attacker, any knowledge from elsewhere. Attacks that were tried get less far (docs/attack.md).
+
+    Examples
+    --------
+    >>> from labeldp import Risk
+    >>> risk = Risk(epsilon=1)
+    >>> print(risk.sentence("more than 200"))
+    Someone who gives 50 % to "more than 200" before will give at most 73 % after, and at least 27 %.
+    >>> round(risk.odds_factor, 2), round(risk.advantage, 2)
+    (2.72, 0.46)
+    >>> round(Risk(epsilon=1, rows=3).odds_factor, 1)
+    20.1
+    """
+
+    epsilon: float
+    rows: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", float(exact_epsilon(self.epsilon)))
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
+            raise InvalidInput(f"rows per person must be a whole number from 1 on, got {described(self.rows)}")
+
+    @property
+    def total(self) -> float:
+        """The ε of one person: that of a label, times the number of rows."""
+        return self.epsilon * self.rows
+
+    @property
+    def odds_factor(self) -> float:
+        """The most by which the odds of anything about this person's labels can change; infinite where floats end."""
+        try:
+            return math.exp(self.total)
+        except OverflowError:
+            return math.inf
+
+    @property
+    def advantage(self) -> float:
+        """How far an attacker can be above guessing between two equally likely values: right minus wrong answers, as a share."""
+        return math.tanh(self.total / 2)
+
+    def most(self, belief: float) -> float:
+        """The most that a belief can become.
+
+        Parameters
+        ----------
+        belief : float
+            The probability given to a statement before the release, from 0 to 1.
+
+        Returns
+        -------
+        float
+        """
+        _check(belief)
+        return belief / (belief + (1 - belief) * math.exp(-self.total)) if belief else 0.0
+
+    def least(self, belief: float) -> float:
+        """The least that a belief can become.
+
+        Parameters
+        ----------
+        belief : float
+            The probability given to a statement before the release, from 0 to 1.
+
+        Returns
+        -------
+        float
+        """
+        _check(belief)
+        small = belief * math.exp(-self.total)
+        return small / (small + 1 - belief) if belief < 1 else 1.0
+
+    def sentence(self, statement: str, belief: float = 0.5) -> str:
+        """The risk as one would say it.
+
+        Parameters
+        ----------
+        statement : str
+            What somebody wants to know about a label, such as "more than 200".
+        belief : float
+            The probability given to it before.
+
+        Returns
+        -------
+        str
+        """
+        return (
+            f'Someone who gives {percent(belief)} to "{statement}" before will give at most {percent(self.most(belief))} after, and at '
+            f"least {percent(self.least(belief))}."
+        )
+
+    def words(self, statement: str) -> list[str]:
+        """The risk in a few sentences.
+
+        Parameters
+        ----------
+        statement : str
+            What somebody wants to know about a label.
+
+        Returns
+        -------
+        list of str
+            One sentence each.
+        """
+        whose = "one label" if self.rows == 1 else f"the {count_of(self.rows, 'row')} of one person together"
+        strong = "" if self.advantage < ALMOST_SURE else " That is hardly any protection."
+        right = percent((1 + self.advantage) / 2)
+        return [
+            self.sentence(statement),
+            f"The odds of anything about {whose} change at most {odds(self.odds_factor)} times.",
+            f"Between two equally likely values an attacker who would guess right in 50 % of the cases is right in at most {right}.{strong}",
+        ]
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "epsilon": f"{self.epsilon:g}",
+            "rows": f"{self.rows:,}",
+            "odds_factor": plain(self.odds_factor, 3),
+            "advantage": f"{self.advantage:.3g}",
+        }
+
+
+def percent(share: float) -> str:
+    """A share in percent, never rounded to certainty."""
+    for digits in range(6):
+        text = f"{100 * share:.{digits}f}"
+        if 0 < float(text) < 100 or share in {0.0, 1.0}:
+            return f"{text} %"
+    return "nearly 0 %" if share < 0.5 else "nearly 100 %"
+
+
+def odds(factor: float) -> str:
+    """A factor of odds, with words where it has more digits than anybody reads."""
+    if factor < 1e6:
+        return plain(factor, 3)
+    return f"10^{math.log10(factor):.0f}" if math.isfinite(factor) else "endlessly many"
+
+
+def _check(belief: float) -> None:
+    if isinstance(belief, bool) or not isinstance(belief, (int, float)) or not 0 <= belief <= 1:
+        raise InvalidInput(f"a belief is a probability from 0 to 1, got {described(belief)}")

@@ -1,0 +1,287 @@
+"""`labeldp advise`: which ε? What models will be worth, what a target needs, and what an ε risks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from labeldp.cli.bounds import Integers, Lower, Upper, domain_of
+from labeldp.cli.console import note, out, print_json, print_table
+from labeldp.cli.options import Json, OutputOption, comma_list
+from labeldp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from labeldp.advice import Advice, Prediction, Target
+    from labeldp.domain import Domain
+    from labeldp.priors.prior import Prior
+
+METHODS = ("labels", "paper", "sums")
+
+
+def advise(
+    lower: Lower = None,
+    upper: Upper = None,
+    integers: Integers = None,
+    records: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="How many records a model will be trained on. A message knows its own."),
+    ] = None,
+    explained: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE",
+            help="The share of the labels' variance that features explain at best: the R² you hope for.",
+        ),
+    ] = "0.5",
+    epsilon: Annotated[
+        str, typer.Option(metavar="E,E,…", help="Privacy budgets, separated by commas.")
+    ] = "0.25,0.5,1,2,4,8",
+    prior: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="The distribution of the labels: columns value and mass.")
+    ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHAPE",
+            help="The same in words: uniform, normal:mean=80,sd=30, log-normal:mean=80,sd=90, exponential:mean=90 or poisson:mean=3.",
+        ),
+    ] = None,
+    message: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Take bounds, records and the public prior of this received message."),
+    ] = None,
+    target_r2: Annotated[
+        str | None, typer.Option("--target-r2", metavar="R2", help="The R² to reach: gives the least ε and records.")
+    ] = None,
+    target_error: Annotated[
+        str | None,
+        typer.Option(metavar="E", help="The same as a root mean squared error, in the unit of the labels."),
+    ] = None,
+    rows_per_person: Annotated[
+        str, typer.Option(metavar="M", help="How many rows one person has: ε counts for each.")
+    ] = "1",
+    value: Annotated[
+        str | None, typer.Option(metavar="V", help="Tell risks about labels above this.", show_default="the middle")
+    ] = None,
+    plot: Annotated[
+        Path | None, OutputOption(metavar="FILE", help="Also draw the errors against ε: a .png or .svg file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Predict what models will be worth at each ε, what an error you can live with needs, and what an ε risks.
+
+    No label is read. Give the public bounds, the number of records and, as far as it is public, the distribution of the labels.
+
+    \b
+    Examples:
+      labeldp advise --lower 0 --upper 400 --records 50000 --shape log-normal:mean=80,sd=90
+      labeldp advise --lower 0 --upper 400 --records 50000 --explained 0.6 --target-r2 0.5
+      labeldp advise --integers 0:52 --records 20000 --shape poisson:mean=3 --rows-per-person 4
+      labeldp advise --message message --target-error 60
+    """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.advice import advise as run
+    from labeldp.plain_numbers import plain_number, whole_number
+
+    domain, count, known = _known(lower, upper, integers, records, prior, shape, message)
+    advice = run(
+        domain,
+        count,
+        explained=plain_number(explained, "--explained"),
+        epsilons=comma_list(epsilon),
+        prior=known,
+        shape=shape,
+        target_r2=None if target_r2 is None else plain_number(target_r2, "--target-r2"),
+        target_error=None if target_error is None else plain_number(target_error, "--target-error"),
+        rows_per_person=whole_number(rows_per_person, "--rows-per-person"),
+        value=None if value is None else plain_number(value, "--value"),
+    )
+    if plot is not None:
+        _draw(advice, plot)
+    if as_json:
+        print_json(_as_data(advice))
+        return
+    _show(advice)
+
+
+def _known(
+    lower: str | None,
+    upper: str | None,
+    integers: str | None,
+    records: str | None,
+    prior: Path | None,
+    shape: str | None,
+    message: Path | None,
+) -> tuple[Domain, int, Prior | None]:
+    """Bounds, records and prior, from the options or from a message."""
+    from labeldp.plain_numbers import whole_number
+    from labeldp.priors.prior import Prior
+
+    if sum(each is not None for each in (prior, shape, message)) > 1:
+        raise InvalidInput("give one distribution of the labels: --prior, --shape or --message")
+    if message is not None:
+        from labeldp.advice.received import known_from_message
+
+        if lower is not None or upper is not None or integers is not None:
+            raise InvalidInput("a message has its own bounds: leave --lower, --upper and --integers out")
+        domain, count, known = known_from_message(message)
+        return domain, count if records is None else whole_number(records, "--records"), known
+    domain = domain_of(lower, upper, None, integers)
+    if records is None:
+        raise InvalidInput("give the number of records that a model will be trained on: --records N")
+    return domain, whole_number(records, "--records"), None if prior is None else Prior.from_csv(prior)
+
+
+def _show(advice: Advice) -> None:
+    from labeldp.shown import plain
+
+    if advice.assumed:
+        note(
+            "labels are taken as uniform between the bounds, so this is a rough guide. A shape (--shape log-normal:mean=80,sd=90), a prior or "
+            "a message makes it better."
+        )
+    best = None if advice.recommended is None else advice.recommended.epsilon
+    rows = [
+        [f"{each.epsilon:g}", *(cell for name in METHODS for cell in _cells(getattr(each, name)))]
+        for each in advice.outlooks
+    ]
+    figures = ("MSE", "RMSE", "R²")
+    print_table(
+        f"Predicted test error of a model on {advice.records:,} records, features explain {advice.explained:g} of the variance",
+        ("ε", *(f"{name} {figure}" for name in ("labels", "bins", "sums") for figure in figures)),
+        rows,
+        bold=[3 if each.epsilon == best else -1 for each in advice.outlooks],
+        together=3,
+    )
+    for name, reference in (("no privacy", advice.not_private), ("the mean for all", advice.mean_only)):
+        out.print(f"{name}: MSE {plain(reference.mse)}, RMSE {plain(reference.rmse)}, R² {reference.r2:.2f}")
+    out.print(
+        "labels: private labels by auto. bins: those of the paper, as sent. sums: noisy sums, for a team that holds features and labels. "
+        "RMSE is in the unit of the labels."
+    )
+    out.print()
+    out.print(advice.recommendation)
+    if advice.target is not None:
+        _show_target(advice, advice.target)
+    _show_risks(advice)
+    out.print()
+    out.print(
+        "Predictions are for models of the default size, trained on labels like these. On data that they were checked with they were "
+        "off by a few percent; docs/choose-epsilon.md says where by more."
+    )
+
+
+def _show_target(advice: Advice, target: Target) -> None:
+    from labeldp.shown import plain
+
+    out.print()
+    what = f"R² = {target.r2:.3g} (RMSE {plain(target.rmse)})"
+    if target.why_not:
+        out.print(f"Target {what}: not with these records. {target.why_not}")
+    else:
+        ways = [
+            f"no ε up to 40 is enough with {name}" if least is None else f"ε = {least:g} is the least with {name}"
+            for name, least in (("private labels", target.epsilon_labels), ("noisy sums", target.epsilon_sums))
+        ]
+        out.print(f"Target {what} with {advice.records:,} records: {ways[0]}, {ways[1]}.")
+    if target.r2 >= advice.explained:
+        return
+    rows = [
+        [f"{each.epsilon:g}", _count(labels), _count(sums)]
+        for each, labels, sums in zip(advice.outlooks, target.records_labels, target.records_sums, strict=True)
+    ]
+    print_table("Least number of records for this target", ("ε", "labels", "sums"), rows)
+    out.print(f"no privacy: {_count(target.records_not_private)}")
+
+
+def _show_risks(advice: Advice) -> None:
+    from labeldp.advice.words import odds, percent
+
+    several = advice.outlooks[0].risk.rows
+    rows = [
+        [
+            f"{each.epsilon:g}",
+            percent(each.risk.most(0.5)),
+            percent(each.risk.most(0.01)),
+            f"× {odds(each.risk.odds_factor)}",
+            percent(each.risk.advantage),
+        ]
+        for each in advice.outlooks
+    ]
+    whose = "one label" if several == 1 else f"the {several:,} rows of one person, which count {several:,} times"
+    print_table(
+        f"What ε risks at worst, for {whose}",
+        ("ε", "50 % becomes at most", "1 % becomes at most", "odds", "advantage over guessing"),
+        rows,
+    )
+    shown = advice.recommended or advice.outlooks[0]
+    out.print(f"In words, at ε = {shown.epsilon:g}:")
+    for sentence in shown.risk.words(advice.statement):
+        out.print(sentence)
+
+
+def _cells(prediction: Prediction) -> tuple[str, str, str]:
+    from labeldp.shown import plain
+
+    return plain(prediction.mse), plain(prediction.rmse, 3), f"{prediction.r2:.2f}"
+
+
+def _count(number: int | None) -> str:
+    from labeldp.advice.targets import LEAST_RECORDS
+
+    if number is None:
+        return "over 10^9"
+    return f"{number:,}" if number > LEAST_RECORDS else f"at most {number:,}"
+
+
+def _draw(advice: Advice, path: Path) -> None:
+    from labeldp import plots
+
+    if path.suffix.lower() not in {".png", ".svg"}:
+        raise InvalidInput(f"--plot takes the name of a .png or .svg file, got {path.name!r}")
+    axes = advice.plot()
+    plots.save(axes, path, alt=plots.in_words(axes))
+
+
+def _as_data(advice: Advice) -> dict[str, Any]:
+    def figures(prediction: Prediction) -> dict[str, float]:
+        return {"mse": prediction.mse, "rmse": prediction.rmse, "r2": prediction.r2}
+
+    target = advice.target
+    return {
+        "records": advice.records,
+        "explained": advice.explained,
+        "rough": advice.assumed,
+        "predictions": [
+            {
+                "epsilon": each.epsilon,
+                **{name: figures(getattr(each, name)) for name in METHODS},
+                "risk": {
+                    "rows_per_person": each.risk.rows,
+                    "odds_factor": each.risk.odds_factor,
+                    "advantage": each.risk.advantage,
+                    "half_becomes_at_most": each.risk.most(0.5),
+                    "half_becomes_at_least": each.risk.least(0.5),
+                },
+                "words": each.risk.words(advice.statement),
+            }
+            for each in advice.outlooks
+        ],
+        "not_private": figures(advice.not_private),
+        "mean_only": figures(advice.mean_only),
+        "recommended_epsilon": None if advice.recommended is None else advice.recommended.epsilon,
+        "recommendation": advice.recommendation,
+        "target": None
+        if target is None
+        else {
+            "r2": target.r2,
+            "rmse": target.rmse,
+            "epsilon_labels": target.epsilon_labels,
+            "epsilon_sums": target.epsilon_sums,
+            "records_labels": list(target.records_labels),
+            "records_sums": list(target.records_sums),
+            "records_not_private": target.records_not_private,
+            "why_not": target.why_not,
+        },
+    }

@@ -1,0 +1,172 @@
+"""Predictions obey the laws of what they predict, at the extremes too, and are close to what was measured."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from labeldp import Domain, InvalidInput, Prior
+from labeldp.advice.learned import Learned, error_of_model
+from labeldp.advice.predictions import Predictor
+from labeldp.advice.shapes import shaped_prior
+from labeldp.paper.data import criteo_prior
+
+BOUNDS = Domain(0, 400)
+EPSILONS = [0.02, 0.1, 0.5, 1, 2, 4, 8, 16]
+RECORDS = [100, 1_000, 10_000, 10**5, 10**7]
+METHODS = ["labels", "sums"]
+
+
+@pytest.fixture(scope="module")
+def predictors():
+    shapes = {
+        "criteo": criteo_prior(),
+        "uniform": shaped_prior("uniform", BOUNDS),
+        "two": Prior([0, 400], [9, 1]),
+    }
+    return {(name, r): Predictor(prior, BOUNDS, r) for name, prior in shapes.items() for r in (0.1, 0.6)}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_more_epsilon_never_hurts(predictors, method):
+    for predictor in predictors.values():
+        for records in (100, 10_000, 10**7):
+            errors = [getattr(predictor, method)(epsilon, records).mse for epsilon in EPSILONS]
+            assert all(after <= before * 1.001 for before, after in pairwise(errors))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_more_records_never_hurt(predictors, method):
+    for predictor in predictors.values():
+        for epsilon in (0.1, 1, 8):
+            errors = [getattr(predictor, method)(epsilon, records).mse for records in RECORDS]
+            assert all(after <= before * 1.001 for before, after in pairwise(errors))
+
+
+def test_true_labels_are_better_than_private_ones_and_the_floor_better_than_all(predictors):
+    for (_, explained), predictor in predictors.items():
+        floor = (1 - explained) * predictor.mean_only().mse
+        for records in (1_000, 10**6):
+            true = predictor.not_private(records).mse
+            assert true >= floor
+            for epsilon in (0.1, 1, 8):
+                for method in (predictor.labels, predictor.sums, predictor.paper):
+                    assert method(epsilon, records).mse >= true * 0.9999
+
+
+def test_the_mean_explains_nothing(predictors):
+    for predictor in predictors.values():
+        assert predictor.mean_only().r2 == 0
+        assert predictor.mean_only().rmse == pytest.approx(math.sqrt(predictor.prior.variance))
+
+
+def test_with_endless_records_private_labels_reach_the_floor(predictors):
+    for (_, explained), predictor in predictors.items():
+        assert predictor.labels(4, 10**12).r2 == pytest.approx(explained, abs=0.01)
+        assert predictor.not_private(10**12).r2 == pytest.approx(explained, abs=0.001)
+
+
+def test_the_bias_of_the_papers_bins_does_not_average_out():
+    predictor = Predictor(criteo_prior(), BOUNDS, 0.64)
+    assert predictor.paper(1, 10**9).r2 < 0.2
+    assert predictor.labels(1, 10**9).r2 > 0.6
+
+
+@pytest.mark.parametrize("explained", [0.0, 0.005, 0.02, 0.1, 0.5, 0.9, 0.999, 1.0])
+def test_features_explain_the_share_that_they_are_said_to(explained):
+    prior = shaped_prior("exponential:mean=90", Domain(0, 400, 101))
+    learned = Learned.of(prior, explained)
+    centred = prior.values - prior.mean
+    assert centred @ learned.joint @ centred == pytest.approx(explained * prior.variance, rel=1e-3, abs=1e-6)
+    assert learned.joint.sum() == pytest.approx(1, abs=1e-4)
+
+
+def test_features_that_tell_nothing_leave_nothing_to_learn():
+    predictor = Predictor(criteo_prior(), BOUNDS, 0.0)
+    for epsilon in (0.001, 1, 40):
+        assert predictor.labels(epsilon, 10**6).r2 == pytest.approx(0, abs=2e-3)
+        assert predictor.labels(epsilon, 10**6).r2 <= 1e-9
+
+
+def test_features_that_tell_all_leave_no_floor():
+    predictor = Predictor(criteo_prior(), BOUNDS, 1.0)
+    assert predictor.not_private(10**6).r2 == pytest.approx(1, abs=1e-5)
+    assert predictor.labels(40, 10**6).r2 > 0.99
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 40])
+@pytest.mark.parametrize("records", [1, 2, 10**15])
+@pytest.mark.parametrize("explained", [0.0, 0.5, 1.0])
+def test_the_extremes_have_finite_answers(epsilon, records, explained):
+    predictor = Predictor(criteo_prior(), BOUNDS, explained)
+    for method in (predictor.labels, predictor.paper, predictor.sums):
+        assert -5 < method(epsilon, records).r2 <= 1
+    assert -1.1 < predictor.not_private(records).r2 <= 1
+
+
+def test_at_the_smallest_epsilon_nothing_is_learned_and_at_the_largest_nothing_lost():
+    predictor = Predictor(criteo_prior(), BOUNDS, 0.64)
+    assert predictor.labels(0.001, 10_000).r2 == pytest.approx(0, abs=0.01)
+    assert predictor.labels(40, 10_000).mse == pytest.approx(predictor.not_private(10_000).mse, rel=0.01)
+
+
+def test_a_billion_records_help_even_at_the_smallest_epsilon():
+    predictor = Predictor(criteo_prior(), BOUNDS, 0.64)
+    assert predictor.labels(0.001, 10**9).r2 > predictor.labels(0.001, 10**6).r2
+
+
+def test_units_do_not_matter():
+    """Cents instead of euros have 10,000 times the squared error and the same R²."""
+    euros = Predictor(Prior([0, 10, 50, 400], [4, 3, 2, 1]), BOUNDS, 0.5)
+    cents = Predictor(Prior([0, 1_000, 5_000, 40_000], [4, 3, 2, 1]), Domain(0, 40_000), 0.5)
+    for method in ("labels", "paper", "sums"):
+        assert getattr(cents, method)(1, 5_000).r2 == pytest.approx(getattr(euros, method)(1, 5_000).r2, abs=2e-3)
+
+
+def test_where_zero_is_does_not_matter():
+    here = Predictor(Prior([0, 10, 50, 400], [4, 3, 2, 1]), BOUNDS, 0.5)
+    there = Predictor(Prior([1000, 1010, 1050, 1400], [4, 3, 2, 1]), Domain(1000, 1400), 0.5)
+    assert there.labels(1, 5_000).mse == pytest.approx(here.labels(1, 5_000).mse, rel=1e-3)
+
+
+def test_a_finer_grid_changes_little():
+    coarse = Predictor(shaped_prior("exponential:mean=90", Domain(0, 400, 101)), BOUNDS, 0.5)
+    fine = Predictor(shaped_prior("exponential:mean=90", Domain(0, 400, 20_001)), BOUNDS, 0.5)
+    for epsilon in (0.5, 4):
+        assert fine.labels(epsilon, 10_000).mse == pytest.approx(coarse.labels(epsilon, 10_000).mse, rel=0.01)
+
+
+def test_a_prior_with_one_value_has_nothing_to_predict():
+    with pytest.raises(InvalidInput, match="nothing for a model to predict"):
+        Predictor(Prior([3, 5], [0, 1]), BOUNDS, 0.5)
+
+
+def test_no_signal_and_no_noise_cost_nothing():
+    assert error_of_model(0, 100, 10) == error_of_model(100, 0, 10) == 0
+
+
+MEASURED = {
+    (10_000, 0.5): 5_051,
+    (10_000, 2): 4_499,
+    (10_000, 8): 4_222,
+    (50_000, 0.5): 4_766,
+    (50_000, 2): 4_305,
+    (400_000, 0.5): 4_327,
+    (400_000, 4): 4_109,
+}
+"""Test errors of the default learner on Criteo-like data (docs/choose-epsilon.md)."""
+
+
+@pytest.mark.parametrize("cell", MEASURED)
+def test_predictions_are_close_to_what_models_reached(cell):
+    records, epsilon = cell
+    found = Predictor(criteo_prior(), BOUNDS, 0.64).labels(epsilon, records).mse
+    assert found == pytest.approx(MEASURED[cell], rel=0.07)
+
+
+def test_an_untouched_prior_is_used_as_it_is():
+    prior = Prior([0, 10, 50], [2, 1, 1])
+    assert np.array_equal(Predictor(prior, BOUNDS, 0.5).prior.values, prior.values)

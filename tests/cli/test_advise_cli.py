@@ -1,0 +1,189 @@
+"""`labeldp advise` as people call it: tables, sentences, JSON, messages, and what it refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+from importlib import import_module
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from labeldp import LabelRandomizer, LabelSource, Prior, advise, privatize
+from labeldp.cli import console
+
+BASE = ("advise", "--lower", "0", "--upper", "400", "--records", "50000")
+SHAPE = ("--shape", "exponential:mean=90")
+
+
+@pytest.fixture(scope="module")
+def message(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("advise")
+    labels = np.minimum(np.random.default_rng(0).exponential(90, 3_000), 400)
+    pq.write_table(pa.table({"order": range(3_000), "amount": labels}), folder / "labels.parquet")
+    source = LabelSource(folder / "labels.parquet", "amount", "order")
+    privatize(source, LabelRandomizer(1, (0, 400)), folder / "message")
+    privatize(source, LabelRandomizer(1, (0, 400), mechanism="discrete-laplace"), folder / "laplace")
+    return folder
+
+
+def test_the_figures_are_those_of_the_library(run):
+    code, out, err = run(*BASE, *SHAPE, "--json")
+    assert (code, err) == (0, "")
+    found, advice = json.loads(out), advise((0, 400), 50_000, shape=SHAPE[1])
+    assert [row["epsilon"] for row in found["predictions"]] == [0.25, 0.5, 1, 2, 4, 8]
+    for row, outlook in zip(found["predictions"], advice.outlooks, strict=True):
+        assert row["labels"]["mse"] == pytest.approx(outlook.labels.mse)
+        assert row["paper"]["r2"] == pytest.approx(outlook.paper.r2)
+        assert row["sums"]["rmse"] == pytest.approx(outlook.sums.rmse)
+        assert row["risk"]["odds_factor"] == pytest.approx(outlook.risk.odds_factor)
+    assert found["not_private"]["mse"] == pytest.approx(advice.not_private.mse)
+    assert found["recommended_epsilon"] == advice.recommended.epsilon
+    assert found["target"] is None
+    assert not found["rough"]
+
+
+def test_tables_and_sentences_as_typed(run):
+    code, out, err = run(*BASE, *SHAPE, "--value", "200")
+    assert (code, err) == (0, "")
+    text = " ".join(out.split())
+    assert "Predicted test error of a model on 50,000 records" in text
+    for part in ("no privacy: MSE", "the mean for all: MSE", "Take ε = ", "What ε risks at worst, for one label"):
+        assert part in text
+    assert 'to "more than 200" before will give at most' in text
+    assert "docs/choose-epsilon.md" in text
+
+
+def test_without_a_distribution_it_says_that_this_is_a_rough_guide(run):
+    code, out, err = run(*BASE, "--epsilon", "1", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["rough"]
+    _, _, err = run(*BASE, "--epsilon", "1")
+    assert "rough guide" in err
+    assert "--shape" in err
+
+
+def test_a_target_gives_the_least_epsilon_and_the_least_records(run):
+    code, out, _ = run(*BASE, *SHAPE, "--target-r2", "0.4", "--epsilon", "0.5,1")
+    target = advise((0, 400), 50_000, shape=SHAPE[1], target_r2=0.4, epsilons=[0.5, 1]).target
+    assert code == 0
+    text = " ".join(out.split())
+    assert f"ε = {target.epsilon_labels:g} is the least with private labels" in text
+    assert f"{target.records_labels[0]:,}" in text
+    again = json.loads(run(*BASE, *SHAPE, "--target-error", f"{target.rmse}", "--epsilon", "0.5,1", "--json")[1])
+    assert again["target"]["epsilon_labels"] == target.epsilon_labels
+    assert again["target"]["records_sums"] == list(target.records_sums)
+
+
+def test_an_impossible_target_is_called_impossible_and_is_no_error(run):
+    code, out, _ = run(*BASE, *SHAPE, "--target-r2", "0.9", "--epsilon", "1")
+    assert code == 0
+    assert "Even without privacy it is out of reach: features are taken to explain 0.5" in " ".join(out.split())
+    assert "Least number of records" not in out
+
+
+def test_rows_of_one_person_are_told(run):
+    _, out, _ = run(*BASE, *SHAPE, "--rows-per-person", "3", "--epsilon", "1")
+    assert "the 3 rows of one person" in out
+    assert "× 20.1" in out
+
+
+def test_counts_with_whole_numbers(run):
+    code, out, _ = run(
+        "advise", "--integers", "0:52", "--records", "9000", "--shape", "poisson:mean=3", "--epsilon", "1", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["mean_only"]["mse"] == pytest.approx(3, rel=0.01)
+
+
+def test_a_prior_from_a_file(run, tmp_path):
+    Prior([0, 10, 50], [2, 1, 1]).to_csv(tmp_path / "prior.csv")
+    code, out, _ = run(*BASE, "--prior", tmp_path / "prior.csv", "--epsilon", "1", "--json")
+    assert code == 0
+    assert json.loads(out)["mean_only"]["mse"] == pytest.approx(425)
+
+
+def test_a_message_brings_bounds_records_and_prior(run, message):
+    code, out, err = run("advise", "--message", message / "message", "--epsilon", "1", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["records"] == 3_000
+    assert not found["rough"]
+    assert 3_000 < found["mean_only"]["mse"] < 12_000
+    more = json.loads(
+        run("advise", "--message", message / "message", "--records", "90000", "--epsilon", "1", "--json")[1]
+    )
+    assert more["predictions"][0]["labels"]["mse"] < found["predictions"][0]["labels"]["mse"]
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_the_curves_can_be_drawn(run, tmp_path, kind):
+    path = tmp_path / f"advice.{kind}"
+    assert run(*BASE, *SHAPE, "--plot", path, "--json")[0] == 0
+    assert path.stat().st_size > 1_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("advise", "--records", "100"), "give the public bounds"),
+        (("advise", "--lower", "0", "--upper", "400"), "--records N"),
+        (("advise", "--lower", "0", "--upper", "400", "--integers", "0:9", "--records", "9"), "either --integers"),
+        (("advise", "--lower", "400", "--upper", "0", "--records", "9"), "lower bound must be below"),
+        (("advise", "--lower", "a", "--upper", "0", "--records", "9"), "--lower must be a finite number"),
+        (("advise", "--lower", "0", "--upper", "4", "--records", "1.5"), "--records must be a whole number"),
+        (("advise", "--lower", "0", "--upper", "4", "--records", "0"), "records must be a whole number from 1"),
+        ((*BASE, "--explained", "2"), "explained must be a share"),
+        ((*BASE, "--explained", "half"), "--explained must be a finite number"),
+        ((*BASE, "--epsilon", "0"), "epsilon must be greater than 0"),
+        ((*BASE, "--epsilon", "41"), "epsilon must be at most 40"),
+        ((*BASE, "--epsilon", ","), "at least one value"),
+        ((*BASE, "--shape", "log-normal"), "is written log-normal:mean=…,sd=…"),
+        ((*BASE, "--shape", "lognormal:mean=3,sd=2"), "Did you mean 'log-normal"),
+        ((*BASE, *SHAPE, "--prior", "p.csv"), "one distribution of the labels"),
+        ((*BASE, "--prior", "nowhere.csv"), "nowhere.csv"),
+        ((*BASE, "--message", "nowhere"), "a message has its own bounds"),
+        (("advise", "--message", "nowhere"), "is not a message"),
+        ((*BASE, "--target-r2", "0"), "target R² must be greater than 0"),
+        ((*BASE, "--target-r2", "x"), "--target-r2 must be a finite number"),
+        ((*BASE, "--target-error", "1000"), "target error must be at least 0 and less than"),
+        ((*BASE, "--target-r2", "0.3", "--target-error", "60"), "one target"),
+        ((*BASE, "--rows-per-person", "0"), "rows per person"),
+        ((*BASE, "--rows-per-person", "two"), "--rows-per-person must be a whole number"),
+        ((*BASE, "--value", "400"), "value must lie within the bounds"),
+        ((*BASE, "--plot", "advice.doc"), ".png or .svg"),
+    ],
+)
+def test_bad_input_is_refused_with_a_reason(run, tmp_path, monkeypatch, arguments, part):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("error: ")
+    assert part in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_message_without_a_prior_says_what_to_give_instead(run, message):
+    code, _, err = run("advise", "--message", message / "laplace")
+    assert code == 2
+    assert "--shape" in err
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_it_fits_a_narrow_screen(run, monkeypatch, width):
+    shown = io.StringIO()
+    screen = Console(file=shown, force_terminal=True, width=width, color_system=None)
+    monkeypatch.setattr(console, "out", screen)
+    monkeypatch.setattr(import_module("labeldp.cli.advise"), "out", screen)
+    assert run(*BASE, *SHAPE, "--target-r2", "0.4")[0] == 0
+    text = shown.getvalue()
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert "…" not in text
+    words = " ".join(text.split())
+    for name in ("labels", "bins", "sums", "RMSE", "Least number of records", "no privacy"):
+        assert name in words

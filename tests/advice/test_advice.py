@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from labeldp import Domain, InvalidInput, LabelDPError, Prior, advise
-from labeldp.advice.advice import EPSILONS
+from labeldp.advice.question import EPSILONS
 
 SHAPE = "exponential:mean=90"
 
@@ -44,7 +44,16 @@ def test_the_recommended_epsilon_is_the_least_that_keeps_most(advice):
 def test_with_few_records_nothing_is_recommended_for_labels():
     found = advise((0, 400), 200, shape=SHAPE, epsilons=[0.1, 0.5])
     assert found.recommended is None
-    assert "none of these ε keeps 80 %" in found.recommendation
+    assert "none of these ε protects and keeps 80 %" in found.recommendation
+    assert "ε = 0.5 is predicted to reach" in found.recommendation
+
+
+def test_what_hardly_protects_is_never_recommended():
+    few = advise((0, 400), 200, shape=SHAPE, epsilons=[0.1, 8, 40])
+    assert few.recommended is None
+    assert "ε = 8 would, but that is hardly any protection" in few.recommendation
+    assert advise((0, 400), 50_000, shape=SHAPE, epsilons=[0.5, 1]).recommended.epsilon == 0.5
+    assert advise((0, 400), 50_000, shape=SHAPE, epsilons=[0.5, 1], rows_per_person=10).recommended is None
 
 
 def test_sums_are_pointed_out_where_they_need_less_epsilon():

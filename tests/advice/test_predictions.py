@@ -139,8 +139,31 @@ def test_a_finer_grid_changes_little():
         assert fine.labels(epsilon, 10_000).mse == pytest.approx(coarse.labels(epsilon, 10_000).mse, rel=0.01)
 
 
+@pytest.mark.parametrize("scale", [1e-90, 1e98])
+def test_very_small_and_very_large_labels_are_predicted_alike(scale):
+    usual, other = (Predictor(shaped_prior("uniform", (0, s)), Domain(0, s), 0.5) for s in (1, scale))
+    for method in ("labels", "paper", "sums"):
+        assert getattr(other, method)(1, 5_000).r2 == pytest.approx(getattr(usual, method)(1, 5_000).r2, abs=2e-3)
+
+
+def test_a_coarse_prior_keeps_the_mean_and_nearly_all_of_the_spread():
+    for text in ("exponential:mean=4", "log-normal:mean=80,sd=90", "uniform", "normal:mean=200,sd=3"):
+        fine = shaped_prior(text, Domain(0, 400, 20_001))
+        coarse = Predictor(fine, BOUNDS, 0.5).prior
+        assert len(coarse) <= 102
+        assert coarse.mean == pytest.approx(fine.mean, rel=1e-9)
+        assert coarse.variance == pytest.approx(fine.variance, rel=0.01)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6])
+def test_the_smallest_epsilon_that_is_allowed_has_an_answer(epsilon):
+    predictor = Predictor(criteo_prior(), BOUNDS, 0.64)
+    for method in (predictor.labels, predictor.paper):
+        assert method(epsilon, 10_000).r2 == pytest.approx(0, abs=0.01)
+
+
 def test_a_prior_with_one_value_has_nothing_to_predict():
-    with pytest.raises(InvalidInput, match="nothing for a model to predict"):
+    with pytest.raises(InvalidInput, match="give narrower bounds"):
         Predictor(Prior([3, 5], [0, 1]), BOUNDS, 0.5)
 
 

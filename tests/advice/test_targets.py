@@ -7,8 +7,8 @@ import math
 import pytest
 
 from labeldp import InvalidInput, advise
-from labeldp.advice.advice import EPSILONS
 from labeldp.advice.predictions import Predictor
+from labeldp.advice.question import EPSILONS
 from labeldp.advice.shapes import shaped_prior
 from labeldp.advice.targets import least_epsilon, least_records
 from labeldp.domain import Domain

@@ -62,6 +62,7 @@ def test_the_sentence_of_the_issue():
 
 
 def test_a_large_epsilon_is_called_what_it_is():
+    assert [Risk(1).protects, Risk(8).protects, Risk(1, rows=8).protects] == [True, False, False]
     assert "hardly any protection" in Risk(8).words("more than 3")[-1]
     assert "hardly any protection" not in Risk(1).words("more than 3")[-1]
 

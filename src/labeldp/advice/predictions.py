@@ -10,7 +10,8 @@ from functools import lru_cache
 import numpy as np
 
 from labeldp.advice.learned import Learned, error_of_model
-from labeldp.budget import exact_epsilon
+from labeldp.arrays import Floats
+from labeldp.budget import MIN_EPSILON, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms.auto import MOST_FOR_PRIOR
@@ -20,9 +21,11 @@ from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.priors import Prior
 
 CELLS = 101
-"""Labels are told apart in so many cells: a prediction changes by a tenth of a percent, and designs take milliseconds."""
+"""At most so many labels are told apart: a prediction changes by a tenth of a percent, and designs take milliseconds."""
 ANCHORS = 21
 """Of a design that is only judged and never released."""
+NARROWEST = 1e-6
+"""Labels whose standard deviation is less than this share of the bounds are all in one cell."""
 DESIGNS = 512
 """How many designs are kept for the next question."""
 
@@ -82,9 +85,12 @@ class Predictor:
 
     def __init__(self, prior: Prior, domain: Domain, explained: float) -> None:
         self._domain = domain
-        self._prior = _coarse(prior, domain)
-        if not self._prior.variance > 0:
-            raise InvalidInput("all labels are the same by this prior, so there is nothing for a model to predict")
+        self._prior = _coarse(prior)
+        if not math.sqrt(self._prior.variance) > NARROWEST * (domain.upper - domain.lower):
+            raise InvalidInput(
+                "by this distribution all labels are in the same cell, so there is nothing for a model to predict: give narrower bounds, or another "
+                "distribution"
+            )
         self._learned = Learned.of(self._prior, explained)
         below = np.cumsum(self._prior.masses)
         low, high = np.interp([0.005, 0.995], below, self._prior.values)  # sums are clipped where labels thin out
@@ -111,7 +117,7 @@ class Predictor:
     def labels(self, epsilon: float, records: int) -> Prediction:
         """A model trained on labels that `auto` made private. As by default, a part of ε buys the prior."""
         total = exact_epsilon(epsilon)
-        left = total - min(total / 25, MOST_FOR_PRIOR)
+        left = max(total - min(total / 25, MOST_FOR_PRIOR), MIN_EPSILON)
         tau = weight_of_variance(records)
         mechanism = _designed(self._prior, left, round(-math.log2(tau)))
         return self._prediction(self._learned.error(mechanism, records))
@@ -121,7 +127,7 @@ class Predictor:
         total = exact_epsilon(epsilon)
         cells = self._domain.resolve(records, float(total)).count
         spent = min(total / 2, Fraction(math.sqrt(cells / records)).limit_denominator(10**6))
-        return self._prediction(self._learned.error(_bins(self._prior, total - spent), records))
+        return self._prediction(self._learned.error(_bins(self._prior, max(total - spent, MIN_EPSILON)), records))
 
     def sums(self, epsilon: float, records: int) -> Prediction:
         """A model fitted to noisy sums of the labels by a team that holds both sides."""
@@ -129,21 +135,23 @@ class Predictor:
         own = error_of_model(learned.signal, learned.floor, records)
         noise = SUMS_FACTOR * range_squared * (1e4 / (records * float(epsilon))) ** SUMS_POWER
         astray = learned.spread / records + SUMS_ASTRAY * range_squared / (records * float(epsilon)) ** 2
-        held = astray * learned.spread / (astray + learned.spread)  # figures drowned in noise are not believed
+        held = astray / (1 + astray / learned.spread)  # figures drowned in noise are not believed
         return self._prediction(learned.with_noise(own + noise + MISFIT * learned.signal, held))
 
     def _prediction(self, mse: float) -> Prediction:
         return Prediction(max(mse, 0.0), self._learned.spread)
 
 
-def _coarse(prior: Prior, domain: Domain) -> Prior:
-    """The prior on at most `CELLS` cells between the bounds, without those that have no mass."""
-    values, masses = prior.values, prior.masses
+def _coarse(prior: Prior) -> Prior:
+    """The prior on at most `CELLS` labels: neighbours are put together at their mean, fewer where mass is dense, nearer where it is not."""
+    held = prior.masses > 0
+    values, masses = prior.values[held], prior.masses[held]
     if values.size > CELLS:
-        frame = Domain(domain.lower, domain.upper, CELLS)
-        values, masses = frame.grid, np.bincount(frame.cell(values), masses, minlength=CELLS).astype(np.float64)
-    held = masses > 0
-    return Prior(values[held], masses[held])
+        place = (values - values[0]) / (values[-1] - values[0]) + np.cumsum(masses) - masses / 2
+        groups = np.unique((place / 2 * CELLS).astype(np.int64), return_inverse=True)[1]
+        together: Floats = np.bincount(groups, masses).astype(np.float64)
+        values, masses = values[0] + np.bincount(groups, masses * (values - values[0])) / together, together
+    return Prior(values, masses)
 
 
 @lru_cache(maxsize=DESIGNS)

@@ -75,6 +75,11 @@ class Risk(Shown):
         """How far an attacker can be above guessing between two equally likely values: right minus wrong answers, as a share."""
         return math.tanh(self.total / 2)
 
+    @property
+    def protects(self) -> bool:
+        """Whether an attacker stays clearly below certainty: an advantage of less than 0.95."""
+        return self.advantage < ALMOST_SURE
+
     def most(self, belief: float) -> float:
         """The most that a belief can become.
 
@@ -139,7 +144,7 @@ class Risk(Shown):
             One sentence each.
         """
         whose = "one label" if self.rows == 1 else f"the {count_of(self.rows, 'row')} of one person together"
-        strong = "" if self.advantage < ALMOST_SURE else " That is hardly any protection."
+        strong = "" if self.protects else " That is hardly any protection."
         right = percent((1 + self.advantage) / 2)
         return [
             self.sentence(statement),

@@ -21,7 +21,7 @@ from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.priors import Prior
 
 CELLS = 101
-"""At most so many labels are told apart: a prediction changes by a tenth of a percent, and designs take milliseconds."""
+"""About so many labels are told apart: a prediction changes by a tenth of a percent, and designs take milliseconds."""
 ANCHORS = 21
 """Of a design that is only judged and never released."""
 NARROWEST = 1e-6
@@ -143,7 +143,7 @@ class Predictor:
 
 
 def _coarse(prior: Prior) -> Prior:
-    """The prior on at most `CELLS` labels: neighbours are put together at their mean, fewer where mass is dense, nearer where it is not."""
+    """The prior on about `CELLS` labels: neighbours are merged at their mean, so that no group holds much mass or spans much of the range."""
     held = prior.masses > 0
     values, masses = prior.values[held], prior.masses[held]
     if values.size > CELLS:

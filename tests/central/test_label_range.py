@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 
 from labeldp import Domain
 from labeldp.central.answer import Answer, part_sizes
-from labeldp.central.label_range import MOST_WHOLE, PARTS, histogram_parts, label_range, range_within
+from labeldp.central.label_range import FEWEST_PARTS, MOST_WHOLE, PARTS, histogram_parts, label_range, range_within
+from labeldp.central.queries import SumQueries
 
 WHOLE = Domain.integers(0, 127)
 GENERATOR = np.random.default_rng(8)
@@ -17,7 +20,7 @@ GENERATOR = np.random.default_rng(8)
 
 def histogram(labels, domain, scale=1e-6):
     """Counts of labels with so little noise that it does not matter."""
-    parts = histogram_parts(domain)
+    parts = histogram_parts(domain, labels.size, Fraction(1000))
     units = np.asarray(domain.cell(labels), np.int64)
     counts = np.bincount(units * parts // domain.count, minlength=parts)
     return Answer(
@@ -36,10 +39,29 @@ def bell(middle, deviation, count=20_000):
 
 
 def test_few_whole_labels_are_counted_one_by_one():
-    assert histogram_parts(Domain.integers(0, 9)) == 10
-    assert histogram_parts(Domain.integers(1, MOST_WHOLE)) == MOST_WHOLE
-    assert histogram_parts(Domain.integers(0, 100_000)) == PARTS
-    assert histogram_parts(Domain(0, 1).with_cells(2**20 + 1)) == PARTS
+    for domain, parts in (
+        (Domain.integers(0, 9), 10),
+        (Domain.integers(1, MOST_WHOLE), MOST_WHOLE),
+        (Domain.integers(0, 100_000), PARTS),
+        (Domain(0, 1).with_cells(2**20 + 1), PARTS),
+    ):
+        assert histogram_parts(domain, 10**6, Fraction(1)) == parts
+
+
+def test_the_noisier_counts_are_the_fewer_there_are():
+    parts = [
+        histogram_parts(Domain(0, 1).with_cells(1001), records, Fraction(1, 100))
+        for records in (10, 10**4, 2 * 10**4, 10**6)
+    ]
+    assert parts == [FEWEST_PARTS, 12, 50, PARTS]
+    assert histogram_parts(Domain.integers(0, 1), 10, Fraction(1, 100)) == 2
+
+
+def test_counts_that_are_only_noise_are_not_believed():
+    queries = SumQueries(np.full(100, 3.0), "0.01", Domain(0, 50).with_cells(501))
+    found = label_range(queries.histogram(4, "0.001"), 100, 0.009)
+    assert found.clip == (0, 500)
+    assert (found.mean, found.factor, found.shift) == (25, 1, 0)
 
 
 @pytest.mark.parametrize("middle", [20, 64, 110])

@@ -204,3 +204,41 @@ def test_predictions_are_clipped_unless_told_otherwise():
     free = model.predict(np.vstack([X, far]))
     clipped = model.set_params(clip_predictions=True).predict(np.vstack([X, far]))
     np.testing.assert_array_equal(clipped, np.clip(free, 0, 400))
+
+
+def test_pairs_are_found_though_their_columns_do_nothing_alone():
+    features = np.random.default_rng(1).uniform(-1, 1, (20_000, 5))
+    labels = 50 * np.sign(features[:, 0] * features[:, 1])
+    model = LabelDPRegressor(epsilon=1, domain=(-100, 100)).fit(features, labels)
+    assert model.method_.name == "sums"
+    assert model.score(features, labels) > 0.8  # 0.97 in each of 20 runs
+
+
+def test_with_little_budget_the_mean_is_learned_all_the_same():
+    counts = np.random.default_rng(2).poisson(2.0, 2000)
+    model = LabelDPRegressor(epsilon=0.2, domain=(0, 50)).fit(X[:2000], counts)
+    assert model.method_.name == "sums"
+    assert abs(model.predict(X[:2000]).mean() - counts.mean()) < 5  # the middle of the bounds is 23 away
+
+
+def test_a_column_of_booleans_is_the_same_as_zeros_and_ones():
+    flag = X[:, 0] > 0
+    model = LabelDPRegressor(epsilon=1, domain=(0, 400)).fit(pd.DataFrame({"flag": flag}), Y)
+    asked = [pd.DataFrame({"flag": values}) for values in ([True, False], [1, 0], [1.0, 0.0])]
+    first, *others = (model.predict(one) for one in asked)
+    assert first[0] != first[1]
+    for other in others:
+        np.testing.assert_array_equal(first, other)
+
+
+@pytest.mark.filterwarnings("ignore:X has feature names")
+def test_a_model_of_an_array_predicts_for_a_table_by_position():
+    model = LabelDPRegressor(epsilon=1, domain=(0, 400)).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), model.predict(pd.DataFrame(X, columns=["a", "b", "c"])))
+
+
+def test_negative_weights_are_refused_before_anything_is_drawn(ledger):
+    model = LabelDPRegressor(epsilon=0.5, domain=(0, 400), ledger=ledger, dataset="sales")
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        model.fit(X, Y, sample_weight=-np.ones(ROWS))
+    assert ledger.remaining("sales") == 1

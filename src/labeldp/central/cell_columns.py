@@ -185,9 +185,10 @@ def answer_columns(
 def require_room(columns: CellColumns, queries: SumQueries) -> None:
     """Refuse, before the charge, numbers that might leave 64 bits after it, whatever the clip will be."""
     cells, records = queries.domain.count, queries.records
-    left = queries.remaining - histogram_share(queries.remaining, records)
+    first = histogram_share(queries.remaining, records)
+    left = queries.remaining - first
     signs = len(columns.signs)
-    narrowest = max(1, cells // histogram_parts(queries.domain) - 1)
+    narrowest = max(1, cells // histogram_parts(queries.domain, records, first) - 1)
     # `_answer_signs` doubles the grain until the scale is 4·signs, so it ends below twice that.
     grain = max(1.0, float(8 * signs * left / columns.groups / narrowest))
     if (signs + 1) * cells * columns.groups / left > WIDEST or records * cells * grain >= LARGEST_SUM:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,10 @@ PARTS = 64
 """The number of parts of a histogram, unless the labels are few whole numbers."""
 MOST_WHOLE = 128
 """Whole labels of at most so many values are counted one by one."""
+FEWEST_PARTS = 4
+"""The fewest parts of a histogram."""
+LEAST_RECORDS = 10
+"""A histogram has so many records for each unit of the noise of all its counts together, or nothing is believed of it."""
 USUAL_SUMS = 24
 """A clip is chosen for the noise of so many signed sums. If p of them have noise of p²/3·(width/ε)² each, a model of p effects for n
 records has p³/3·(width/(ε·n))² more error."""
@@ -56,9 +62,10 @@ class LabelRange:
         return np.asarray(self.lower + (means - self.lower) * self.factor + self.shift)
 
 
-def histogram_parts(domain: Domain) -> int:
-    """How many parts to count labels in."""
-    return domain.count if domain.count <= MOST_WHOLE else PARTS
+def histogram_parts(domain: Domain, records: int, epsilon: Fraction) -> int:
+    """How many parts to count so many labels in with this ε: the fewer, the noisier the counts will be."""
+    most = domain.count if domain.count <= MOST_WHOLE else PARTS
+    return max(1, min(most, max(FEWEST_PARTS, int((records * epsilon / 2 / LEAST_RECORDS) ** 2 / 2))))
 
 
 def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
@@ -67,6 +74,8 @@ def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
     A clip loses the tail beyond it, but for what `unclipped` restores on average; a wide one makes all sums noisier.
     """
     domain, parts = counts.domain, counts.values.size
+    if not _tells(counts, records):
+        return _anywhere(domain)
     first, last, at = _places(counts)
     masses = _masses(counts, records, parts)
     noise = USUAL_SUMS**3 / (3 * epsilon**2 * records**2)
@@ -81,6 +90,8 @@ def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
 def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRange:
     """The range of labels for a clip that was chosen before."""
     domain, parts = counts.domain, counts.values.size
+    if not _tells(counts, records):
+        return _anywhere(domain)
     at = _places(counts)[2]
     masses = _masses(counts, records, parts)
     lower, upper = domain.lower + domain.step * clip[0], domain.lower + domain.step * clip[1]
@@ -90,6 +101,17 @@ def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRa
     raised = float(masses @ np.maximum(at, lower))
     factor = (raised - lower) / (mean - lower) if mean > lower else 1.0
     return LabelRange(clip, lower, mean, variance, factor, float(masses @ at) - raised)
+
+
+def _tells(counts: Answer, records: int) -> bool:
+    """Whether a histogram is more than noise: the noise of all counts together is small beside the number of records."""
+    return counts.scale * math.sqrt(2 * counts.values.size) * LEAST_RECORDS <= 1.5 * records
+
+
+def _anywhere(domain: Domain) -> LabelRange:
+    """The range of labels that nothing is known of: no clip."""
+    width = domain.upper - domain.lower
+    return LabelRange((0, domain.count - 1), domain.lower, domain.lower + width / 2, width**2 / 12, 1.0, 0.0)
 
 
 def _places(counts: Answer) -> tuple[Integers, Integers, Floats]:

@@ -34,6 +34,12 @@ ENOUGH = 1000
 """The most that a histogram costs, times the number of records: its noise then has a scale of 1/500 of them."""
 COARSE = Fraction(12, 100)
 """The share of what is left for the coarse look."""
+ALL_PAIRED = 8
+"""With at most so many columns all pairs are looked at from the start."""
+EARLY_SIGNS = 4
+"""So many of the signs of each of two columns are multiplied in that case."""
+EARLY_CELLS = 8
+"""The most coarse cells of a column in a pair in that case."""
 PAIRED = 5
 """So many columns, those of the largest variances, form pairs."""
 PAIR_CELLS = 5
@@ -75,13 +81,15 @@ class SumsLearner:
         evidence = Evidence(queries.records, found.mean)
         evidence.add(*self.columns())
         candidates = self.candidates(evidence)
+        pairs = self._all_pairs()
+        if pairs:
+            candidates = self._add_pairs(evidence, candidates, pairs, EARLY_SIGNS)
         belief = before(evidence, found.variance)
         coarse = queries.remaining * COARSE
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, coarse), [(0, 1.0)]), coarse)
         belief = infer(evidence, found.variance)
-        pairs = self._pairs(belief, found.variance)
-        if pairs:
-            candidates = self._add_pairs(evidence, candidates, pairs)
+        if not pairs and (pairs := self._pairs(belief, found.variance)):
+            candidates = self._add_pairs(evidence, candidates, pairs, PAIR_SIGNS)
             belief = self._with_pairs(evidence, belief, pairs, found.variance)
         rest = queries.remaining
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, rest)), rest)
@@ -109,32 +117,42 @@ class SumsLearner:
         for j, weights in enumerate(self.weights):
             if len(weights) > 1:
                 signs = sign_questions(weights, ordered=self.partitions.ordered(j))
-                some = np.unique(np.linspace(0, len(signs) - 1, most).round().astype(np.int64))
-                found.append(_placed(evidence, j + 1, signs[some]))
+                found.append(_placed(evidence, j + 1, _some(signs, most)))
         return np.hstack(found)
+
+    def _all_pairs(self) -> list[Pair]:
+        """All pairs of columns, if columns are few: then pairs are found whose columns do nothing alone."""
+        several = self._several()
+        return self._paired(several, EARLY_CELLS) if len(several) <= ALL_PAIRED else []
 
     def _pairs(self, belief: Posterior, variance: float) -> list[Pair]:
         """All pairs of the columns that seem to matter most."""
         shares = belief.variances[1:] / variance
-        several = [np.count_nonzero(weights) > 1 for weights in self.weights]
-        top = [int(j) for j in np.argsort(-shares, kind="stable") if shares[j] > LEAST_VARIANCE and several[j]]
-        return [Pair((i, j), (self._coarse(i), self._coarse(j))) for i, j in combinations(top[:PAIRED], 2)]
+        top = sorted((j for j in self._several() if shares[j] > LEAST_VARIANCE), key=lambda j: -shares[j])
+        return self._paired(top[:PAIRED], PAIR_CELLS)
 
-    def _coarse(self, column: int) -> Codes:
+    def _several(self) -> list[int]:
+        """The columns with records in several cells."""
+        return [j for j, weights in enumerate(self.weights) if np.count_nonzero(weights) > 1]
+
+    def _paired(self, columns: list[int], cells: int) -> list[Pair]:
+        return [Pair((i, j), (self._coarse(i, cells), self._coarse(j, cells))) for i, j in combinations(columns, 2)]
+
+    def _coarse(self, column: int, cells: int) -> Codes:
         """Coarse cells of a column: equal parts of ordered ones; the most frequent categories, and all others in one."""
         weights = self.weights[column]
-        if len(weights) <= PAIR_CELLS:
+        if len(weights) <= cells:
             return np.arange(len(weights), dtype=np.uint16)
         if self.partitions.ordered(column):
             middles = np.cumsum(weights) - weights / 2
-            parts = np.minimum(middles * PAIR_CELLS, PAIR_CELLS - 1).astype(np.int64)
+            parts = np.minimum(middles * cells, cells - 1).astype(np.int64)
             return np.unique(parts, return_inverse=True)[1].astype(np.uint16)
-        coarse = np.full(len(weights), PAIR_CELLS - 1, np.uint16)
-        coarse[np.argsort(-weights, kind="stable")[: PAIR_CELLS - 1]] = np.arange(PAIR_CELLS - 1)
+        coarse = np.full(len(weights), cells - 1, np.uint16)
+        coarse[np.argsort(-weights, kind="stable")[: cells - 1]] = np.arange(cells - 1)
         return coarse
 
-    def _add_pairs(self, evidence: Evidence, candidates: Floats, pairs: list[Pair]) -> Floats:
-        """Add the blocks of pairs to the evidence. Returns the candidates with those for pairs."""
+    def _add_pairs(self, evidence: Evidence, candidates: Floats, pairs: list[Pair], most: int) -> Floats:
+        """Add the blocks of pairs to the evidence. Returns the candidates with products of `most` signs of each of two columns."""
         blocks, codes, signs = [], [], []
         for pair in pairs:
             weights = [
@@ -146,7 +164,7 @@ class SumsLearner:
             name = " × ".join(self.partitions.names[j] for j in pair.columns)
             blocks.append(Block(name, "pair", roots(np.asarray(np.kron(*sides), np.float64))))
             codes.append(pair.cells(self.codes).astype(np.uint16))
-            one, other = (sign_questions(w, ordered=o)[:PAIR_SIGNS] for w, o in zip(weights, ordered, strict=True))
+            one, other = (_some(sign_questions(w, ordered=o), most) for w, o in zip(weights, ordered, strict=True))
             signs.append(np.array([np.kron(a, b) for a in one for b in other]))
         first = len(evidence.blocks)
         evidence.add(blocks, codes)
@@ -195,7 +213,7 @@ class SumsLearner:
 def first_look(queries: SumQueries) -> LabelRange:
     """Ask for a histogram of the labels, and clip them to where it shows them."""
     budget = histogram_share(queries.remaining, queries.records)
-    counts = queries.histogram(histogram_parts(queries.domain), budget)
+    counts = queries.histogram(histogram_parts(queries.domain, queries.records, budget), budget)
     found = label_range(counts, queries.records, float(queries.remaining))
     queries.clip(*found.clip)
     return found
@@ -204,6 +222,11 @@ def first_look(queries: SumQueries) -> LabelRange:
 def histogram_share(epsilon: Fraction, records: int) -> Fraction:
     """What a histogram of the labels may cost of ε."""
     return min(epsilon * HISTOGRAM, Fraction(ENOUGH, records))
+
+
+def _some(rows: Floats, most: int) -> Floats:
+    """At most so many of the rows, evenly spaced: thresholds are in order."""
+    return rows[np.unique(np.linspace(0, len(rows) - 1, most).round().astype(np.int64))]
 
 
 def _placed(evidence: Evidence, block: int, rows: Floats) -> Floats:

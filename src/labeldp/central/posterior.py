@@ -69,11 +69,10 @@ class Posterior:
 
 
 def before(evidence: Evidence, label_variance: float) -> Posterior:
-    """What is thought of the effects before any sum: columns explain half of the label's variance, in equal parts."""
-    columns = sum(block.kind == "column" for block in evidence.blocks)
-    variances = np.array(
-        [label_variance if b.kind == "mean" else SHARE["column"] * label_variance / columns for b in evidence.blocks]
-    )
+    """What is thought of the effects before any sum: columns explain half of the label's variance, in equal parts, and pairs little."""
+    kinds = np.array([block.kind for block in evidence.blocks])
+    shares = {kind: share / max(1, int(np.sum(kinds == kind))) for kind, share in SHARE.items()} | {"mean": 1.0}
+    variances = label_variance * np.array([shares[kind] for kind in kinds])
     return given(evidence, variances, 0.6 * label_variance)
 
 

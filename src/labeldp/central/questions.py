@@ -12,7 +12,7 @@ from labeldp.arrays import Floats
 from labeldp.central.evidence import Evidence
 from labeldp.central.posterior import Posterior
 
-SIZES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 """Numbers of signed sums to choose from."""
 PLANS = (
     (0, 1.0),

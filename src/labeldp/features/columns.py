@@ -150,7 +150,8 @@ class ColumnEncoder:
 
     def _checked(self, features: Any) -> FeatureTable:
         table = FeatureTable.of(features)
-        if table.unnamed and len(table.names) == len(self.columns):
+        by_position = table.unnamed or self.columns == tuple(f"x{j}" for j in range(len(self.columns)))
+        if by_position and len(table.names) == len(self.columns):
             table = table.renamed(self.columns)
         used = {*self.numeric, *(vocabulary.name for vocabulary in self.categorical)}
         lost = [name for name in self.columns if name in used and name not in table]

@@ -62,7 +62,8 @@ class FeatureTable:
         array = np.asarray(features)
         if array.ndim != 2:
             raise InvalidInput(
-                f"the features must be a table or a two-dimensional array, got {type(features).__name__} of shape {array.shape}"
+                f"the features must be a table or a two-dimensional array, got {type(features).__name__} of shape {array.shape}. "
+                "Reshape your data: array.reshape(-1, 1) if it is one column, array.reshape(1, -1) if it is one record"
             )
         return cls(array, [f"x{j}" for j in range(array.shape[1])], array.shape[0])
 

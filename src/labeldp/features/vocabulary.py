@@ -93,7 +93,9 @@ def _distinct(column: Any, name: str) -> tuple[NDArray[np.int32], Any]:
 
 
 def _as_text(values: Any, name: str) -> Any:
-    """Values as text, whole numbers without a decimal point and NaN as null."""
+    """Values as text, whole numbers without a decimal point and NaN as null. True and false are 1 and 0, as other files write them."""
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
     if pa.types.is_decimal(values.type) or pa.types.is_floating(values.type):
         numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         missing = np.isnan(numbers)

@@ -103,4 +103,9 @@ def excess_of_sums(records: int, epsilon: float) -> float:
 
 def excess_of_labels(records: int, epsilon: float) -> float:
     """What noisy labels by `auto` are expected to add to a model's error, in squares of the range."""
-    return 0.003 * math.pow(1e4 / records, 0.3) * math.pow(epsilon, -0.8) * math.exp(-0.45 * (epsilon - 1))
+    return (
+        0.003
+        * math.pow(1e4 / records, 0.7 if records < 1e4 else 0.3)
+        * math.pow(epsilon, -0.8)
+        * math.exp(-0.45 * (epsilon - 1))
+    )

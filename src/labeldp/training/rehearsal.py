@@ -60,7 +60,7 @@ def _check_weights(X: Any, inner: dict[str, Any]) -> None:
     for name, weights in inner.items():
         if name.endswith("sample_weight") and weights is not None:
             with without_values("the sample weights"):
-                _check_sample_weight(weights, X)
+                _check_sample_weight(weights, X, ensure_non_negative=True)
 
 
 def default_trees(boosting: BoostingRegressor, features: Any, rows: int) -> Any:

@@ -99,7 +99,9 @@ def test_a_learner_that_trains_with_poisson_loss(model):
 @pytest.mark.parametrize("loss", ["squared", "pinball(0.9)"])
 def test_the_private_regressor(loss):
     for features in (TABLE, X):
-        loaded, _ = same(LabelDPRegressor(epsilon=2, domain=(1, 400), loss=loss).fit(features, Y), features)
+        loaded, _ = same(
+            LabelDPRegressor(epsilon=2, domain=(1, 400), loss=loss, method="labels").fit(features, Y), features
+        )
         assert loaded.epsilon_spent_ == 2
     same(LabelDPRegressor(Ridge(), epsilon="1/2", domain=(1, 400)).fit(X, Y), X)
     codes = RANDOM.integers(0, loaded.mechanism_.outputs.size, ROWS)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import LARGEST_NUMBER, ColumnEncoder, ColumnKey
+from labeldp.features.tables import FeatureTable
 
 Codes = NDArray[np.uint16]
 
@@ -73,7 +74,7 @@ class Partitions:
                 f"noisy sums are for at most {MOST_COLUMNS} columns of features, and there are {columns:,}: leave some out, or use "
                 'method="labels"'
             )
-        rows = len(plain.transform(features)[1])
+        rows = FeatureTable.of(features).rows
         share = max(4, MOST_CELLS // columns)
         encoder = ColumnEncoder.fit(
             features,

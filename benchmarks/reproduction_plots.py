@@ -1,6 +1,6 @@
-"""The two pictures of docs/reproduction.md, drawn again from the figures in its tables, without training a network.
+"""The two pictures of docs/research/reproduction.md, drawn again from the figures in its tables, without training a network.
 
-Run: python benchmarks/reproduction_plots.py [--page docs/reproduction.md] [--out docs/plots]      (a few seconds)
+Run: python benchmarks/reproduction_plots.py [--page docs/research/reproduction.md] [--out docs/plots]      (a few seconds)
 
 `labeldp reproduce criteo` draws the same pictures, as figure-mechanisms and figure-ours, after hours of training. The errors of
 the labels themselves are computed here; those of the models are read from the page.
@@ -23,7 +23,7 @@ TASK = get_task("criteo")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--page", type=Path, default=Path("docs/reproduction.md"))
+    parser.add_argument("--page", type=Path, default=Path("docs/research/reproduction.md"))
     parser.add_argument("--out", type=Path, default=Path("docs/plots"))
     arguments = parser.parse_args()
     text = arguments.page.read_text(encoding="utf-8")

@@ -45,7 +45,7 @@ def test_every_picture_of_the_docs_has_its_script():
 
 
 def test_the_curves_start_at_the_figures_of_the_page_s_table():
-    page = (ROOT / "docs" / "beyond-the-paper.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "concepts" / "beyond-the-paper.md").read_text(encoding="utf-8")
     shown = words(ROOT / "docs" / "plots" / "training-error.svg")
     for records in ("10,000", "50,000", "400,000"):
         cells = re.search(rf"^\| {records} \| 0.5 \|(.*)$", page, re.MULTILINE)[1].replace("*", "").split("|")

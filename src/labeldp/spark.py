@@ -1,7 +1,7 @@
 """Releases on Apache Spark: the same messages and the same private labels as on one machine. Needs `labeldp[spark]`.
 
 `privatize` and `apply` take a Spark frame where `labeldp.privatize` and `labeldp.apply` take a file. `matching_features` is for a
-features party whose features are on a cluster. `sums` is for a team that holds both sides. `docs/spark.md` says how it scales and what to set.
+features party whose features are on a cluster. `sums` is for a team that holds both sides. `docs/guides/spark.md` says how it scales and what to set.
 """
 
 from __future__ import annotations

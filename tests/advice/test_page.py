@@ -1,4 +1,4 @@
-"""docs/choose-epsilon.md shows what its commands print. `...` stands for lines that are left out."""
+"""docs/guides/choose-epsilon.md shows what its commands print. `...` stands for lines that are left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from labeldp.cli import app
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "choose-epsilon.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "choose-epsilon.md"
 SHOWN = re.findall(r"^```console\n\$ labeldp (.*)\n((?:.*\n)*?)```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 

@@ -55,7 +55,7 @@ def test_tables_and_sentences_as_typed(run):
     for part in ("no privacy: MSE", "the mean for all: MSE", "Take ε = ", "What ε risks at worst, for one label"):
         assert part in text
     assert 'to "more than 200" before will give at most' in text
-    assert "docs/choose-epsilon.md" in text
+    assert "docs/guides/choose-epsilon.md" in text
 
 
 def test_without_a_distribution_it_says_that_this_is_a_rough_guide(run):

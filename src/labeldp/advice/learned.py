@@ -8,7 +8,7 @@ values are good. Measured errors of the default learner follow
     N = 1.2·A·(V / (n·A))^0.42
 
 from 100 to 400,000 records, with noise and without. That is 20 to 30 degrees of freedom on very noisy values and more than 1,000 on 400,000
-good ones. Exponent and factor were fitted to Criteo-like data (docs/choose-epsilon.md has the check). A learner of noisy values holds back: it shrinks
+good ones. Exponent and factor were fitted to Criteo-like data (docs/guides/choose-epsilon.md has the check). A learner of noisy values holds back: it shrinks
 what it found by A / (A + N). So very noisy values end at answering the mean and not at wild predictions.
 """
 

@@ -35,7 +35,7 @@ class Risk(Shown):
 
     Privacy
     -------
-    Bounds for the worst case: any attacker, any knowledge from elsewhere. Attacks that were tried get less far (docs/attack.md).
+    Bounds for the worst case: any attacker, any knowledge from elsewhere. Attacks that were tried get less far (docs/guides/attack.md).
 
     Examples
     --------

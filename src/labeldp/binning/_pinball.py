@@ -1,7 +1,7 @@
 """Interval costs of absolute and pinball loss: a weighted quantile, by bisection on prefix sums in O(log k).
 
 The best output is always a label. Labels are measured from the prior's own quantile, so that the rounding errors of a bin's part
-stay below `c·10⁻³¹` of the cost, whatever the masses (docs/optimal-bins.md, "Numbers").
+stay below `c·10⁻³¹` of the cost, whatever the masses (docs/concepts/optimal-bins.md, "Numbers").
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The best bins for a prior, a loss and ε, exactly, in O(k log k). docs/optimal-bins.md has the algorithm and its proof."""
+"""The best bins for a prior, a loss and ε, exactly, in O(k log k). docs/concepts/optimal-bins.md has the algorithm and its proof."""
 
 from __future__ import annotations
 

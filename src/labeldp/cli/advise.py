@@ -168,7 +168,7 @@ def _show(advice: Advice) -> None:
     out.print()
     out.print(
         "Predictions are for models of the default size, trained on labels like these. On data that they were checked with they were "
-        "off by a few percent; docs/choose-epsilon.md says where by more."
+        "off by a few percent; docs/guides/choose-epsilon.md says where by more."
     )
 
 

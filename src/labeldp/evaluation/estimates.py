@@ -7,7 +7,7 @@ estimates the test error and its spread gives an interval. Both t and s follow f
 
 A mechanism with few outputs has no such numbers: labels with nearly the same output probabilities cannot be told apart,
 however many records there are. Then t and s come from least squares, and the interval covers every joint distribution of
-predictions and labels that the codes do not contradict (`labeldp.evaluation.intervals`, explained in `docs/intervals.md`).
+predictions and labels that the codes do not contradict (`labeldp.evaluation.intervals`, explained in `docs/concepts/intervals.md`).
 """
 
 import math

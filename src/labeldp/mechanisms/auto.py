@@ -10,7 +10,7 @@ labels on which errors matter alike to that loss (`Loss.stretched`): roots for P
 for quantiles. How a model for that loss is then trained is in `labeldp.training.conditional`.
 
 CAPACITY and VISIBLE are two numbers about models and data that nobody knows before training. They were fitted once, on
-generated data (docs/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom,
+generated data (docs/concepts/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom,
 and taking features to explain 0.7 of the label is a cautious guess. Being wrong about either by a factor of two costs a
 few percent. The choice is a function of public numbers and costs no privacy.
 """

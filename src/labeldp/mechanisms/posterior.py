@@ -4,7 +4,7 @@
 - `refined_means`: the same for each record, starting from what a model predicts for it.
 
 Posterior means estimate single labels best and train models worst, because they carry the prior's bias. Refined means
-repair much of that for a message of RR-on-Bins, and add nothing to what `auto` sends. docs/beyond-the-paper.md has figures.
+repair much of that for a message of RR-on-Bins, and add nothing to what `auto` sends. docs/concepts/beyond-the-paper.md has figures.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 With `Fraction`s (for e^ε too) the answer is exact; with floats it is rounded. Two slips of the paper are corrected: the
 running time is O(k³), not O(k²), because A[i][j] is a minimum over r; and the squared loss of a bin ends in W·ŷ² with W
-the total weight, where the appendix has ŷ². See docs/optimal-bins.md.
+the total weight, where the appendix has ŷ². See docs/concepts/optimal-bins.md.
 """
 
 from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ noisy counts are fitted by curves that rise to one mode and fall after it. Real 
 - the share scale/n of the mass, which is what the noise of one cell amounts to, is spread evenly over all cells.
 
 A projection (`project_counts`) describes labels with several broad modes better, and all others much worse.
-docs/beyond-the-paper.md has figures.
+docs/concepts/beyond-the-paper.md has figures.
 """
 
 import numpy as np

@@ -5,7 +5,7 @@ probabilities are integers over 2^64, so the distribution that is really sampled
 (`labeldp.audit.verify`). The words come from the operating system (`OsEntropy`) or from a keyed function of the record
 (`KeyedRandomness`, or `BoundRandomness` where the key must not go). `MultisetHash` recognises records that were read before.
 `integer_noise` draws unbounded integer noise for counts and sums.
-`docs/exact-sampling.md` has the constructions and their proofs.
+`docs/concepts/exact-sampling.md` has the constructions and their proofs.
 
 May import the base (`budget`, `arrays`, `errors`). It knows nothing of mechanisms.
 """

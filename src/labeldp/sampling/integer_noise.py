@@ -1,7 +1,7 @@
 """Integer noise whose law is known exactly: Laplace noise, and noise for numbers that all move at once.
 
 One number is drawn by OpenDP's exact sampler of integer Laplace noise. `cube_noise` is built from such numbers, from uniform
-integers and from coins with rational chances, so no float decides anything. `docs/private-sums.md` has the proof.
+integers and from coins with rational chances, so no float decides anything. `docs/concepts/private-sums.md` has the proof.
 """
 
 import math

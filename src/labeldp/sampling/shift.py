@@ -90,7 +90,7 @@ class ShiftTable(Table):
     ) -> ShiftTable:
         """An exactly ε-DP integer table close to a noise distribution that is ε-DP up to rounding. O(cells + window).
 
-        Every rounding goes in the direction that keeps ε. `labeldp.sampling.noise` has profiles, `docs/exact-sampling.md` the
+        Every rounding goes in the direction that keeps ε. `labeldp.sampling.noise` has profiles, `docs/concepts/exact-sampling.md` the
         proof.
 
         Parameters

@@ -95,7 +95,7 @@ def choose_method(records: int, epsilon: float, columns: int) -> Method:
 def excess_of_sums(records: int, epsilon: float) -> float:
     """What sums are expected to add to a model's error: noise, and what effects of cells cannot express, in squares of the range.
 
-    Like `excess_of_labels` it is a curve through errors measured on generated data (docs/one-team.md). Where it is wrong by a factor of
+    Like `excess_of_labels` it is a curve through errors measured on generated data (docs/guides/one-team.md). Where it is wrong by a factor of
     two, both methods are about as good.
     """
     return 0.0012 * math.pow(1e4 / (records * epsilon), 0.7) + 0.0003

@@ -60,7 +60,7 @@ def boosting_settings(records: int, share: float = 1.0) -> dict[str, Any]:
 
     A leaf holds records worth about twenty true labels. Trees are small and few while there is little to learn from; with
     many records the settings are scikit-learn's defaults. Give categories as ordinary codes, not as
-    `categorical_features`: sorting categories by their noisy means fits the noise (docs/beyond-the-paper.md has the
+    `categorical_features`: sorting categories by their noisy means fits the noise (docs/concepts/beyond-the-paper.md has the
     figures).
 
     Parameters

@@ -1,4 +1,4 @@
-"""Intervals from private labels that assume no distribution of the true ones. `docs/intervals.md` has the argument.
+"""Intervals from private labels that assume no distribution of the true ones. `docs/concepts/intervals.md` has the argument.
 
 Labels with nearly the same output probabilities cannot be told apart, however many records there are. So an interval for
 a mean (of the labels, of squared errors) has to allow for every joint distribution of predictions and hidden labels that

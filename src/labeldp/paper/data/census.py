@@ -146,7 +146,7 @@ def ipums_layout(ddi: str | PathLike[str], fields: tuple[str, ...] = _FIELDS) ->
     ddi = Path(ddi)
     try:
         with warnings.catch_warnings():
-            # The terms (cite IPUMS) are stated in docs/data.md.
+            # The terms (cite IPUMS) are stated in docs/research/data.md.
             warnings.simplefilter("ignore", CitationWarning)
             codebook = readers.read_ipums_ddi(ddi)
     except Exception as error:

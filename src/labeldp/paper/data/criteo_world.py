@@ -24,7 +24,7 @@ from labeldp.paper.data.hashes import MISSING, uniform
 
 Columns = dict[str, NDArray[Any]]
 
-# ρ is set so that histogram gradient boosting reaches a test error near 4,140 at 4·10⁵ rows (see docs/data.md).
+# ρ is set so that histogram gradient boosting reaches a test error near 4,140 at 4·10⁵ rows (see docs/research/data.md).
 CORRELATION = 0.8465
 # Price has most of the weight: a model needs more rows to find the parts that only show in columns of many values.
 _WEIGHTS = np.sqrt([0.92, 0.04, 0.025, 0.015])

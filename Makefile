@@ -14,12 +14,12 @@ help:            ## show this list
 	@touch $@
 
 .venv/test: .venv/core
-	$(BIN)/python $(INSTALL) -c constraints.txt -e '.[test,check,torch,data,spark]'
+	$(BIN)/python $(INSTALL) -c constraints.txt -e '.[test,check,torch,data,spark,explore,docs]'
 	@touch $@
 
 .venv-floors/test: pyproject.toml constraints-floors.txt
 	@test -x .venv-floors/bin/python || $(PYTHON) -m venv .venv-floors
-	.venv-floors/bin/python $(INSTALL) -c constraints-floors.txt -e '.[test,torch,data,spark]'
+	.venv-floors/bin/python $(INSTALL) -c constraints-floors.txt -e '.[test,torch,data,spark,explore]'
 	@touch $@
 
 demo: .venv/core  ## set up and run the main job

@@ -153,6 +153,7 @@ def _distribution(prior: Prior | None, shape: str | None, domain: Domain) -> Pri
     held = prior.values[prior.masses > 0]
     if held[0] < domain.lower - slack or held[-1] > domain.upper + slack:
         raise InvalidInput(
-            f"the prior has labels from {held[0]:g} to {held[-1]:g}, and the bounds are {domain.lower:g} to {domain.upper:g}"
+            f"the prior has labels from {held[0]:g} to {held[-1]:g}, and the bounds are {domain.lower:g} to {domain.upper:g}: "
+            "give bounds that hold them all, or a prior in the unit of the bounds"
         )
     return prior

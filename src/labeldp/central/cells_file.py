@@ -69,7 +69,7 @@ class CellsFile:
             How many labels there are. A file with far more records is refused before it is read.
         """
         if not path.is_file():
-            raise InvalidInput(f"there is no file {path}")
+            raise InvalidInput(f"there is no file {path}: check the path")
         try:
             with open_parquet(path, piecewise=True) as parquet:
                 rows = rows_in(parquet)
@@ -116,7 +116,7 @@ def write_cells(table: pa.Table, path: Path) -> None:
 def _check_size(rows: int, columns: int, labels: int | None, path: Path) -> None:
     """Refuse a file by what its footer says, before anything is read."""
     if rows < 1:
-        raise InvalidInput(f"{path} holds no records")
+        raise InvalidInput(f"{path} holds no records: ask the features party for the file again")
     if columns < 2:
         raise InvalidInput(f"{path} must have a column of ids and at least one column of signs or cell numbers")
     if columns - 1 > MOST_SIGNS + MOST_PARTITIONS:
@@ -163,7 +163,9 @@ def _read(parquet: pq.ParquetFile, names: list[str], rows: int, path: Path) -> l
 def _numbers(column: pa.Array, name: str, path: Path) -> np.ndarray:
     if column.null_count:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-        raise InvalidInput(f"{path}: the column {name!r:.60} has no number in row {row} (rows count from 0)")
+        raise InvalidInput(
+            f"{path}: the column {name!r:.60} has no number in row {row} (rows count from 0). Ask for cells that labeldp cells wrote"
+        )
     numbers = np.asarray(column)
     low, high = int(numbers.min()), int(numbers.max())
     for kind in (np.int8, np.int16, np.int32):

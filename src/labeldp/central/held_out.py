@@ -246,7 +246,9 @@ class _Asked:
             return low, 0.0
         asked = self.epsilon * share
         if asked > self.remaining:
-            raise LabelDPError("held-out sums would cost more than ε: this is a bug, and nothing more is asked")
+            raise LabelDPError(
+                "held-out sums would cost more than ε: this is a bug, and nothing more is asked. Please report it"
+            )
         self.remaining -= asked
         # Its own limit is all of ε, since it would refuse a small part of a small ε: `remaining` is the limit that holds.
         source = SumQueries(np.clip(numbers, low, high), self.epsilon, (low, high))

@@ -209,7 +209,8 @@ class CellsPlan(Shown):
             raise InvalidInput(f"this JSON does not hold a plan of cells (its format is not {FORMAT!r})")
         if type(record.get("format_version")) is not int or record["format_version"] != FORMAT_VERSION:
             raise InvalidInput(
-                f"the plan of cells has another format version than {FORMAT_VERSION}, which this labeldp reads"
+                f"the plan of cells has another format version than {FORMAT_VERSION}, which this labeldp reads: install the version that "
+                "wrote it, or a newer one"
             )
         expect_fields(record, _FIELDS, "the fields of the plan of cells")
         partitions = partitions_from_record(record["partitions"])

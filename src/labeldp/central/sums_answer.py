@@ -55,7 +55,9 @@ class SumsAnswer:
         except PrivacyRefused:
             raise
         except InvalidInput as error:
-            raise InvalidInput(f"{folder / SUMS} is damaged: {error}") from None
+            raise InvalidInput(
+                f"{folder / SUMS} is damaged: {error}. Copy the folder again, or ask for it again"
+            ) from None
         return cls(folder, sums, _read_ids(folder / RECORDS, sums.records))
 
 
@@ -85,7 +87,7 @@ def _columns_text(sums: PrivateSums, names: Sequence[Sequence[str]]) -> str:
 def _read_ids(file: Path, records: int) -> pa.Array:
     """The ids of so many records. A file of another size is refused before it is read."""
     if not file.is_file():
-        raise InvalidInput(f"{file.parent} is not a whole answer: {file.name} is missing")
+        raise InvalidInput(f"{file.parent} is not a whole answer: {file.name} is missing. Copy the folder again")
     wrong = InvalidInput(
         f"{file.parent} is damaged: {file.name} must list {records:,} different ids, as many as labels were summed. Copy the folder again"
     )

@@ -61,7 +61,7 @@ class EngineOptions:
             raise InvalidInput("--keep-order does not go with --engine spark: rows on a cluster have no order to keep")
         here = "://" not in labels.source and (self.master or "local").startswith("local")
         if here and not Path(labels.source).exists():  # before Spark takes its seconds to start
-            raise InvalidInput(f"there is no file {labels.source}")
+            raise InvalidInput(f"there is no file {labels.source}: check the path")
 
     @contextmanager
     def reads(self, labels: Labels, phase: Phase) -> Iterator[LabelInput]:

@@ -16,6 +16,7 @@ from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.laplace import ContinuousExponential, Laplace
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.mechanisms.randomized_response import RandomizedResponse
+from labeldp.mechanisms.rp_with_prior import RPWithPrior
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.rr_with_prior import RRWithPrior
 from labeldp.mechanisms.staircase import Staircase
@@ -34,6 +35,7 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "PrivateLabels",
+    "RPWithPrior",
     "RROnBins",
     "RRWithPrior",
     "RandomizedResponse",

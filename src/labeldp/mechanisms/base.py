@@ -248,7 +248,9 @@ class Mechanism(Shown, ABC):
         Mechanism
         """
         if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise InvalidInput(f"this JSON does not describe a labeldp mechanism (its format is not {FORMAT!r})")
+            raise InvalidInput(
+                f"this JSON does not describe a labeldp mechanism (its format is not {FORMAT!r}): give the mechanism.json of a message"
+            )
         if record.get("format_version") != FORMAT_VERSION:
             raise InvalidInput(
                 f"the mechanism has format version {record.get('format_version')!r}, this labeldp reads "

@@ -34,7 +34,7 @@ def design(name: str, request: Request) -> FiniteMechanism:
     """The exact mechanism of that name, made for the request."""
     entry = releasable(name)
     if entry.needs_prior and request.prior is None:
-        raise InvalidInput(f"{name} needs a prior")
+        raise InvalidInput(f"{name} is designed for a prior: give one (prior=…, on the command line --prior FILE)")
     made = entry.make(request)
     if not isinstance(made, FiniteMechanism) or made.epsilon_exact > exact_epsilon(request.epsilon):
         raise PrivacyRefused(f"{name} did not make an exact mechanism of at most epsilon = {request.epsilon}")

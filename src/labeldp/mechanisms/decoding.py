@@ -13,7 +13,7 @@ from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.mechanisms.cells import coarse_prior
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.priors import Prior
-from labeldp.sampling import ResponseTable
+from labeldp.sampling import ResponseTable, WindowTable
 
 DECODERS = ("auto", "bins", "debiased", "positive")
 SOLVABLE = 2_000
@@ -135,16 +135,18 @@ def prior_of(mechanism: FiniteMechanism) -> Prior:
 def debiased_values(mechanism: FiniteMechanism) -> Floats:
     """Values t with Σ_j P[j | symbol] t_j = the prior mean of the labels behind that symbol.
 
-    For randomized response there is a formula, `ResponseTable.debiased`. For any other table the equations are solved,
-    with the least variance where several solutions exist.
+    For randomized response and for windows there are formulas, `ResponseTable.debiased` and `WindowTable.debiased`. For any
+    other table the equations are solved, with the least variance where several solutions exist.
     """
     table = mechanism.table
     means = symbol_means(mechanism)
     if table.outputs == 1:
         return np.full(1, means[0])
-    if isinstance(table, ResponseTable):
-        if table.keep == table.other:
-            raise InvalidInput("this mechanism gives every output equally often: nothing can be learned from it")
+    if isinstance(table, (ResponseTable, WindowTable)):
+        if table.inputs > 1 and table.worst_ratio().ratio == 1:
+            raise InvalidInput(
+                "this mechanism gives every output equally often, so nothing can be learned from it: release with a larger epsilon"
+            )
         return table.debiased(means)
     return _solved(mechanism, means)
 
@@ -154,7 +156,9 @@ def positive_values(mechanism: FiniteMechanism) -> Floats:
     values = debiased_values(mechanism)
     prior = mechanism.prior
     if prior is None or prior.values[0] < 0 or prior.mean <= 0:
-        raise InvalidInput("positive target values are for labels that are not negative, with a prior")
+        raise InvalidInput(
+            "positive target values are for labels that are not negative, with a prior: use target values 'debiased' or 'auto'"
+        )
     floor = max(FLOOR_SHARE * prior.mean, float(prior.values[0]) / 2)
     lowest = float(values.min())
     if lowest >= floor:
@@ -169,7 +173,9 @@ def symbol_means(mechanism: FiniteMechanism) -> Floats:
     if prior is None:
         if encoder.symbols == mechanism.outputs.size:
             return mechanism.outputs
-        raise InvalidInput("debiased values need the mechanism's prior, and this mechanism carries none")
+        raise InvalidInput(
+            "debiased values need the mechanism's prior, and this mechanism carries none: use target values 'bins'"
+        )
     size = max(encoder.symbols, mechanism.table.inputs)
     symbols = encoder.encode(prior.values)
     mass = np.bincount(symbols, prior.masses, minlength=size)
@@ -183,7 +189,9 @@ def symbol_means(mechanism: FiniteMechanism) -> Floats:
 
 def _solved(mechanism: FiniteMechanism, means: Floats) -> Floats:
     if means.size > SOLVABLE:
-        raise InvalidInput(f"debiased values of {mechanism.kind} are solved for at most {SOLVABLE:,} cells")
+        raise InvalidInput(
+            f"debiased values of {mechanism.kind} are solved for at most {SOLVABLE:,} cells: use target values 'bins', or fewer cells"
+        )
     matrix = mechanism.table.probabilities()
     weight = np.sqrt(matrix.mean(axis=0))
     values = np.linalg.lstsq(matrix / weight, means, rcond=None)[0] / weight

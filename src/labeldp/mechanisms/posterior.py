@@ -41,7 +41,7 @@ def posterior_means(mechanism: FiniteMechanism, prior: Prior | None = None) -> F
     """
     known = mechanism.prior if prior is None else prior
     if known is None:
-        raise InvalidInput("posterior means need a prior, and this mechanism carries none")
+        raise InvalidInput("posterior means need a prior, and this mechanism carries none: give prior=…")
     joint = known.masses[:, None] * mechanism.matrix(known.values)
     means: Floats = (known.values @ joint) / joint.sum(axis=0)
     return means
@@ -80,7 +80,7 @@ def refined_means(
     """
     known = mechanism.prior if prior is None else prior
     if known is None:
-        raise InvalidInput("refined means need a prior, and this mechanism carries none")
+        raise InvalidInput("refined means need a prior, and this mechanism carries none: give prior=…")
     held = known.masses > 0
     labels, masses = known.values[held], known.masses[held]
     if labels.size == 1:

@@ -79,7 +79,7 @@ class Unbiased(FiniteMechanism):
         Returns
         -------
         Unbiased
-            |E[ŷ | y] − y| is below 1e-9 of the range, in exact arithmetic.
+            `|E[ŷ | y] − y|` is below 1e-9 of the range, in exact arithmetic.
 
         Raises
         ------

@@ -52,7 +52,7 @@ class Header:
     def of(record: Any) -> Header:
         """The header from its JSON record; refuses one that is missing, damaged or of another version."""
         if not isinstance(record, dict):
-            raise InvalidInput("it describes a mechanism but no release")
+            raise InvalidInput("it describes a mechanism but no release. Give the folder that labeldp privatize wrote")
         check_version(record.get("message_version"))
         kinds = get_type_hints(Header)
         wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]

@@ -58,5 +58,7 @@ def best_matrix(
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if answer.status != 0:
-        raise LabelDPError(f"the linear program was not solved: {answer.message}")
+        raise LabelDPError(
+            f"the linear program was not solved: {answer.message}. It is exact enough for 0.01 <= epsilon <= 12: choose one of these"
+        )
     return BestMatrix(answer.x[: k * m].reshape(k, m), float(answer.fun) * unit)

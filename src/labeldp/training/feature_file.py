@@ -78,7 +78,7 @@ class FeatureFile(ABC):
         """
         path, sign = Path(path), text.checked_delimiter(delimiter)
         if not path.exists():
-            raise InvalidInput(f"there is no file {path}")
+            raise InvalidInput(f"there is no file {path}: check the path")
         suffix = text.file_format(path)
         with _readable(path):
             if path.is_dir():
@@ -182,7 +182,7 @@ class _ParquetFolder(_WithSchema):
             path, format="parquet", partitioning=ds.HivePartitioning.discover(infer_dictionary=True)
         )
         if not self._parts.files:
-            raise InvalidInput(f"the folder {path} holds no data files")
+            raise InvalidInput(f"the folder {path} holds no data files: check the path")
         super().__init__(path, self._parts.schema)
         self.rows = sum(int(part.metadata.num_rows) for part in self._parts.get_fragments())
 

@@ -170,7 +170,9 @@ def read_plan(path: Path) -> CellsPlan:
     try:
         return CellsPlan.from_json(read_text(path))
     except InvalidInput as error:
-        raise InvalidInput(f"{path}: {error}") from None
+        raise InvalidInput(
+            f"{path}: {error}. Give the plan.json that labeldp cells wrote beside cells.parquet"
+        ) from None
 
 
 def _explained(model: SumsRegressor, table: pa.Table) -> dict[str, float]:

@@ -98,7 +98,7 @@ def test_a_frame_that_fails_only_in_the_second_pass(spark, place):
     [
         (f"x {REPEATED} y", jobs.IdRepeated, "^$"),
         (f"x {CHANGED} y", jobs.InputChanged, "^$"),
-        ("ModuleNotFoundError: No module named 'labeldp'", InvalidInput, "not installed where Spark's workers run"),
+        ("ModuleNotFoundError: No module named 'labeldp'", InvalidInput, "Install the same version of labeldp there"),
         ("ModuleNotFoundError: No module named 'labeldp.engines'", InvalidInput, "PYSPARK_PYTHON"),
         (
             f"x {FAILED} ArrowInvalid\n at {SECRET}",

@@ -1,6 +1,8 @@
-"""Compiled loops of the spill, which sort rows by partition and key.
+"""Compiled loops of the spill. They move rows into parts by leading bits of their keys, and sort parts that fit into the cache.
 
-Shifts and offsets are unsigned 64-bit integers, because numba turns `uint64 + int` into a float.
+Rows are read in their order and written to the ends of a few hundred parts, since reading them in another order would wait for
+memory at every row. Shifts and places are unsigned 64-bit integers, because numba turns `uint64 + int` into a float and tests
+signed places for negative ones. No loop holds the interpreter's lock, so that reading and writing files can go on.
 """
 
 from typing import Any
@@ -8,12 +10,25 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from labeldp.sampling.splitmix import mixed as _mixed_in_python
+
 _ONE = np.uint64(1)
+_EIGHT = np.uint64(8)
+_mixed = nb.njit(_mixed_in_python)
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
-def gather_by_partition(keys: Any, skipped: Any, shift: Any, starts: Any, order: Any) -> None:  # pragma: no cover
-    """Counting sort by the key bits after the skipped ones. Partition p has the rows `order[starts[p]:starts[p + 1]]`."""
+@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def mix_keys(words: Any, keys: Any) -> None:  # pragma: no cover - compiled
+    """The key of each integer id."""
+    for i in range(words.size):
+        keys[i] = _mixed(words[i])
+
+
+@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def part_integers(
+    keys: Any, codes: Any, skipped: Any, shift: Any, starts: Any, parted_keys: Any, parted_codes: Any
+) -> None:  # pragma: no cover - compiled
+    """Rows by the bits of their keys after the skipped ones. Part p has the rows `starts[p]` to `starts[p + 1]`."""
     for i in range(keys.size):
         starts[((keys[i] << skipped) >> shift) + _ONE] += 1
     for p in range(1, starts.size):
@@ -21,37 +36,115 @@ def gather_by_partition(keys: Any, skipped: Any, shift: Any, starts: Any, order:
     place = starts[:-1].copy()
     for i in range(keys.size):
         p = (keys[i] << skipped) >> shift
-        order[place[p]] = i
+        row = np.uint64(place[p])
         place[p] += 1
+        parted_keys[row] = keys[i]
+        parted_codes[row] = codes[i]
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
-def sort_buckets(keys: Any, starts: Any, order: Any) -> None:  # pragma: no cover - compiled
-    """Finishes a sort: `order` lists the rows bucket by bucket, and each short bucket is sorted by insertion."""
-    for p in range(starts.size - 1):
-        for i in range(starts[p] + 1, starts[p + 1]):
+@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def part_texts(
+    low: Any, high: Any, codes: Any, content: Any, ends: Any, skipped: Any, shift: Any,
+    starts: Any, text_starts: Any, parted_low: Any, parted_high: Any, parted_codes: Any, parted_text: Any, parted_ends: Any,
+) -> None:  # pragma: no cover - compiled  # fmt: skip
+    """The same for rows with texts `content[ends[i]:ends[i + 1]]`, whose parts have the bytes `text_starts[p]` to `text_starts[p + 1]`.
+
+    In `parted_ends` the first entry is 0, and each row has the place where its text ends.
+    """
+    for i in range(low.size):
+        p = ((low[i] << skipped) >> shift) + _ONE
+        starts[p] += 1
+        text_starts[p] += ends[i + 1] - ends[i]
+    for p in range(1, starts.size):
+        starts[p] += starts[p - 1]
+        text_starts[p] += text_starts[p - 1]
+    place, text_place = starts[:-1].copy(), text_starts[:-1].copy()
+    parted_ends[0] = 0
+    for i in range(low.size):
+        p = (low[i] << skipped) >> shift
+        row = np.uint64(place[p])
+        place[p] += 1
+        parted_low[row], parted_high[row], parted_codes[row] = low[i], high[i], codes[i]
+        source, target = np.uint64(ends[i]), np.uint64(text_place[p])
+        text_place[p] += ends[i + 1] - ends[i]
+        parted_ends[row + _ONE] = text_place[p]
+        _copy(content, source, parted_text, target, np.uint64(ends[i + 1]) - source)
+
+
+@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def sort_parts(
+    low: Any, high: Any, starts: Any, skipped: Any, fine: Any, longest: Any, order: Any
+) -> bool:  # pragma: no cover - compiled
+    """Sorts the rows of each part: `order` gets their places. Says whether it could.
+
+    A part is divided by the `fine` bits of its keys after the skipped ones into buckets of a few rows, which are sorted by
+    insertion. With a bucket of more than `longest` rows that would take very long, and nothing is promised about `order`.
+    """
+    shift = np.uint64(64) - fine
+    place = np.empty((1 << fine) + 1, np.int64)
+    for part in range(starts.size - 1):
+        first, end = starts[part], starts[part + 1]
+        place[:] = 0
+        for i in range(first, end):
+            place[((low[i] << skipped) >> shift) + _ONE] += 1
+        place[0] = first
+        for b in range(1, place.size):
+            if place[b] > longest:
+                return False
+            place[b] += place[b - 1]
+        for i in range(first, end):
+            b = (low[i] << skipped) >> shift
+            order[np.uint64(place[b])] = i
+            place[b] += 1
+        for i in range(first + 1, end):  # a row of another bucket is never passed, since its key is smaller
             row = order[i]
-            key = keys[row]
             j = i
-            while j > starts[p] and keys[order[j - 1]] > key:
+            while j > first and _comes_before(low, high, row, order[j - 1]):
                 order[j] = order[j - 1]
                 j -= 1
             order[j] = row
+    return True
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
+@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _comes_before(low: Any, high: Any, row: Any, other: Any) -> Any:  # pragma: no cover - compiled
+    return low[row] < low[other] or (low[row] == low[other] and high[row] < high[other])
+
+
+@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def gather_text(
     content: Any, ends: Any, order: Any, new_ends: Any, gathered: Any
 ) -> None:  # pragma: no cover - compiled
-    """Copies the strings `content[ends[i]:ends[i + 1]]` in another order into `gathered`, whose `new_ends` are given."""
+    """Copies the strings `content[ends[i]:ends[i + 1]]` in another order into `gathered`, and says in `new_ends` where they end."""
+    target = np.uint64(0)
+    new_ends[0] = 0
     for i in range(order.size):
-        source, target = np.uint64(ends[order[i]]), np.uint64(new_ends[i])
-        # unsigned indices need no test for negative ones, which makes this 8 times faster
-        for j in range(np.uint64(new_ends[i + 1]) - target):
-            gathered[target + j] = content[source + j]
+        source = np.uint64(ends[order[i]])
+        size = np.uint64(ends[order[i] + 1]) - source
+        _copy(content, source, gathered, target, size)
+        target += size
+        new_ends[i + 1] = target
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
+@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _copy(content: Any, source: Any, copied: Any, target: Any, size: Any) -> None:  # pragma: no cover - compiled
+    """Copies some bytes. Eight are read before eight are written, which the compiler makes one step each."""
+    j = np.uint64(0)
+    while j + _EIGHT <= size:
+        s, t = source + j, target + j
+        b0, b1, b2, b3 = content[s], content[s + _ONE], content[s + np.uint64(2)], content[s + np.uint64(3)]
+        s += np.uint64(4)
+        b4, b5, b6, b7 = content[s], content[s + _ONE], content[s + np.uint64(2)], content[s + np.uint64(3)]
+        copied[t], copied[t + _ONE], copied[t + np.uint64(2)], copied[t + np.uint64(3)] = b0, b1, b2, b3
+        t += np.uint64(4)
+        copied[t], copied[t + _ONE], copied[t + np.uint64(2)], copied[t + np.uint64(3)] = b4, b5, b6, b7
+        j += _EIGHT
+    while j < size:
+        copied[target + j] = content[source + j]
+        j += _ONE
+
+
+@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def mark_known(low: Any, high: Any, known_low: Any, known_high: Any, marks: Any) -> None:  # pragma: no cover - compiled
     """Marks the (low, high) pairs that occur among the known ones. Both sides are sorted."""
     j = 0

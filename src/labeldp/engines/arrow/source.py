@@ -138,10 +138,10 @@ class LabelSource:
         if path.is_dir():
             parts = sorted(part for part in path.rglob("*") if part.is_file() and belongs_to(part, path))
             if not parts:
-                raise InvalidInput(f"the folder {path} holds no data files")
+                raise InvalidInput(f"the folder {path} holds no data files: check the path")
             return parts
         if not path.exists():
-            raise InvalidInput(f"there is no file {path}")
+            raise InvalidInput(f"there is no file {path}: check the path")
         if not stat.S_ISREG(path.stat().st_mode):
             raise InvalidInput(f"{path} is not a file on disk: the input is read twice, so save it to one first")
         return [path]

@@ -17,22 +17,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.engines.arrow._kernels import gather_by_partition, gather_text, mark_known, sort_buckets
+from labeldp.arrays import read_only
+from labeldp.engines.arrow._kernels import gather_text, mark_known, mix_keys, part_integers, part_texts, sort_parts
 from labeldp.engines.columns import TEXT
 from labeldp.sampling import IdDigests
-from labeldp.sampling.splitmix import mix, unmix
+from labeldp.sampling.splitmix import unmix
 from labeldp.sampling.text_buffers import text_buffers
 
 ROWS_PER_PARTITION = 1 << 20
 TEXT_PER_PARTITION = 1 << 26
 """Bytes of ids."""
 MAX_PARTITION_BITS = 12
+PART_ROWS = 1 << 12
+"""Before a partition is sorted, it is divided in memory into parts of about so many rows, which stay in the cache."""
 BUCKET_ROWS = 4
-"""About how many rows each bucket of the sort within a partition has."""
+"""About how many rows each bucket of the sort within a part has."""
 LONGEST_BUCKET = 64
 """With a longer bucket, the sort falls back to NumPy's."""
 Keys = NDArray[np.uint64]
 Order = NDArray[np.int64]
+Starts = NDArray[np.int64]
 
 
 class RepeatedIdError(Exception):
@@ -49,6 +53,16 @@ class Partition(NamedTuple):
     ids: pa.Array
     codes: NDArray[Any]
     skipped: int
+
+
+class Rows(NamedTuple):
+    """Rows by columns: the two words of their keys, codes, and for text ids the bytes and where each text begins and ends."""
+
+    low: Keys
+    high: NDArray[np.uint32]
+    codes: NDArray[Any]
+    text: NDArray[np.uint8] = np.empty(0, np.uint8)
+    ends: NDArray[np.int64] = np.zeros(1, np.int64)
 
 
 def open_spill(folder: Path, id_type: pa.DataType, rows: int, code_type: Any) -> Spill:
@@ -84,15 +98,15 @@ class Spill(ABC):
         Memory is O(rows of a partition). Time is O(rows) in all, since keys are spread evenly.
         """
         for number in range(1 << self.bits):
-            rows, low, high = self._sorted(number)
-            repeated = np.flatnonzero((low[1:] == low[:-1]) & (high[1:] == high[:-1]))
-            if repeated.size:
-                raise RepeatedIdError(self._ids(number, low, rows, repeated[:1]))
-            chosen = np.arange(low.size)
+            rows = self._sorted(number)
+            ids, codes, skipped = self._ids(rows), rows.codes, 0
+            same = rows.low[1:] == rows.low[:-1]
+            if same.any() and (same := same & (rows.high[1:] == rows.high[:-1])).any():
+                raise RepeatedIdError(ids.slice(int(np.argmax(same)), 1))
             if known is not None:
-                chosen = chosen[~self._marked(low, high, known, number)]
-            codes = self._codes.read(number)[rows[chosen]]
-            yield Partition(self._ids(number, low, rows, chosen), codes, low.size - chosen.size)
+                new = ~self._marked(rows, known, number)
+                ids, codes, skipped = ids.filter(pa.array(new)), codes[new], int(np.count_nonzero(~new))
+            yield Partition(ids, codes, skipped)
 
     def __enter__(self) -> Self:
         return self
@@ -107,25 +121,18 @@ class Spill(ABC):
         return self._columns[-1]
 
     @abstractmethod
-    def _digests(self, number: int) -> tuple[Keys, NDArray[np.uint32]]:
-        """The keys of a partition's rows as they were written: the leading 64 bits and 32 more."""
+    def _sorted(self, number: int) -> Rows:
+        """The rows of a partition, sorted."""
 
     @abstractmethod
-    def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:
-        """The ids of some rows. `chosen` are positions in the sorted partition; `rows` maps these to positions on disk."""
+    def _ids(self, rows: Rows) -> pa.Array:
+        """The ids of rows."""
 
-    def _sorted(self, number: int) -> tuple[Order, Keys, NDArray[np.uint32]]:
-        low, high = self._digests(number)
-        order = _order(low, self.bits)
-        if (low[order[1:]] == low[order[:-1]]).any():  # a repeated id, or a chance of one in 2^64
-            order = np.lexsort((high, low))
-        return order, low[order], high[order]
-
-    def _marked(self, low: Keys, high: NDArray[np.uint32], known: Spill, number: int) -> NDArray[np.bool_]:
+    def _marked(self, rows: Rows, known: Spill, number: int) -> NDArray[np.bool_]:
         assert (known.bits, type(known)) == (self.bits, type(self))
-        _, known_low, known_high = known._sorted(number)
-        marks = np.empty(low.size, np.bool_)
-        mark_known(low, high, known_low, known_high, marks)
+        held = known._sorted(number)
+        marks = np.empty(rows.low.size, np.bool_)
+        mark_known(rows.low, rows.high, held.low, held.high, marks)
         return marks
 
 
@@ -137,25 +144,40 @@ class IntegerSpill(Spill):
         self._keys = self._column(np.uint64)
 
     def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
-        low = np.ascontiguousarray(digests.low)
+        low = digests.low
         if ids.type != self.id_type:
             # −1 and 2^64 − 1 have the same 64 bits, so drop the ids that this spill's type cannot hold: none of its rows has them
             upper, negative = low >> np.uint64(63) != 0, digests.high != 0
             fits = upper == negative if pa.types.is_signed_integer(self.id_type) else ~negative
             low, codes = low[fits], codes[fits]
-        keys = mix(low)
-        order, starts = _by_leading_bits(keys, 0, self.bits)
-        self._keys.append(keys[order], starts)
-        self._codes.append(codes[order], starts)
+        keys = np.empty(low.size, np.uint64)
+        mix_keys(read_only(low), keys)
+        starts, keys, codes = self._parted(keys, codes, 0, self.bits)
+        self._keys.append(keys, starts)
+        self._codes.append(codes, starts)
 
-    def _digests(self, number: int) -> tuple[Keys, NDArray[np.uint32]]:
-        keys = self._keys.read(number)
-        return keys, np.zeros(keys.size, np.uint32)
+    def _sorted(self, number: int) -> Rows:
+        keys, codes = self._keys.read(number), self._codes.read(number)
+        bits = _part_bits(keys.size)
+        starts, keys, codes = self._parted(keys, codes, self.bits, bits)
+        none = np.zeros(keys.size, np.uint32)
+        order = _order(keys, none, starts, self.bits + bits)
+        return Rows(keys[order], none, codes[order])
 
-    def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:  # noqa: ARG002
-        words = unmix(low[chosen])
+    def _ids(self, rows: Rows) -> pa.Array:
+        words = unmix(rows.low)
         signed = pa.types.is_signed_integer(self.id_type)
         return pa.array(words.view(np.int64) if signed else words).cast(self.id_type)
+
+    def _parted(self, keys: Keys, codes: NDArray[Any], same: int, bits: int) -> tuple[Starts, Keys, NDArray[Any]]:
+        """Rows by `bits` bits of their keys, after the `same` leading ones, and where the rows of each value begin."""
+        codes, starts = np.ascontiguousarray(codes, self._codes.kind), np.zeros((1 << bits) + 1, np.int64)
+        if bits == 0:
+            starts[1] = keys.size
+            return starts, keys, codes
+        parted_keys, parted_codes = np.empty_like(keys), np.empty_like(codes)
+        part_integers(keys, read_only(codes), *_shifts(same, bits), starts, parted_keys, parted_codes)
+        return starts, parted_keys, parted_codes
 
 
 class TextSpill(Spill):
@@ -167,23 +189,46 @@ class TextSpill(Spill):
         self._lengths, self._text = self._column(np.uint32), self._column(np.uint8)
 
     def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
-        order, starts = _by_leading_bits(np.ascontiguousarray(digests.low), 0, self.bits)
-        content, ends = text_buffers(ids)
-        text, text_ends = _gathered(content, ends, order)
-        self._low.append(digests.low[order], starts)
-        self._high.append(digests.high[order], starts)
-        self._codes.append(codes[order], starts)
-        self._lengths.append(np.diff(text_ends), starts)
-        self._text.append(text, text_ends[starts])
+        given = Rows(digests.low, digests.high, codes, *text_buffers(ids))
+        starts, text_starts, rows = self._parted(given, 0, self.bits)
+        self._low.append(rows.low, starts)
+        self._high.append(rows.high, starts)
+        self._codes.append(rows.codes, starts)
+        self._lengths.append(np.diff(rows.ends), starts)
+        self._text.append(rows.text, text_starts)
 
-    def _digests(self, number: int) -> tuple[Keys, NDArray[np.uint32]]:
-        return self._low.read(number), self._high.read(number)
-
-    def _ids(self, number: int, low: Keys, rows: Order, chosen: NDArray[np.int64]) -> pa.Array:  # noqa: ARG002
+    def _sorted(self, number: int) -> Rows:
         ends = _ends(self._lengths.read(number))
-        text, text_ends = _gathered(self._text.read(number), ends, rows[chosen])
-        buffers = [None, pa.py_buffer(text_ends), pa.py_buffer(text)]
-        return pa.Array.from_buffers(TEXT, chosen.size, buffers).cast(self.id_type)
+        columns = (column.read(number) for column in (self._low, self._high, self._codes, self._text))
+        bits = _part_bits(ends.size - 1)
+        starts, _, rows = self._parted(Rows(*columns, ends), self.bits, bits)
+        order = _order(rows.low, rows.high, starts, self.bits + bits)
+        text, new_ends = np.empty_like(rows.text), np.empty_like(rows.ends)
+        gather_text(rows.text, rows.ends, order, new_ends, text)
+        return Rows(rows.low[order], rows.high[order], rows.codes[order], text, new_ends)
+
+    def _ids(self, rows: Rows) -> pa.Array:
+        buffers = [None, pa.py_buffer(rows.ends), pa.py_buffer(rows.text)]
+        return pa.Array.from_buffers(TEXT, rows.low.size, buffers).cast(self.id_type)
+
+    def _parted(self, rows: Rows, same: int, bits: int) -> tuple[Starts, Starts, Rows]:
+        """Rows by `bits` bits of their keys, after the `same` leading ones, and where the rows and the texts of each value begin."""
+        codes = np.ascontiguousarray(rows.codes, self._codes.kind)
+        starts, text_starts = np.zeros((1 << bits) + 1, np.int64), np.zeros((1 << bits) + 1, np.int64)
+        if bits == 0:
+            starts[1], text_starts[1] = rows.low.size, rows.ends[-1] - rows.ends[0]
+            text, ends = rows.text[rows.ends[0] : rows.ends[-1]], rows.ends - rows.ends[0]
+            return starts, text_starts, Rows(rows.low, rows.high, codes, text, ends)
+        parted = Rows(
+            np.empty(rows.low.size, np.uint64),
+            np.empty(rows.low.size, np.uint32),
+            np.empty_like(codes),
+            np.empty(int(rows.ends[-1] - rows.ends[0]), np.uint8),
+            np.empty(rows.low.size + 1, np.int64),
+        )
+        given = map(read_only, (rows.low, rows.high, codes, rows.text, rows.ends))
+        part_texts(*given, *_shifts(same, bits), starts, text_starts, *parted)
+        return starts, text_starts, parted
 
 
 class PartitionedColumn:
@@ -231,16 +276,6 @@ class PartitionedColumn:
         self._file.close()
 
 
-def _gathered(
-    content: NDArray[np.uint8], ends: NDArray[np.int64], order: Order
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The strings in another order, as bytes and offsets."""
-    new_ends = _ends((ends[1:] - ends[:-1])[order])
-    text = np.empty(int(new_ends[-1]), np.uint8)
-    gather_text(content, ends, order, new_ends, text)
-    return text, new_ends
-
-
 def _ends(lengths: NDArray[Any]) -> NDArray[np.int64]:
     """The offsets of strings of these lengths."""
     ends = np.zeros(lengths.size + 1, np.int64)
@@ -248,22 +283,21 @@ def _ends(lengths: NDArray[Any]) -> NDArray[np.int64]:
     return ends
 
 
-def _by_leading_bits(keys: Keys, skipped: int, bits: int) -> tuple[Order, NDArray[np.int64]]:
-    """Rows sorted by `bits` bits of their keys, after `skipped` leading ones, and where the rows of each value begin."""
-    starts = np.zeros((1 << bits) + 1, np.int64)
-    if bits == 0:
-        starts[1] = keys.size
-        return np.arange(keys.size), starts
-    order = np.empty(keys.size, np.int64)
-    gather_by_partition(keys, np.uint64(skipped), np.uint64(64 - bits), starts, order)
-    return order, starts
+def _part_bits(rows: int) -> int:
+    """How many bits of the keys divide a partition into parts of about `PART_ROWS` rows."""
+    return max(1, (rows // PART_ROWS).bit_length())
 
 
-def _order(keys: Keys, same: int) -> Order:
-    """An argsort of evenly spread keys that agree in their first `same` bits: small buckets first, then insertion."""
-    bits = min(64 - same, max(0, (keys.size // BUCKET_ROWS).bit_length()))
-    order, starts = _by_leading_bits(keys, same, bits)
-    if np.diff(starts).max() > LONGEST_BUCKET:  # somebody chose such ids; insertion would take very long
-        return np.argsort(keys)
-    sort_buckets(keys, starts, order)
-    return order
+def _shifts(same: int, bits: int) -> tuple[np.uint64, np.uint64]:
+    """A key shifted left by the first and right by the second number has `bits` bits, those after the `same` leading ones."""
+    return np.uint64(same), np.uint64(64 - bits)
+
+
+def _order(low: Keys, high: NDArray[np.uint32], starts: Starts, same: int) -> Order:
+    """The order of evenly spread keys that come in parts whose keys agree in their first `same` bits."""
+    rows = low.size // (starts.size - 1)
+    fine = min(64 - same, max(1, (rows // BUCKET_ROWS).bit_length()))
+    order = np.empty(low.size, np.int64)
+    if sort_parts(low, high, starts, np.uint64(same), np.uint64(fine), LONGEST_BUCKET, order):
+        return order
+    return np.lexsort((high, low))  # somebody chose ids whose keys lie close together

@@ -154,8 +154,8 @@ def _ours(error: PySparkException | Py4JError) -> Exception:
         return InputChanged()
     if "No module named 'labeldp" in text:
         return InvalidInput(
-            "labeldp is not installed where Spark's workers run Python. Install the same version there, or set PYSPARK_PYTHON to "
-            "a Python that has it"
+            "Spark's workers run a Python that does not have labeldp. Install the same version of labeldp there, or set "
+            "PYSPARK_PYTHON to a Python that has it"
         )
     if FAILED in text:
         name = text.split(FAILED, 1)[1].split(maxsplit=1)[0]

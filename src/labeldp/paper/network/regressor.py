@@ -254,9 +254,9 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
         table = FeatureTable.of(X)
         targets = label_array(column_or_1d(y, warn=True) if isinstance(y, np.ndarray) else y, "y")
         if table.rows != len(targets):
-            raise InvalidInput(f"X has {table.rows:,} rows and y has {len(targets):,}")
+            raise InvalidInput(f"X has {table.rows:,} rows and y has {len(targets):,}: give one target for each row")
         if not table.rows:
-            raise InvalidInput("X has no rows")
+            raise InvalidInput("X has no rows: there is nothing to train on")
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.asarray(table.names, object)
         return table, targets

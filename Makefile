@@ -40,7 +40,18 @@ test-floors: .venv-floors/test  ## the tests on the oldest versions that pyproje
 check: .venv/test  ## ruff, mypy and the import contract
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
+docs: .venv/test  ## build the documentation site, warnings as errors
+	$(BIN)/python -m sphinx -b html -W --keep-going -n -q -j auto docs docs/_build/html
+	@echo "the site: docs/_build/html/index.html (make docs-serve shows it at http://127.0.0.1:8000)"
+
+docs-serve: docs  ## build the site and show it on this machine
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
+docs-links: .venv/test  ## follow every link to other sites (needs a network)
+	$(BIN)/python -m sphinx -b linkcheck -q docs docs/_build/links
+
 clean:           ## remove the environments and caches
 	rm -rf .venv .venv-floors .pytest_cache .mypy_cache .ruff_cache dist
+	rm -rf docs/_build docs/pictures docs/reference/command docs/reference/generated
 
-.PHONY: help demo test test-slow fuzz test-floors check clean
+.PHONY: help demo test test-slow fuzz test-floors check docs docs-serve docs-links clean

@@ -16,7 +16,7 @@ from labeldp.losses.structure import HuberDistance
 @loss("huber", example="huber(1.5)", help="squared up to a distance, then absolute", rank=6)
 @dataclass(frozen=True)
 class Huber(DistanceLoss):
-    """Huber loss: ½·(ŷ − y)² while |ŷ − y| ≤ δ, and δ·(|ŷ − y| − δ/2) beyond, for all real labels and outputs.
+    """Huber loss: `½·(ŷ − y)²` while `|ŷ − y| ≤ δ`, and `δ·(|ŷ − y| − δ/2)` beyond, for all real labels and outputs.
 
     Parameters
     ----------

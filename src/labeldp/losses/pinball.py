@@ -62,7 +62,7 @@ class Pinball(Loss):
 @loss("absolute", help="|ŷ − y|: the median", rank=1)
 @dataclass(frozen=True)
 class Absolute(DistanceLoss):
-    """Absolute loss |ŷ − y|, which the median minimises, for all real labels and outputs.
+    """Absolute loss `|ŷ − y|`, which the median minimises, for all real labels and outputs.
 
     Examples
     --------

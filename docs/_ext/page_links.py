@@ -1,0 +1,105 @@
+"""Links of the pages that GitHub resolves and Sphinx does not, and links from names in the text to the reference.
+
+- `SECURITY.md` and the other pages at the root of the repository are pages of the site.
+- A page at the root that is included here has links from there: they are tried from the root too.
+- Any other file (a script, a source file) is no page: its name stands in the text.
+- `LabelRandomizer` or `labeldp privatize`, as code in the text, links to its page in the reference.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOT_PAGES = {
+    "README.md": "index",
+    "SECURITY.md": "project/security",
+    "CONTRIBUTING.md": "project/contributing",
+    "CHANGELOG.md": "project/changelog",
+}
+MODULES = ["labeldp", "labeldp.losses", "labeldp.audit", "labeldp.plots", "labeldp.paper.data"]
+
+
+class FileLinks(SphinxTransform):
+    """Lead links to files of the repository to pages of the site."""
+
+    default_priority = 5
+
+    def apply(self, **_: object) -> None:
+        found = [*self.document.findall(addnodes.pending_xref), *self.document.findall(addnodes.download_reference)]
+        for node in found:
+            if node.get("reftype") == "myst" and node["reftarget"] not in self.env.found_docs:
+                self._resolve(node)
+
+    def _resolve(self, node: nodes.Element) -> None:
+        path, _, anchor = node["reftarget"].partition("#")
+        if node.get("refdomain") == "doc":  # MyST took it for a page, and cut the end off
+            path, anchor = f"{path}.md", node["reftargetid"]
+        if not path:
+            return
+        here = Path(self.env.doc2path(self.env.docname)).parent
+        target = next((each for each in ((here / path).resolve(), ROOT / path) if each.exists()), None)
+        if target is None:
+            return  # MyST warns
+        relative = target.relative_to(ROOT).as_posix()
+        page = ROOT_PAGES.get(relative) or self.env.path2doc(str(target))
+        if page and page in self.env.found_docs:
+            link = addnodes.pending_xref("", *node.children, reftype="myst", refdomain="doc", reftarget=page)
+            link.update_basic_atts({})
+            link["reftargetid"], link["refdoc"] = anchor or None, self.env.docname
+            link["refexplicit"] = node["refexplicit"]
+            node.replace_self(link)
+        elif node.astext() == relative:
+            node.replace_self(nodes.literal("", relative))
+        else:
+            node.replace_self([*node.children, nodes.Text(" ("), nodes.literal("", relative), nodes.Text(")")])
+
+
+@cache
+def documented() -> dict[str, str]:
+    """What may stand in the text as code, and the full name of the object it means."""
+    names = {f"{module}.{name}": f"{module}.{name}" for module in MODULES for name in import_module(module).__all__}
+    return names | {name: f"labeldp.{name}" for name in import_module("labeldp").__all__ if name[0].isupper()}
+
+
+class NameLinks(SphinxTransform):
+    """Link code in the text of a page to the reference."""
+
+    default_priority = 6
+
+    def apply(self, **_: object) -> None:
+        if self.env.docname.startswith(("reference/", "pictures/")):
+            return
+        for literal in list(self.document.findall(nodes.literal)):
+            text = " ".join(literal.astext().split())
+            above = literal.parent
+            while above is not None and not isinstance(above, (nodes.reference, addnodes.pending_xref, nodes.title)):
+                above = above.parent
+            if above is not None:
+                continue
+            name = text.split("(")[0]
+            if name in documented():
+                literal.replace_self(
+                    addnodes.pending_xref(
+                        "",
+                        literal.deepcopy(),
+                        refdomain="py",
+                        reftype="obj",
+                        reftarget=documented()[name],
+                        refexplicit=True,
+                        refdoc=self.env.docname,
+                    )
+                )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_transform(FileLinks)
+    app.add_transform(NameLinks)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

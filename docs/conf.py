@@ -1,0 +1,73 @@
+"""How Sphinx builds the site: `make docs`. Nothing is loaded from the network, neither by the build nor by the pages."""
+
+import sys
+from importlib.metadata import version as installed
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS / "_ext"))
+
+project = "labeldp"
+author = "the labeldp authors"
+project_copyright = "the labeldp authors, Apache-2.0"
+release = version = installed("labeldp")
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
+    "command_pages",  # these four lie in _ext/
+    "docstrings",
+    "page_links",
+    "section_lists",
+]
+exclude_patterns = ["_build", "_ext", "_templates", "gallery", "pictures/*.ipynb", "**/.ipynb_checkpoints"]
+templates_path = ["_templates"]
+nitpicky = True
+nitpick_ignore_regex = [("py:obj", ".*")]  # `code` in a docstring links to what it names, if that has a page
+default_role = "py:obj"
+
+# Pages
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4  # the same anchors as on GitHub
+nb_execution_mode = "off"  # notebooks are stored with their output, and a test executes them
+
+# The reference
+autosummary_generate = True
+autodoc_typehints = "none"  # types stand in the docstrings
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # the templates list them
+add_module_names = False
+python_maximum_signature_line_length = 100
+
+# The gallery: every script in gallery/ runs, and a script that fails stops the build
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "pictures",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "write_computation_times": False,
+    "image_srcset": ["2x"],
+    "reset_modules": ("matplotlib", "gallery_look.reset"),
+    "remove_config_comments": True,
+    "copyfile_regex": r".*\.rst",
+}
+
+# The look
+html_theme = "furo"
+html_title = "labeldp"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {"navigation_with_keys": True}
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True

@@ -11,7 +11,7 @@ from crafted import inner, nothing_is_run, put_together  # noqa: F401 - a fixtur
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from labeldp import InvalidInput, LabelDPRegressor, SavedModel
+from labeldp import InvalidInput, LabelDPRegressor, Ledger, SavedModel
 from labeldp.central.cell_columns import answer_columns
 from labeldp.central.one_round import CellsPlan
 from labeldp.training.stored.model_file import from_bytes, to_bytes
@@ -46,6 +46,20 @@ def test_models_come_back_to_the_last_bit(model):
     check_is_fitted(loaded)
     assert to_bytes(loaded) == data
     assert type(clone(loaded)) is type(model)
+
+
+def test_a_regressor_with_a_ledger_saves_its_model_as_the_refusal_advises(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("charged")
+    ledger = Ledger.create(folder / "ledger.db")
+    ledger.add_dataset("sales", 20)
+    model = LabelDPRegressor(epsilon=20, domain=(0, 400), method="sums", ledger=ledger, dataset="sales")
+    model.fit(TABLE, LABELS)
+    with pytest.raises(InvalidInput, match="save its estimator_"):
+        SavedModel(model, {}).save(folder / "model")
+    SavedModel(model.estimator_, {"bounds": [0, 400]}).save(folder / "model")
+    loaded = SavedModel.load(folder / "model")
+    with_an_id = NEW.add_column(0, "order", pa.array([1, 2, 3]))
+    np.testing.assert_array_equal(loaded.predict(with_an_id), model.predict(NEW))
 
 
 def test_a_loaded_regressor_can_be_fitted_again():

@@ -13,6 +13,7 @@ from safetensors.numpy import load, save
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import InconsistentVersionWarning
 
+from labeldp.central.sums_model import SumsModel
 from labeldp.errors import InvalidInput
 from labeldp.training.stored.kinds import NotStorable
 from labeldp.training.stored.parts import Reader, Writer
@@ -67,5 +68,7 @@ def from_bytes(data: bytes) -> Any:
 
 
 def _predicts(model: Any) -> bool:
-    """Whether it is a regressor, with a prediction."""
+    """Whether it is a regressor, with a prediction, or what `LabelDPRegressor` makes of noisy sums."""
+    if isinstance(model, SumsModel):
+        return True
     return isinstance(model, BaseEstimator) and is_regressor(model) and callable(getattr(model, "predict", None))

@@ -29,7 +29,7 @@ _NAMES_IN = {
     "evaluation.other_losses": "LossEstimate estimate_loss",
     "evaluation.scorer": "noise_corrected_scorer",
     "losses": "Loss get_loss",
-    "mechanisms": "BiasVariance ContinuousExponential DiscreteLaplace DiscreteStaircase Exponential FiniteMechanism Laplace Mechanism PrivateLabels RROnBins RRWithPrior RandomizedResponse Staircase Unbiased",
+    "mechanisms": "BiasVariance ContinuousExponential DiscreteLaplace DiscreteStaircase Exponential FiniteMechanism Laplace Mechanism PrivateLabels RPWithPrior RROnBins RRWithPrior RandomizedResponse Staircase Unbiased",
     "mechanisms.auto": "Choice alternatives choose",
     "mechanisms.comparison": "Comparison compare",
     "mechanisms.decoding": "code_values",

@@ -41,6 +41,7 @@ from labeldp.mechanisms import Laplace as Laplace
 from labeldp.mechanisms import Mechanism as Mechanism
 from labeldp.mechanisms import PrivateLabels as PrivateLabels
 from labeldp.mechanisms import RandomizedResponse as RandomizedResponse
+from labeldp.mechanisms import RPWithPrior as RPWithPrior
 from labeldp.mechanisms import RROnBins as RROnBins
 from labeldp.mechanisms import RRWithPrior as RRWithPrior
 from labeldp.mechanisms import Staircase as Staircase

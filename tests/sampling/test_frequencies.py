@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.sampling import AnchoredTable, KeyedRandomness, OsEntropy, ResponseTable, ShiftTable, WeightTable
+from labeldp.sampling import (
+    AnchoredTable,
+    KeyedRandomness,
+    OsEntropy,
+    ResponseTable,
+    ShiftTable,
+    WeightTable,
+    WindowTable,
+)
 from labeldp.sampling.noise import laplace_profile, staircase_profile
 
 CHUNK = 1 << 20
@@ -22,6 +30,7 @@ TABLES = {
     "laplace": ShiftTable.from_profile(laplace_profile(53, 1.0), 1, cells=53),
     "laplace on a window": ShiftTable.from_profile(laplace_profile(9, 2.0, window=30), 2, cells=9, window=30),
     "staircase": ShiftTable.from_profile(staircase_profile(53, 3.0, 17), 3, cells=53),
+    "window": WindowTable(9, 5, 1),
     "anchored": AnchoredTable([0, 0, 1, 1, 2], [0, 2**62, 1, 2**63 + 7, 0], INNER),
 }
 SOURCES = {"os": OsEntropy(), "keyed": KeyedRandomness(b"a fixed key for this test only!!", bytes(16))}

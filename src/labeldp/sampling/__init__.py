@@ -22,6 +22,7 @@ from labeldp.sampling.response import ResponseTable
 from labeldp.sampling.shift import ShiftTable
 from labeldp.sampling.table import MAX_ENTRIES, Table, WorstRatio
 from labeldp.sampling.weights import WeightTable
+from labeldp.sampling.window import WindowTable
 
 __all__ = [
     "MAX_ENTRIES",
@@ -36,6 +37,7 @@ __all__ = [
     "ShiftTable",
     "Table",
     "WeightTable",
+    "WindowTable",
     "WorstRatio",
     "count_below",
     "table_from_json",

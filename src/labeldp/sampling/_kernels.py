@@ -26,6 +26,23 @@ def sample_response(symbols: Any, words: Any, keep: Any, other: Any, codes: Any)
             codes[i] = rest + np.uint32(rest >= symbol)
 
 
+@njit(cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def sample_window(symbols: Any, words: Any, window: Any, inside: Any, outside: Any, spare: Any, codes: Any) -> None:
+    """The first `spare` codes of the window own `inside + 1` words, the others in it `inside`, all others `outside`."""
+    larger = spare * (inside + _ONE)
+    last = larger + (window - spare) * inside - _ONE  # of the window's words; they may be all words there are
+    for i in range(symbols.size):
+        word = words[i]
+        symbol = np.uint64(symbols[i])
+        if word > last:
+            rest = (word - last - _ONE) // outside
+            codes[i] = rest if rest < symbol else rest + window
+        elif word < larger:
+            codes[i] = symbol + word // (inside + _ONE)
+        else:
+            codes[i] = symbol + spare + (word - larger) // inside
+
+
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def sample_rows(symbols: Any, words: Any, starts: Any, codes: Any) -> None:
     """For each label, the last output whose range of words starts at or below the word."""

@@ -8,12 +8,14 @@ from labeldp.sampling.response import ResponseTable
 from labeldp.sampling.shift import ShiftTable
 from labeldp.sampling.table import Table
 from labeldp.sampling.weights import WeightTable
+from labeldp.sampling.window import WindowTable
 
 _KINDS: dict[str, Any] = {
     "response": ResponseTable,
     "weights": WeightTable,
     "shift": ShiftTable,
     "anchored": AnchoredTable,
+    "window": WindowTable,
 }
 
 

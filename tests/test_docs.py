@@ -1,8 +1,6 @@
-"""The pages say what is true: examples run and print what they show, and commands, names, files and links exist.
+"""The pages say what is true: examples and commands run and print what they show, and names, files and links exist.
 
-A Python block that needs a large file or another machine is left out by a comment on the line before it:
-`<!-- not run: the reason -->`. Text after `print(...)  # `, and a plain block directly after an example, is the output;
-`...` in it stands for anything.
+`page_runner.py` says how a page is run, and how a block is left out.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ import ast
 import re
 import shlex
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -18,6 +17,8 @@ import pytest
 from typer.main import get_command
 
 from labeldp.cli import app
+from page_runner import BLOCK, PageRunner, steps
+from page_runner import commands as typed_commands
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -30,9 +31,6 @@ DOCUMENTED = {
     "labeldp.paper.network",
     "labeldp.plots",
 }
-BLOCK = re.compile(
-    r"(?P<not_run><!-- not run: [^\n]+ -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
-)
 
 
 def text_of(page):
@@ -45,10 +43,7 @@ def prose(page):
 
 
 def blocks(page, *kinds):
-    text = text_of(page)
-    for found in BLOCK.finditer(text):
-        if found["kind"] in kinds:
-            yield found, "\n" * text.count("\n", 0, found.start("text")) + found["text"]
+    return [step for step in steps(text_of(page)) if step.kind in kinds]
 
 
 def code_spans(page):
@@ -59,51 +54,47 @@ def named(pages):
     return pytest.mark.parametrize("page", pages, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
-def with_python(pages):
-    return named([page for page in pages if any(blocks(page, "python"))])
+def needs_spark(page):
+    return any(step.runs and re.search("spark", step.text) for step in blocks(page, "python", "console", "hidden"))
 
 
-@with_python(GUIDES)
-def test_examples_run_and_print_what_they_show(page, tmp_path, monkeypatch):
+RUN = [page for page in PAGES if any(step.runs for step in blocks(page, "python", "console"))]
+
+
+@named([page for page in RUN if not needs_spark(page)])
+def test_a_page_runs_as_written_and_prints_what_it_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    printed = []
-
-    def record(*values):
-        printed.append((sys._getframe(1).f_lineno, " ".join(str(value) for value in values)))
-
-    names = {"__name__": "example", "print": record}
-    end = -1
-    for found, padded in blocks(page, "python", ""):
-        if found["kind"] == "python" and not found["not_run"]:
-            printed.clear()
-            exec(compile(padded, page.name, "exec"), names)
-            for number, line in enumerate(padded.splitlines(), 1):
-                if shown := re.match(r"print\(.*\)  # (.+)", line):
-                    assert_shows(shown[1], dict(printed)[number])
-            end = found.end()
-        elif text_of(page)[end : found.start()].isspace():  # directly after an example: its output
-            assert_shows(found["text"].rstrip(), "\n".join(text for _, text in printed))
+    PageRunner(page.name).run(text_of(page))
 
 
-def assert_shows(shown, printed):
-    pattern = re.escape(shown).replace(re.escape("..."), ".*")
-    assert re.fullmatch(pattern, printed, re.DOTALL), f"the page shows {shown!r}, printed is {printed!r}"
+@named([page for page in RUN if needs_spark(page)])
+def test_a_page_that_needs_spark_runs_as_written(page, spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hadoop = spark._jvm.org.apache.hadoop.fs  # Java started in another folder, from which it would read relative paths
+    files = hadoop.FileSystem.get(spark._jsc.hadoopConfiguration())
+    files.setWorkingDirectory(hadoop.Path(str(tmp_path)))
+    PageRunner(page.name).run(text_of(page))
 
 
-@with_python(GUIDES)
+@named([page for page in GUIDES if blocks(page, "python")])
 def test_examples_import_documented_names_only(page):
-    for _, padded in blocks(page, "python"):
-        for statement in ast.walk(ast.parse(padded)):
+    for step in blocks(page, "python"):
+        for statement in ast.walk(ast.parse(step.text)):
             if isinstance(statement, ast.ImportFrom) and str(statement.module).startswith("labeldp"):
                 assert statement.module in DOCUMENTED, f"line {statement.lineno}"
                 public = import_module(statement.module).__all__
                 assert {alias.name for alias in statement.names} <= set(public), f"line {statement.lineno}"
 
 
+def typed(page):
+    """Every command of the console blocks, as text."""
+    return [command.line for step in blocks(page, "console") for command in typed_commands(step.text)]
+
+
 def commands(page):
-    """Every `labeldp` command of the console blocks and of the prose, as words."""
-    lines = "".join(found["text"] for found, _ in blocks(page, "console", "")).replace("\\\n", " ").splitlines()
-    shown = [line.removeprefix("$ ") for line in lines] + [" ".join(span.split()) for span in code_spans(page)]
+    """Every `labeldp` command of the blocks and of the prose, as words."""
+    plain = [line.strip() for step in blocks(page, "") for line in step.text.replace("\\\n", " ").splitlines()]
+    shown = [*typed(page), *plain, *(" ".join(span.split()) for span in code_spans(page))]
     return [shlex.split(line, comments=True) for line in shown if re.match(r"labeldp [a-z]", line)]
 
 
@@ -124,6 +115,18 @@ def test_every_benchmark_and_its_options_exist(page):
         source = (ROOT / script).read_text(encoding="utf-8")
         for option in re.findall(r"--[a-z-]+", options):
             assert f'"{option}"' in source, f"{script} {option}"
+
+
+@named(PAGES)
+def test_commands_that_do_not_run_here_name_things_that_exist(page):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for line in typed(page):
+        program, *rest = shlex.split(line, comments=True)
+        if program == "make":
+            assert {word for word in rest if "=" not in word and not word.startswith("-")} <= targets, line
+        for named in re.findall(r"labeldp\[([\w,-]+)\]", line):
+            assert set(named.split(",")) <= set(extras), line
 
 
 @named(GUIDES)

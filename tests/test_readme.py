@@ -1,18 +1,14 @@
-"""The README as a newcomer meets it: it says how to install first, its commands run as typed, its two targets exist.
+"""The README as a newcomer meets it: it says how to install first, its two targets exist.
 
-`test_docs.py` runs its Python examples with those of the other pages.
+`test_docs.py` runs its examples and commands with those of the other pages.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from labeldp.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -34,26 +30,3 @@ def test_the_first_thing_after_two_sentences_is_how_to_install():
 
 def test_there_is_one_picture():
     assert re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README) == ["docs/plots/what-the-error-is-made-of.svg"]
-
-
-def test_every_line_of_the_command_line_block_runs_in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    section = README.split("## From the command line")[1]
-    block = re.search(r"```console\n(.*?)```", section, re.DOTALL)[1]
-    lines = block.replace("\\\n", " ").splitlines()
-    assert len(lines) >= 8
-    for line in lines:
-        program, *words = shlex.split(line, comments=True)
-        assert program == "labeldp"
-        done = CliRunner().invoke(app, words)
-        assert done.exit_code == 0, f"{line}\n{done.output}"
-    made = {path.name for path in tmp_path.iterdir()}
-    assert {
-        "sales.parquet",
-        "clicks.parquet",
-        "ledger.db",
-        "sales.key",
-        "message",
-        "model",
-        "predictions.parquet",
-    } <= made

@@ -30,17 +30,26 @@ def lines(
     plots.save(axes, path, alt=plots.in_words(axes))
 
 
-def bars(figures: Mapping[str, float], path: Path, *, title: str, xlabel: str, ours: Sequence[str]) -> None:
-    """One horizontal bar a name on a logarithmic scale, ours in the first colour."""
-    names = list(figures)
-    axes = plots.new_axes(5.2, 1.2 + 0.27 * len(names))
-    values = [figures[name] for name in names]
-    colours = [plots.CURVES[0] if name in ours else plots.CURVES[1] for name in names]
-    axes.barh(names, values, color=colours, height=0.7)
+def dots(groups: Mapping[str, Mapping[str, float]], path: Path, *, title: str, xlabel: str, ours: str) -> None:
+    """One dot a name on a logarithmic scale, groups below each other; names that start with `ours` in the first colour."""
+    rows = [(group, name, value) for group, members in groups.items() for name, value in members.items()]
+    axes = plots.new_axes(5.2, 1.2 + 0.23 * (len(rows) + len(groups)))
+    place, ticks, names, words = 0, [], [], []
+    for group, members in groups.items():
+        ticks, names = [*ticks, place], [*names, f"{group}:"]
+        words.append(f"{group}: " + ", ".join(f"{name} {value:,.3g}" for name, value in members.items()))
+        place += 1
+        for name, value in members.items():
+            mine = name.startswith(ours)
+            colour, shape = (plots.CURVES[0], "o") if mine else (plots.CURVES[1], "D")
+            axes.plot([value], [place], marker=shape, ls="none", color=colour, ms=6)
+            ticks, names = [*ticks, place], [*names, name]
+            place += 1
     axes.set(xscale="log", xlabel=xlabel)
-    axes.invert_yaxis()
-    plots.heading(axes, title)
+    axes.set_yticks(ticks, names)
+    axes.set_ylim(place - 0.3, -0.7)
     plots.tidy(axes)
-    axes.grid(visible=False, axis="y")
-    words = "; ".join(f"{name} {value:,.3g}" for name, value in figures.items())
-    plots.save(axes, path, alt=f"{title}, {xlabel}: {words}.")
+    for tick, name in zip(axes.get_yticklabels(), names, strict=True):
+        tick.set(fontsize=9, fontweight="bold" if name.endswith(":") else "normal")
+    axes.get_figure().suptitle(title, fontsize=11)
+    plots.save(axes, path, alt=f"{title}, {xlabel}. {'; '.join(words)}.")

@@ -14,6 +14,8 @@ from typing import Any
 from bench.machine import machine, today, versions
 
 Cell = str | float | int | None
+PLAIN = "~"
+"""The form of numbers of any size: three digits, and no exponent for large ones."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Table:
 
     def written(self) -> list[list[str]]:
         """The cells as they are shown, without the headings."""
-        return [[_written(row.get(column.key), column.form) for column in self.columns] for row in self.rows]
+        return [[written(row.get(column.key), column.form) for column in self.columns] for row in self.rows]
 
     def text(self) -> str:
         """For a terminal, in columns."""
@@ -157,9 +159,12 @@ def target_line(target: Target) -> str:
     return f"{head}: missed by a factor of {distance:.2f}.{why}"
 
 
-def _written(value: Cell, form: str) -> str:
+def written(value: Cell, form: str) -> str:
+    """A cell as it is shown."""
     if value is None:
         return "–"
     if isinstance(value, str):
         return value
+    if form == PLAIN:
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return format(value, form)

@@ -34,6 +34,15 @@ test-slow: .venv/test  ## the tests that take minutes
 fuzz: .venv/test  ## corrupt the files of every reader, for an hour (ARGS="--seconds 60")
 	$(BIN)/python benchmarks/fuzz.py --jobs 2 $(ARGS)
 
+bench: .venv/test  ## all benchmarks beside peers, an hour on two cores; writes docs/research/benchmarks.md
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+bench-quick: .venv/test  ## all benchmarks at small sizes, a few minutes
+	$(BIN)/python benchmarks/run.py --quick $(ARGS)
+
+bench-%: .venv/test
+	$(BIN)/python benchmarks/run.py --only $* $(ARGS)
+
 test-floors: .venv-floors/test  ## the tests on the oldest versions that pyproject.toml allows
 	.venv-floors/bin/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
@@ -54,4 +63,4 @@ clean:           ## remove the environments and caches
 	rm -rf .venv .venv-floors .pytest_cache .mypy_cache .ruff_cache dist
 	rm -rf docs/_build docs/pictures docs/reference/command docs/reference/generated
 
-.PHONY: help demo test test-slow fuzz test-floors check docs docs-serve docs-links clean
+.PHONY: help demo test test-slow fuzz bench bench-quick test-floors check docs docs-serve docs-links clean

@@ -1,0 +1,95 @@
+"""Write the tables of docs/research/benchmarks.md from the results of `make bench`.
+
+    python benchmarks/page.py [--results docs/research/benchmarks] [--page docs/research/benchmarks.md] [--check]
+
+Each part has a block between markers, which is replaced: command, date, machine, versions, tables, targets, picture, and where a
+peer is ahead. What stands outside of the markers is written by hand. With `--check` nothing is written, and a page that is not up
+to date is an error. A peer that is ahead without a sentence in `bench/sentences.toml` is an error, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from html import unescape
+from pathlib import Path
+
+from bench.part import ROOT
+from bench.results import Result, target_line
+from bench.standing import MissingSentenceError, paragraphs, read_sentences
+
+RESULTS, PAGE = ROOT / "docs" / "research" / "benchmarks", ROOT / "docs" / "research" / "benchmarks.md"
+BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
+    options = parser.parse_args()
+    before = options.page.read_text(encoding="utf-8")
+    try:
+        after = rendered(before, options.results)
+    except MissingSentenceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if options.check:
+        if before != after:
+            print(f"{options.page} is not what its results say: run python benchmarks/page.py", file=sys.stderr)
+        return int(before != after)
+    options.page.write_text(after, encoding="utf-8")
+    return 0
+
+
+def rendered(page: str, results: Path) -> str:
+    """The page with every block written anew."""
+    sentences = read_sentences()
+
+    def block(found: re.Match[str]) -> str:
+        path = results / f"{found[2]}.json"
+        if not path.exists():
+            return f"{found[1]}Not measured yet.\n{found[3]}"
+        return f"{found[1]}{part_text(Result.read(path), results, sentences)}\n{found[3]}"
+
+    return BLOCK.sub(block, page)
+
+
+def part_text(result: Result, results: Path, sentences: list) -> str:
+    """All that is written from one result."""
+    pieces = [ran(result)]
+    pieces += [table.markdown() for table in result.tables]
+    pieces += result.notes
+    if result.targets:
+        pieces.append(
+            "\n".join(f"- Target, {target_line(target)}{'.' if target.met else ''}" for target in result.targets)
+        )
+    if result.contests:
+        pieces += paragraphs(result, sentences)
+    missing = [f"- {name}: {what}" for name, what in result.peers.items() if what.startswith("no figures")]
+    if missing:
+        pieces.append("Peers without figures in this run:\n\n" + "\n".join(missing))
+    picture = results / f"{result.part}.svg"
+    if picture.exists():
+        words = re.search(r'aria-label="([^"]*)"', picture.read_text(encoding="utf-8"))
+        alt = unescape(words[1]).replace("]", ")").replace("[", "(") if words else ""
+        pieces.append(f"![{alt}](benchmarks/{picture.name})")
+    return "\n\n".join(pieces)
+
+
+def ran(result: Result) -> str:
+    """Command, date, machine and versions."""
+    machine = result.machine
+    numbers = [f"{name} {number}" for name, number in result.versions.items() if number != "not installed"]
+    numbers += [what for what in result.peers.values() if not what.startswith("no figures")]
+    small = " These are the small sizes of a quick run." if result.quick else ""
+    return (
+        f"`{result.command}`, {result.date}, {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']:g} GiB, "
+        f"Python {machine['python']}, load {machine['load']:g} at the start, {result.seconds:.0f} s.{small} "
+        f"Versions: {', '.join(numbers)}."
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -45,6 +45,7 @@ from rich.console import Console
 from rich.progress import track
 from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
+from threadpoolctl import threadpool_limits
 
 from labeldp import BoostingRegressor, LabelRandomizer, LabelSource, Message, Prior, privatize
 from labeldp.channels import best_values, visible_bias_matrix
@@ -132,8 +133,9 @@ def main() -> int:
     cells = [(name, epsilon) for name in arguments.mechanism for epsilon in arguments.epsilon]
     misses = MISSES / (len(cells) * len(arguments.secret))
     results = list[Result]()
-    for name, epsilon in track(cells, "attacks", console=Console(stderr=True)):
-        results += attack(world, honest, name, epsilon, arguments.secret, misses)
+    with threadpool_limits(1):  # fits are small, and threads that wait for each other cost more than they save
+        for name, epsilon in track(cells, "attacks", console=Console(stderr=True)):
+            results += attack(world, honest, name, epsilon, arguments.secret, misses)
     for secret in arguments.secret:
         print(table(secret, [one for one in results if one.secret == secret]), end="\n\n")
     if arguments.out is not None:

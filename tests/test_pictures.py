@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = {
+    "concept_pictures": ["number-of-bins.svg", "dial.svg"],
     "readme_picture": ["what-the-error-is-made-of.svg"],
     "reproduction_plots": ["reproduction-criteo.svg", "reproduction-ours.svg"],
     "training_plots": ["bias-and-variance.svg", "training-error.svg"],

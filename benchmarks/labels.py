@@ -261,24 +261,19 @@ def verdict(
 
 def draw(result: Result, path: Path) -> None:
     """How far RPWithPrior's label error lies above the optimum, by distribution."""
-    from bench.pictures import lines
+    from labeldp import plots
 
     book = {
         (figure["prior"], figure["epsilon"], figure["mechanism"]): figure["value"]
         for figure in result.plot["figures"]
         if figure["measure"] == LABELS_SQUARED
     }
-    cases = dict.fromkeys((prior, epsilon) for prior, epsilon, _ in book)
-    series: dict[str, list[list[float]]] = {}
-    for prior, epsilon in cases:
-        series.setdefault(prior, []).append([epsilon, book[prior, epsilon, PAPER] / book[prior, epsilon, BINS]])
-    lines(
-        series,
-        path,
-        title="RPWithPrior: squared error of a label over the least possible",
-        xlabel="ε (log scale)",
-        ylabel="times the error of RR-on-Bins",
-    )
+    priors = dict.fromkeys(prior for prior, _, _ in book)
+    epsilons = list(dict.fromkeys(epsilon for _, epsilon, _ in book))
+    lines = {prior: [book[prior, e, PAPER] / book[prior, e, BINS] for e in epsilons] for prior in priors}
+    title = "RPWithPrior: squared error of a label"
+    axes = plots.curves(epsilons, lines, ylabel="times that of RR-on-Bins", title=title)
+    plots.save(axes, path, alt=plots.in_words(axes))
 
 
 if __name__ == "__main__":

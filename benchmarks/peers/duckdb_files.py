@@ -25,7 +25,7 @@ def main(source, target, job):
     code = " + ".join(f"(label > {threshold})::TINYINT" for threshold in THRESHOLDS)
     duckdb.execute(f"""
         COPY (
-            SELECT id, code, {OUTPUTS}[code + 1] AS private_label
+            SELECT id, code, ({OUTPUTS}::DOUBLE[])[code + 1] AS private_label
             FROM (
                 SELECT id, CASE WHEN word < {keep}::UBIGINT THEN bin
                     ELSE (word - {keep}::UBIGINT) // {other}::UBIGINT

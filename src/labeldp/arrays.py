@@ -17,6 +17,16 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return np.frombuffer(array.tobytes(), array.dtype)
 
 
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """A view that has the same type for numba wherever its bytes come from, so that loops are compiled only once.
+
+    It is aligned, which numba takes for granted.
+    """
+    view = np.require(values, requirements=["C", "A"])[:]
+    view.flags.writeable = False
+    return view
+
+
 def label_array(labels: Any, name: str = "labels", unit: str | None = None) -> Floats:
     """`labels` as a one-dimensional float64 array of finite numbers; the error for any other names the first bad rows.
 

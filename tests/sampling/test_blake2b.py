@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from labeldp.arrays import read_only
 from labeldp.errors import InvalidInput
 from labeldp.sampling import _blake2b
 from labeldp.sampling._blake2b import keyed_blake2b_96
@@ -102,7 +103,7 @@ def test_offsets_that_are_not_aligned_are_copied_to_where_compiled_loops_may_rea
     array = pa.Array.from_buffers(pa.large_binary(), 3, [None, shifted, pa.py_buffer(b"".join(many))])
     ends = text_buffers(array)[1]
     assert not ends.flags.aligned
-    assert _blake2b._read_only(ends).flags.aligned
+    assert read_only(ends).flags.aligned
     assert compiled(array) == by_hashlib(many)
 
 

@@ -1,7 +1,6 @@
 """How much of a bias reaches a model. Labels that the features cannot tell apart are seen with their average bias."""
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from labeldp.arrays import Floats
 
@@ -81,6 +80,8 @@ def visible_bias_factor(masses: Floats, visible: float) -> Floats:
 
 def _copula(masses: Floats, visible: float) -> Floats:
     """The rows of F for the records whose features do not reveal the label."""
+    from scipy.special import ndtr, ndtri  # takes long to import, and many mechanisms need none of it
+
     edges = ndtri(np.clip(np.r_[0.0, np.cumsum(masses)[:-1], 1.0], 0.0, 1.0))
     signal = np.linspace(-5, 5, _NODES)
     weight = np.exp(-(signal**2) / 2)

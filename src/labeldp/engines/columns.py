@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.durations import duration_numbers
 from labeldp.errors import InvalidInput
+from labeldp.sampling.number_buffers import numbers_in
 from labeldp.shown import count_of
 
 TEXT = pa.large_string()
@@ -25,7 +26,7 @@ def label_numbers(column: pa.Array, unit: str | None, name: str) -> Floats:
     """Labels without missing ones as float64: numbers as they are, durations in `unit`."""
     if pa.types.is_duration(column.type):
         return duration_numbers(np.asarray(column.to_numpy(zero_copy_only=False)), unit, name)
-    return np.asarray(column.cast(pa.float64(), safe=False))
+    return numbers_in(column.cast(pa.float64(), safe=False))
 
 
 def checked_labels(column: pa.Array, name: str, first: int, file: Path | str, unit: str | None = None) -> Floats:

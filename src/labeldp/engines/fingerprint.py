@@ -2,11 +2,14 @@
 
 import hashlib
 import hmac
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from labeldp.engines.batches import LabelBatch
+from labeldp.sampling.number_buffers import numbers_in
 from labeldp.sampling.text_buffers import text_buffers
 
 
@@ -31,13 +34,13 @@ class InputFingerprint:
             return
         self._note_types((str(batch.ids.type), *batch.types))
         self._rows += len(batch.ids)
-        self._labels.update(np.asarray(batch.labels, "<f8").tobytes())
+        self._labels.update(_bytes(batch.labels, "<f8"))
         if pa.types.is_integer(batch.ids.type):
             sign = "i" if pa.types.is_signed_integer(batch.ids.type) else "u"
-            self._ids.update(np.asarray(batch.ids, f"<{sign}8").tobytes())
+            self._ids.update(_bytes(numbers_in(batch.ids), f"<{sign}8"))
             return
         content, ends = text_buffers(batch.ids)
-        self._lengths.update(np.diff(ends).astype("<i8").tobytes())
+        self._lengths.update(_bytes(np.diff(ends), "<i8"))
         self._ids.update(content[ends[0] : ends[-1]].data)
 
     def hexdigest(self) -> str:
@@ -56,3 +59,8 @@ class InputFingerprint:
         for name in types:
             text = name.encode()
             self._types.update(len(text).to_bytes(8, "little") + text)
+
+
+def _bytes(values: NDArray[Any], kind: str) -> memoryview:
+    """The bytes of an array in this type, not copied if it has the type already."""
+    return np.ascontiguousarray(values, kind).view(np.uint8).data

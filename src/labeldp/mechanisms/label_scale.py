@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from labeldp.arrays import Floats, frozen
 from labeldp.losses import Loss
@@ -47,6 +46,8 @@ class NormalScores:
     @classmethod
     def of(cls, labels: Floats, masses: Floats) -> NormalScores:
         """The scores of labels with these masses; labels without mass lie close together."""
+        from scipy.special import ndtri  # takes long to import, and many mechanisms need none of it
+
         held = np.maximum(masses, _LEAST_MASS)
         held = held / held.sum()
         middle = np.clip(np.cumsum(held) - held / 2, 1e-12, 1 - 1e-12)

@@ -21,6 +21,7 @@ from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header
 from labeldp.parquet_file import open_parquet
+from labeldp.sampling.number_buffers import array_of, numbers_in
 
 READ_ROWS = 1 << 19
 GROUP_ROWS = 1 << 19
@@ -187,7 +188,7 @@ class LabelsWriter:
         ids, codes = zip(*self._waiting, strict=True)
         self._waiting, self._rows, self._text = [], 0, 0
         together = np.concatenate(codes)
-        columns = [pa.concat_arrays(ids), pa.array(together), pa.array(self._outputs[together])]
+        columns = [pa.concat_arrays(ids), array_of(together), array_of(self._outputs[together])]
         self._writer.write_batch(pa.record_batch(columns, schema=self.schema))
 
 
@@ -195,7 +196,7 @@ def _text_ends(ids: pa.Array) -> NDArray[np.int64]:
     """Where each id of text ends if they are laid end to end, after a 0. Integers take no text."""
     ends = np.zeros(len(ids) + 1, np.int64)
     if not pa.types.is_integer(ids.type):
-        np.cumsum(np.asarray(pc.binary_length(ids)), out=ends[1:])
+        np.cumsum(numbers_in(pc.binary_length(ids)), out=ends[1:])
     return ends
 
 

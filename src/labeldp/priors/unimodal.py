@@ -16,7 +16,6 @@ docs/concepts/beyond-the-paper.md has figures.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from labeldp.arrays import Floats
 from labeldp.priors.projection import project_counts
@@ -96,6 +95,8 @@ def _errors(counts: Floats) -> dict[int, float]:
 
 def _fit(counts: Floats, mode: int) -> Floats:
     """The nearest counts that rise up to `mode` and fall after it."""
+    from scipy.optimize import isotonic_regression  # takes half a second to import
+
     rising = isotonic_regression(counts[: mode + 1]).x
     if mode + 1 == counts.size:
         return np.asarray(rising)

@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from labeldp.arrays import read_only
+
 _IV = np.array(
     [
         0x6A09E667F3BCC908, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1,
@@ -45,18 +47,8 @@ def keyed_blake2b_96(
     initial = _IV.copy()
     initial[0] ^= np.uint64(0x01010000 | len(key) << 8 | _DIGEST_BYTES)
     high, low = np.empty(ends.size - 1, np.uint32), np.empty(ends.size - 1, np.uint64)
-    _hash_all(_read_only(content), _read_only(ends), _read_only(key_block), initial, high, low)
+    _hash_all(read_only(content), read_only(ends), read_only(key_block), initial, high, low)
     return high, low
-
-
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """A view that has the same type for numba wherever its bytes come from, so that the loops are compiled only once.
-
-    It is aligned, which numba takes for granted.
-    """
-    view = np.require(values, requirements=["C", "A"])[:]
-    view.flags.writeable = False
-    return view
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
+from labeldp.sampling.number_buffers import numbers_in
 from labeldp.sampling.text_buffers import text_buffers
 
 IdKind = Literal["int", "str"]
@@ -138,6 +138,8 @@ def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
 
 def _arrow(ids: Any) -> pa.Array | pa.ChunkedArray:
     """Looks the kind of `ids` up, which takes longer than the digests of a small batch."""
+    import narwhals as nw
+
     native = nw.from_native(ids, series_only=True, pass_through=True)
     return native.to_arrow() if isinstance(native, nw.Series) else _arrow_from_objects(native)
 
@@ -155,11 +157,11 @@ def _chunk_digests(
     chunk: NDArray[Any] | pa.Array, text_key: bytes
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], IdKind]:
     if isinstance(chunk, np.ndarray):
-        return *_integer_digests(chunk), "int"
+        return *_integer_digests(chunk.copy()), "int"  # the caller may change its array; Arrow's never change
     if pa.types.is_dictionary(chunk.type):
         chunk = chunk.dictionary_decode()
     if pa.types.is_integer(chunk.type):
-        return *_integer_digests(chunk.to_numpy(zero_copy_only=False)), "int"
+        return *_integer_digests(numbers_in(chunk)), "int"
     if any(matches(chunk.type) for matches in _TEXT_TYPES):
         return *_text_digests(chunk, text_key), "str"
     if pa.types.is_floating(chunk.type):
@@ -182,8 +184,8 @@ _TEXT_TYPES = (
 
 def _integer_digests(values: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
     if values.dtype.kind == "u":
-        return np.zeros(values.shape, np.uint32), values.astype(np.uint64)
-    signed = values.astype(np.int64)
+        return np.zeros(values.shape, np.uint32), values.astype(np.uint64, copy=False)
+    signed = values.astype(np.int64, copy=False)
     return (signed < 0) * NEGATIVE, signed.view(np.uint64)
 
 

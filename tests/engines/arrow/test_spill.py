@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp.engines.arrow import spill as spills
-from labeldp.engines.arrow.spill import PartitionedColumn, RepeatedIdError, open_spill, spill_rows
+from labeldp.engines.arrow.spill import PartitionedColumn, RepeatedIdError, ReusedMemory, open_spill, spill_rows
 from labeldp.sampling.ids import digest_ids
+from labeldp.sampling.splitmix import mix, unmix
 
 TEXT_KEY = b"t" * 32
 
@@ -141,12 +142,45 @@ def test_two_texts_whose_leading_64_bits_agree_are_two_rows(tmp_path):
 @given(st.lists(st.integers(0, 2**64 - 1)), st.integers(0, 12))
 def test_the_bucket_sort_is_a_sort(values, same):
     keys = np.array(values, np.uint64) >> np.uint64(same)
-    assert np.array_equal(keys[spills._order(keys, same)], np.sort(keys))
+    high = np.arange(keys.size, 0, -1).astype(np.uint32)
+    ordered, order = spills._order(keys, high, np.array([0, keys.size]), same)
+    assert np.array_equal(ordered, np.sort(keys))
+    assert np.array_equal(order, np.lexsort((high, keys)))
 
 
-def test_keys_chosen_to_fall_together_are_sorted_too():
+@pytest.mark.usefixtures("few_rows")
+def test_ids_chosen_so_that_their_keys_fall_together_are_sorted_too(tmp_path):
     keys = np.arange(100_000, 0, -1, dtype=np.uint64)
-    assert np.array_equal(keys[spills._order(keys, 0)], np.sort(keys))
+    ids = pa.array(unmix(keys).view(np.int64))
+    with fill(open_spill(tmp_path / "s", ids.type, 100_000, np.uint32), ids) as spill:
+        read, codes, _ = rows_of(spill)
+    assert read == ids.to_pylist()[::-1]
+    assert codes == [*range(100_000)][::-1]
+
+
+@pytest.mark.parametrize("kind", ["int", "str"])
+@pytest.mark.parametrize("code_type", [np.uint8, np.uint16, np.uint32])
+def test_partitions_of_many_parts_come_back_in_the_order_of_their_keys(tmp_path, monkeypatch, kind, code_type):
+    """Against NumPy's sort of the same keys. Parts and partitions have a few dozen rows."""
+    monkeypatch.setattr(spills, "ROWS_PER_PARTITION", 1 << 11)
+    monkeypatch.setattr(spills, "PART_ROWS", 1 << 5)
+    ids = some_ids(kind, 20_000)
+    digests = digest_ids(ids, TEXT_KEY)
+    expected = np.lexsort((digests.high, mix(digests.low) if kind == "int" else digests.low))
+    codes = np.arange(20_000) % 251
+    with fill(open_spill(tmp_path / "s", ids.type, 20_000, code_type), ids, codes) as spill:
+        read, drawn, _ = rows_of(spill)
+    assert read == ids.take(pa.array(expected)).to_pylist()
+    assert drawn == codes[expected].tolist()
+
+
+def test_reused_memory_holds_each_purpose_apart():
+    memory = ReusedMemory()
+    first, other = memory.array("a", 5, np.uint64), memory.array("b", 5, np.uint64)
+    first[:], other[:] = 1, 2
+    again = memory.array("a", 4, np.uint64)
+    assert (again.tolist(), other.tolist()) == ([1] * 4, [2] * 5)
+    assert memory.array("a", 1000, np.uint8).size == 1000
 
 
 def test_a_spill_has_few_open_files_and_leaves_none(tmp_path, open_files):

@@ -13,7 +13,6 @@ import numpy as np
 from labeldp.sampling.splitmix import mixed as _mixed_in_python
 
 _ONE = np.uint64(1)
-_EIGHT = np.uint64(8)
 _mixed = nb.njit(_mixed_in_python)
 
 
@@ -73,12 +72,12 @@ def part_texts(
 
 @nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def sort_parts(
-    low: Any, high: Any, starts: Any, skipped: Any, fine: Any, longest: Any, order: Any
+    low: Any, high: Any, starts: Any, skipped: Any, fine: Any, longest: Any, ordered: Any, order: Any
 ) -> bool:  # pragma: no cover - compiled
-    """Sorts the rows of each part: `order` gets their places. Says whether it could.
+    """Sorts the rows of each part: `order` gets their places and `ordered` their `low`. Says whether it could.
 
     A part is divided by the `fine` bits of its keys after the skipped ones into buckets of a few rows, which are sorted by
-    insertion. With a bucket of more than `longest` rows that would take very long, and nothing is promised about `order`.
+    insertion. With a bucket of more than `longest` rows that would take very long, and the result must not be used.
     """
     shift = np.uint64(64) - fine
     place = np.empty((1 << fine) + 1, np.int64)
@@ -94,21 +93,17 @@ def sort_parts(
             place[b] += place[b - 1]
         for i in range(first, end):
             b = (low[i] << skipped) >> shift
-            order[np.uint64(place[b])] = i
+            row = np.uint64(place[b])
             place[b] += 1
-        for i in range(first + 1, end):  # a row of another bucket is never passed, since its key is smaller
-            row = order[i]
+            ordered[row], order[row] = low[i], i
+        for i in range(first + 1, end):  # a row of a bucket before is never passed, since its key is smaller
+            key, row = ordered[i], order[i]
             j = i
-            while j > first and _comes_before(low, high, row, order[j - 1]):
-                order[j] = order[j - 1]
+            while j > first and (ordered[j - 1] > key or (ordered[j - 1] == key and high[order[j - 1]] > high[row])):
+                ordered[j], order[j] = ordered[j - 1], order[j - 1]
                 j -= 1
-            order[j] = row
+            ordered[j], order[j] = key, row
     return True
-
-
-@nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _comes_before(low: Any, high: Any, row: Any, other: Any) -> Any:  # pragma: no cover - compiled
-    return low[row] < low[other] or (low[row] == low[other] and high[row] < high[other])
 
 
 @nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -128,20 +123,9 @@ def gather_text(
 
 @nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _copy(content: Any, source: Any, copied: Any, target: Any, size: Any) -> None:  # pragma: no cover - compiled
-    """Copies some bytes. Eight are read before eight are written, which the compiler makes one step each."""
-    j = np.uint64(0)
-    while j + _EIGHT <= size:
-        s, t = source + j, target + j
-        b0, b1, b2, b3 = content[s], content[s + _ONE], content[s + np.uint64(2)], content[s + np.uint64(3)]
-        s += np.uint64(4)
-        b4, b5, b6, b7 = content[s], content[s + _ONE], content[s + np.uint64(2)], content[s + np.uint64(3)]
-        copied[t], copied[t + _ONE], copied[t + np.uint64(2)], copied[t + np.uint64(3)] = b0, b1, b2, b3
-        t += np.uint64(4)
-        copied[t], copied[t + _ONE], copied[t + np.uint64(2)], copied[t + np.uint64(3)] = b4, b5, b6, b7
-        j += _EIGHT
-    while j < size:
+    """Copies some bytes. All are unsigned, so that the compiler can copy many at a time."""
+    for j in range(size):
         copied[target + j] = content[source + j]
-        j += _ONE
 
 
 @nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

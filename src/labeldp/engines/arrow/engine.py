@@ -1,4 +1,7 @@
-"""The engine's passes over the input, in bounded memory: `scan` checks and counts, `randomize` writes the labels file."""
+"""The engine's passes over the input, in bounded memory: `scan` checks and counts, `randomize` writes the labels file.
+
+Each pass uses two threads: one reads a batch, or sorts a partition, while the other one uses the one before.
+"""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.domain import Domain, OutOfRange
+from labeldp.engines.arrow.ahead import ahead
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.arrow.spill import RepeatedIdError, Spill, open_spill, spill_rows
 from labeldp.engines.batches import count_outside, draw_batch, repeated_id
@@ -37,19 +41,20 @@ def scan(
     records = clipped = id_bytes = 0
     id_type: pa.DataType | None = None
     id_types: dict[str, None] = {}
-    for batch in source.batches():
-        if id_type is not None and batch.ids.type != id_type:
-            raise _mixed_types(id_type, batch.ids.type, batch.first_row)
-        id_type = batch.ids.type
-        id_types[batch.types.ids] = None
-        clipped += count_outside(batch, domain, out_of_range)
-        if counts is not None and grid is not None:
-            counts += histogram(batch.labels, grid)
-        fingerprint.add(batch)
-        records += batch.labels.size
-        id_bytes += batch.ids.nbytes
-        if progress is not None:
-            progress(batch.labels.size)
+    with ahead(source.batches) as batches:
+        for batch in batches:
+            if id_type is not None and batch.ids.type != id_type:
+                raise _mixed_types(id_type, batch.ids.type, batch.first_row)
+            id_type = batch.ids.type
+            id_types[batch.types.ids] = None
+            clipped += count_outside(batch, domain, out_of_range)
+            if counts is not None and grid is not None:
+                counts += histogram(batch.labels, grid)
+            fingerprint.add(batch)
+            records += batch.labels.size
+            id_bytes += batch.ids.nbytes
+            if progress is not None:
+                progress(batch.labels.size)
     assert id_type is not None, "a source yields at least one batch"
     return Scan(records, clipped, id_type, tuple(id_types), fingerprint.hexdigest(), id_bytes, grid, counts)
 
@@ -57,10 +62,11 @@ def scan(
 def count_cells(source: LabelSource, grid: Domain, *, progress: Progress | None = None) -> NDArray[np.int64]:
     """Exact counts of the labels per cell of a grid, for an input that was scanned when the grid was not known yet."""
     counts = np.zeros(grid.count, np.int64)
-    for batch in source.batches():
-        counts += histogram(batch.labels, grid)
-        if progress is not None:
-            progress(batch.labels.size)
+    with ahead(source.batches) as batches:
+        for batch in batches:
+            counts += histogram(batch.labels, grid)
+            if progress is not None:
+                progress(batch.labels.size)
     return counts
 
 
@@ -92,21 +98,23 @@ def randomize(
         code_type = code_dtype(mechanism.outputs.size)
         spill = stack.enter_context(open_spill(work / "rows", scanned.id_type, size, code_type))
         writer = stack.enter_context(LabelsWriter(labels_file, source.id_name, scanned.id_type, mechanism))
-        for batch in source.batches():
-            digests, codes = draw_batch(batch, mechanism, domain, randomness)
-            spill.add(batch.ids, digests, codes)  # which finds equal digests
-            if keep_order:
-                writer.write(batch.ids, codes)
-            if progress is not None:
-                progress(batch.labels.size)
+        with ahead(source.batches) as batches:
+            for batch in batches:
+                digests, codes = draw_batch(batch, mechanism, domain, randomness)
+                spill.add(batch.ids, digests, codes)  # which finds equal digests
+                if keep_order:
+                    writer.write(batch.ids, codes)
+                if progress is not None:
+                    progress(batch.labels.size)
         known = None if released is None else stack.enter_context(released(work / "held", size))
         try:
-            for part in spill.partitions(known):
-                skipped += part.skipped
-                if not keep_order:
-                    writer.write(part.ids, part.codes)
-                if progress is not None:
-                    progress(len(part.ids) + part.skipped)
+            with ahead(lambda: spill.partitions(known)) as parts:
+                for part in parts:
+                    skipped += part.skipped
+                    if not keep_order:
+                        writer.write(part.ids, part.codes)
+                    if progress is not None:
+                        progress(len(part.ids) + part.skipped)
         except RepeatedIdError as found:
             raise repeated_id(_first_rows(source, found.id), "Nothing was released") from None
     return scanned.records - skipped

@@ -21,6 +21,7 @@ from labeldp.arrays import read_only
 from labeldp.engines.arrow._kernels import gather_text, mark_known, mix_keys, part_integers, part_texts, sort_parts
 from labeldp.engines.columns import TEXT
 from labeldp.sampling import IdDigests
+from labeldp.sampling.number_buffers import array_of
 from labeldp.sampling.splitmix import unmix
 from labeldp.sampling.text_buffers import text_buffers
 
@@ -86,6 +87,7 @@ class Spill(ABC):
         self.id_type, self.bits = id_type, bits
         self._folder = folder
         self._columns: list[PartitionedColumn] = []
+        self._memory = ReusedMemory()
         self._codes = self._column(code_type)
 
     @abstractmethod
@@ -150,24 +152,24 @@ class IntegerSpill(Spill):
             upper, negative = low >> np.uint64(63) != 0, digests.high != 0
             fits = upper == negative if pa.types.is_signed_integer(self.id_type) else ~negative
             low, codes = low[fits], codes[fits]
-        keys = np.empty(low.size, np.uint64)
+        keys = self._memory.array("keys", low.size, np.uint64)
         mix_keys(read_only(low), keys)
         starts, keys, codes = self._parted(keys, codes, 0, self.bits)
         self._keys.append(keys, starts)
         self._codes.append(codes, starts)
 
     def _sorted(self, number: int) -> Rows:
-        keys, codes = self._keys.read(number), self._codes.read(number)
+        keys, codes = (column.read(number, self._memory) for column in (self._keys, self._codes))
         bits = _part_bits(keys.size)
         starts, keys, codes = self._parted(keys, codes, self.bits, bits)
         none = np.zeros(keys.size, np.uint32)
-        order = _order(keys, none, starts, self.bits + bits)
-        return Rows(keys[order], none, codes[order])
+        ordered, order = _order(keys, none, starts, self.bits + bits)
+        return Rows(ordered, none, codes[order])
 
     def _ids(self, rows: Rows) -> pa.Array:
         words = unmix(rows.low)
         signed = pa.types.is_signed_integer(self.id_type)
-        return pa.array(words.view(np.int64) if signed else words).cast(self.id_type)
+        return array_of(words.view(np.int64) if signed else words).cast(self.id_type)
 
     def _parted(self, keys: Keys, codes: NDArray[Any], same: int, bits: int) -> tuple[Starts, Keys, NDArray[Any]]:
         """Rows by `bits` bits of their keys, after the `same` leading ones, and where the rows of each value begin."""
@@ -175,7 +177,8 @@ class IntegerSpill(Spill):
         if bits == 0:
             starts[1] = keys.size
             return starts, keys, codes
-        parted_keys, parted_codes = np.empty_like(keys), np.empty_like(codes)
+        parted_keys = self._memory.array("parted keys", keys.size, keys.dtype)
+        parted_codes = self._memory.array("parted codes", codes.size, codes.dtype)
         part_integers(keys, read_only(codes), *_shifts(same, bits), starts, parted_keys, parted_codes)
         return starts, parted_keys, parted_codes
 
@@ -198,14 +201,15 @@ class TextSpill(Spill):
         self._text.append(rows.text, text_starts)
 
     def _sorted(self, number: int) -> Rows:
-        ends = _ends(self._lengths.read(number))
-        columns = (column.read(number) for column in (self._low, self._high, self._codes, self._text))
+        ends = _ends(self._lengths.read(number, self._memory))
+        columns = (self._low, self._high, self._codes, self._text)
+        low, high, codes, text = (column.read(number, self._memory) for column in columns)
         bits = _part_bits(ends.size - 1)
-        starts, _, rows = self._parted(Rows(*columns, ends), self.bits, bits)
-        order = _order(rows.low, rows.high, starts, self.bits + bits)
-        text, new_ends = np.empty_like(rows.text), np.empty_like(rows.ends)
-        gather_text(rows.text, rows.ends, order, new_ends, text)
-        return Rows(rows.low[order], rows.high[order], rows.codes[order], text, new_ends)
+        starts, _, rows = self._parted(Rows(low, high, codes, text, ends), self.bits, bits)
+        ordered, order = _order(rows.low, rows.high, starts, self.bits + bits)
+        new_text, new_ends = np.empty_like(rows.text), np.empty_like(rows.ends)
+        gather_text(rows.text, rows.ends, order, new_ends, new_text)
+        return Rows(ordered, rows.high[order], rows.codes[order], new_text, new_ends)
 
     def _ids(self, rows: Rows) -> pa.Array:
         buffers = [None, pa.py_buffer(rows.ends), pa.py_buffer(rows.text)]
@@ -220,15 +224,29 @@ class TextSpill(Spill):
             text, ends = rows.text[rows.ends[0] : rows.ends[-1]], rows.ends - rows.ends[0]
             return starts, text_starts, Rows(rows.low, rows.high, codes, text, ends)
         parted = Rows(
-            np.empty(rows.low.size, np.uint64),
-            np.empty(rows.low.size, np.uint32),
-            np.empty_like(codes),
-            np.empty(int(rows.ends[-1] - rows.ends[0]), np.uint8),
-            np.empty(rows.low.size + 1, np.int64),
+            self._memory.array("parted low", rows.low.size, np.uint64),
+            self._memory.array("parted high", rows.low.size, np.uint32),
+            self._memory.array("parted codes", rows.low.size, codes.dtype),
+            self._memory.array("parted text", int(rows.ends[-1] - rows.ends[0]), np.uint8),
+            self._memory.array("parted ends", rows.low.size + 1, np.int64),
         )
-        given = map(read_only, (rows.low, rows.high, codes, rows.text, rows.ends))
-        part_texts(*given, *_shifts(same, bits), starts, text_starts, *parted)
+        given: tuple[NDArray[Any], ...] = (rows.low, rows.high, codes, rows.text, rows.ends)
+        part_texts(*map(read_only, given), *_shifts(same, bits), starts, text_starts, *parted)
         return starts, text_starts, parted
+
+
+class ReusedMemory:
+    """Arrays whose memory is used again: to get it anew from the operating system would take longer than to fill it."""
+
+    def __init__(self) -> None:
+        self._held: dict[object, NDArray[np.uint8]] = {}
+
+    def array(self, purpose: object, size: int, kind: Any) -> NDArray[Any]:
+        """An array with any content, which is overwritten by the next array for that purpose."""
+        needed = size * np.dtype(kind).itemsize
+        if purpose not in self._held or self._held[purpose].size < needed:
+            self._held[purpose] = np.empty(needed + needed // 8, np.uint8)
+        return self._held[purpose][:needed].view(kind)
 
 
 class PartitionedColumn:
@@ -254,12 +272,13 @@ class PartitionedColumn:
         while data:  # a raw write may stop early, for example on a full disk; the next write then raises
             data = data[self._file.write(data) :]
 
-    def read(self, partition: int) -> NDArray[Any]:
-        """All values of a partition, in the order in which they were written."""
+    def read(self, partition: int, memory: ReusedMemory | None = None) -> NDArray[Any]:
+        """All values of a partition, in the order in which they were written. In reused memory they last until the next read."""
         pieces = [
             (first + starts[partition], starts[partition + 1] - starts[partition]) for first, starts in self._batches
         ]
-        values = np.empty(sum(int(count) for _, count in pieces), self.kind)
+        memory = memory or ReusedMemory()
+        values = memory.array(self, sum(int(count) for _, count in pieces), self.kind)
         data = values.view(np.uint8).data
         for first, count in pieces:
             piece = data[: int(count) * self.kind.itemsize]
@@ -293,11 +312,12 @@ def _shifts(same: int, bits: int) -> tuple[np.uint64, np.uint64]:
     return np.uint64(same), np.uint64(64 - bits)
 
 
-def _order(low: Keys, high: NDArray[np.uint32], starts: Starts, same: int) -> Order:
-    """The order of evenly spread keys that come in parts whose keys agree in their first `same` bits."""
+def _order(low: Keys, high: NDArray[np.uint32], starts: Starts, same: int) -> tuple[Keys, Order]:
+    """Evenly spread keys in their order, and that order. They come in parts whose keys agree in their first `same` bits."""
     rows = low.size // (starts.size - 1)
     fine = min(64 - same, max(1, (rows // BUCKET_ROWS).bit_length()))
-    order = np.empty(low.size, np.int64)
-    if sort_parts(low, high, starts, np.uint64(same), np.uint64(fine), LONGEST_BUCKET, order):
-        return order
-    return np.lexsort((high, low))  # somebody chose ids whose keys lie close together
+    ordered, order = np.empty_like(low), np.empty(low.size, np.int64)
+    if not sort_parts(low, high, starts, np.uint64(same), np.uint64(fine), LONGEST_BUCKET, ordered, order):
+        order = np.lexsort((high, low))  # somebody chose ids whose keys lie close together
+        ordered = low[order]
+    return ordered, order

@@ -4,6 +4,8 @@ import sys
 from importlib.metadata import version as installed
 from pathlib import Path
 
+import labeldp
+
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS / "_ext"))
 
@@ -41,6 +43,9 @@ autosummary_generate = True
 autodoc_typehints = "none"  # types stand in the docstrings
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the templates list them
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {name: f"labeldp.{name}" for name in labeldp.__all__}
 add_module_names = False
 python_maximum_signature_line_length = 100
 
@@ -55,8 +60,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "show_memory": False,
     "write_computation_times": False,
-    "image_srcset": ["2x"],
-    "reset_modules": ("matplotlib", "gallery_look.reset"),
+    "image_scrapers": ("gallery_look",),
+    "capture_repr": (),
     "remove_config_comments": True,
     "copyfile_regex": r".*\.rst",
 }

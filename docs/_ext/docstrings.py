@@ -1,4 +1,4 @@
-"""Docstrings on reference pages: a box for the section `Privacy`, and nothing of other libraries or private classes."""
+"""Docstrings on reference pages: a box for the section `Privacy`, and no members and base classes that are not ours."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.docscrape_sphinx import SphinxDocString
+from numpydoc.xref import DEFAULT_LINKS
 from sphinx.application import Sphinx
 
 import labeldp
@@ -27,13 +28,16 @@ def skip_foreign_members(_app: Sphinx, _what: str, _name: str, member: Any, _ski
     return None
 
 
-def keep_public_bases(_app: Sphinx, _name: str, _class: type, _options: Any, bases: list[Any]) -> None:
-    bases[:] = [base for base in bases if getattr(base, "__name__", "") in labeldp.__all__]
+def name_public_bases(_app: Sphinx, what: str, _name: str, thing: Any, _options: Any, lines: list[str]) -> None:
+    bases = [base.__name__ for base in getattr(thing, "__bases__", ()) if base.__name__ in labeldp.__all__]
+    if what in {"class", "exception"} and bases:
+        lines += ["", "Base class: " + ", ".join(f":class:`~labeldp.{base}`" for base in bases) + "."]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     NumpyDocString.sections["Privacy"] = []
+    DEFAULT_LINKS.clear()  # to Python's own pages, which are elsewhere
     SphinxDocString._str_warnings = _privacy_and_warnings  # noqa: SLF001
     app.connect("autodoc-skip-member", skip_foreign_members)
-    app.connect("autodoc-process-bases", keep_public_bases)
+    app.connect("autodoc-process-docstring", name_public_bases, priority=900)  # after numpydoc
     return {"parallel_read_safe": True, "parallel_write_safe": True}

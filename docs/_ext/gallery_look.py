@@ -1,7 +1,34 @@
-"""What sphinx-gallery resets before each script."""
+"""Pictures of the gallery as SVG files: sharp, dark where the reader's system is, and with words for those who do not see them."""
 
+from __future__ import annotations
+
+from pathlib import Path
 from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from sphinx_gallery.scrapers import figure_rst
 
-def reset(_configuration: dict[str, Any], _script: str) -> None:
-    """Nothing yet."""
+from labeldp import plots
+
+MOST_BYTES = 200_000
+
+
+def picture(_block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+    """Save what the script calls `picture`, once, and say how to show it."""
+    drawn = block_vars["example_globals"].pop("picture", None)
+    if not isinstance(drawn, Axes | Figure):
+        return ""
+    words = block_vars["example_globals"].pop("in_words", None) or plots.in_words(drawn)
+    path = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
+    plots.save(drawn, path, alt=words)
+    if path.stat().st_size > MOST_BYTES:  # thousands of contours: as pixels, with text and axes still sharp
+        for axes in (drawn if isinstance(drawn, Figure) else drawn.figure).axes:
+            for part in axes.collections:
+                part.set_rasterized(True)
+        plots.save(drawn, path, alt=words)
+    return figure_rst([path], gallery_conf["src_dir"], fig_titles=words)
+
+
+def _get_sg_image_scraper() -> Any:
+    return picture

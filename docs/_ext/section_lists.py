@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 
 KEY = "first paragraph"
@@ -28,23 +29,27 @@ def note_first_paragraph(app: Sphinx, document: nodes.document) -> None:
         app.env.metadata[app.env.docname][KEY] = " ".join(first.astext().split())
 
 
-def add_first_paragraphs(app: Sphinx, document: nodes.document, docname: str) -> None:
+def list_pages(app: Sphinx, document: nodes.document, docname: str) -> None:
+    """Show the pages of a section in place of its toctrees, which stay for the navigation."""
     if not docname.endswith("/index"):
         return
-    for box in document.findall(nodes.compound):
-        if "toctree-wrapper" not in box["classes"]:
-            continue
-        for item in box.findall(nodes.list_item):
-            link = next(item.findall(nodes.reference))
-            target = link["refuri"].partition("#")[0]
-            page = f"{docname.rpartition('/')[0]}/{target.removesuffix('.html')}"
+    for toctree in list(document.findall(addnodes.toctree)):
+        shown = nodes.bullet_list(classes=["pages-of-section"])
+        for title, page in toctree["entries"]:
+            words = title or app.env.titles[page].astext()
+            link = nodes.reference("", words, refuri=app.builder.get_relative_uri(docname, page), internal=True)
+            item = nodes.list_item("", nodes.paragraph("", "", link))
             if text := app.env.metadata.get(page, {}).get(KEY):
-                item.append(nodes.paragraph("", text, classes=["for-whom"]))
-                item["classes"].append("page-of-section")
+                item.append(nodes.paragraph("", text))
+            shown.append(item)
+        caption = [nodes.rubric("", toctree["caption"])] if toctree["caption"] else []
+        place = toctree.parent.parent.index(toctree.parent)
+        toctree.parent.parent[place:place] = [*caption, shown]
+        toctree["hidden"] = True
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", name_all_pages)
     app.connect("doctree-read", note_first_paragraph)
-    app.connect("doctree-resolved", add_first_paragraphs)
+    app.connect("doctree-resolved", list_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,12 +1,25 @@
 """
-The best bins for one distribution of labels
-============================================
+The best bins for a distribution of labels
+==========================================
 
-placeholder
+Randomized response on bins keeps the bin of a label more often than any other. `RROnBins.optimal` finds the bins of least error: few and close to the
+middle where ε is small, many where ε is large.
+
+The grey area is the distribution of purchase values, which the bins are made for. The lines are what can be reported, as tall as they are often.
 """
 
-from labeldp import RROnBins
+from labeldp import RROnBins, plots
 from labeldp.paper.data import criteo_prior
 
 prior = criteo_prior()
-figure = RROnBins.optimal(prior, epsilon=2).plot()
+picture = plots.new_figure(5.2, 7.6)
+in_words = "The distribution of purchase values, and the outputs of the best bins:"
+
+for axes, epsilon in zip(picture.subplots(3, sharex=True), (0.5, 2, 4), strict=True):
+    mechanism = RROnBins.optimal(prior, epsilon)
+    mechanism.plot(ax=axes)
+    in_words += f" at ε = {epsilon} they are " + ", ".join(f"{output:.0f}" for output in mechanism.outputs) + ";"
+    axes.set_title(f"ε = {epsilon}: {mechanism.outputs.size} bins", pad=18)
+    axes.set_xlabel("")
+    if epsilon < 4:
+        axes.get_legend().remove()

@@ -1,0 +1,32 @@
+"""
+Bias and spread of a private label
+==================================
+
+Above: what a label becomes on average. A line that is flat tells a model nothing; one on the diagonal is unbiased. Below: the price, as the standard
+deviation of the reported value. A model averages the spread over its records, and keeps the bias.
+"""
+
+from labeldp import RROnBins, Unbiased, choose, plots
+from labeldp.paper.data import criteo_prior
+
+prior, epsilon = criteo_prior(), 1
+mechanisms = {
+    "the paper's bins": RROnBins.optimal(prior, epsilon),
+    "auto, for 1,000 records": choose(prior, epsilon, records=1_000).mechanism,
+    "auto, for 100,000 records": choose(prior, epsilon, records=100_000).mechanism,
+    "Unbiased": Unbiased.optimal(prior, epsilon),
+}
+labels = prior.values
+means = {name: labels + mechanism.bias(labels) for name, mechanism in mechanisms.items()}
+
+picture = plots.new_figure(5.2, 6.4)
+above, below = picture.subplots(2, sharex=True, height_ratios=(3, 2))
+plots.mean_values(labels, means, ax=above)
+above.set_xlabel("")
+above.get_legend().remove()
+for number, (name, mechanism) in enumerate(mechanisms.items()):
+    look = {"color": plots.CURVES[number], "marker": plots.marker(number), "lw": 2, "ms": 5, "label": name}
+    below.plot(labels, mechanism.variance(labels) ** 0.5, markevery=(20 * number, 70), **look)
+below.set(xlabel="true label", ylabel="standard deviation", ylim=0)
+plots.tidy(below)
+plots.legend_below(below, others=[above], columns=1)

@@ -1,0 +1,39 @@
+"""
+What the error of a model is made of
+====================================
+
+The error that features leave open is the floor. Bias stays in the model however many records it has. Noise is averaged. `alternatives` predicts all
+three from the prior alone, for few records and for many: the fewer there are, the more bias pays.
+"""
+
+import numpy as np
+
+from labeldp import Domain, alternatives, plots
+from labeldp.paper.data import criteo_prior
+
+names = {
+    "rr-on-bins": "the paper's bins",
+    "rr-on-bins, debiased": "same, debiased",
+    "unbiased": "unbiased",
+    "auto": "auto",
+}
+picture = plots.new_figure(5.2, 5.6)
+for axes, records in zip(picture.subplots(2, sharex=True), (2_000, 50_000), strict=True):
+    choices = alternatives(criteo_prior(), 1, records, domain=Domain.integers(0, 400))
+    choices = [choice for choice in choices if choice.name in names]
+    bias = np.array([choice.excess.squared_bias for choice in choices])
+    variance = np.array([choice.excess.variance for choice in choices])
+    errors = np.array([choice.predicted_error for choice in choices])
+    weight, floor = np.polyfit(variance, errors - bias, 1)  # error = floor + bias + weight · variance
+    colours = dict(zip(names.values(), plots.CURVES, strict=False))
+    plots.error_parts(
+        [names[choice.name] for choice in choices],
+        [floor] * len(choices),
+        bias,
+        weight * variance,
+        colours=colours,
+        xlabel="" if records < 50_000 else "predicted test error (mean squared)",
+        title=f"{records:,} records, ε = 1",
+        legend=records == 50_000,
+        ax=axes,
+    )

@@ -141,6 +141,17 @@ def test_a_regressor_predicts_in_the_unit(kind):
     assert model.mechanism_.domain.unit == "hours"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_regressor_scores_durations_in_its_unit(kind):
+    X, hours = np.linspace(0, 1, len(WAITS))[:, None], [wait / timedelta(hours=1) for wait in WAITS]
+    model = LabelDPRegressor(Ridge(alpha=1e-6), epsilon=20, domain=HOURS).fit(X, WAITS)
+    assert model.score(X, KINDS[kind]) == pytest.approx(model.score(X, hours), rel=1e-9)
+    assert model.score(X, KINDS[kind]) > 0.9
+    plain = LabelDPRegressor(Ridge(), epsilon=20, domain=(0, 48)).fit(X, hours)
+    with pytest.raises(InvalidInput, match="need a unit"):
+        plain.score(X, KINDS[kind])
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sized
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +20,7 @@ from labeldp.budget import exact_epsilon, float_up
 from labeldp.central.learner import SumsLearner
 from labeldp.central.queries import SumQueries
 from labeldp.domain import Domain
+from labeldp.durations import are_durations, duration_numbers
 from labeldp.errors import InvalidInput, RepeatedRelease, described, expect
 from labeldp.features.tables import in_memory
 from labeldp.losses import Squared, get_loss
@@ -254,6 +256,31 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             return predictions
         domain = Domain.of(self.domain)  # type: ignore[arg-type]
         return np.asarray(np.clip(predictions, domain.lower, domain.upper))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The coefficient of determination R² of the predictions.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+        y : array-like
+            The labels to compare with: numbers, or durations if the domain has a unit. What comes out depends on them and is not
+            private.
+        sample_weight : array-like, optional
+            A weight for each row.
+
+        Returns
+        -------
+        float
+            At most 1; 0 is as good as always answering the mean of `y`.
+
+        """
+        if isinstance(y, Sized):  # anything else is no column of labels, and is refused below
+            given = as_numpy(y, "labels")
+            if are_durations(given):  # as plain numbers they would be in a unit of their own
+                y = duration_numbers(given, Domain.of(self.domain).unit, "labels")  # type: ignore[arg-type]
+        return super().score(X, y, sample_weight)
 
     def plot_effects(self, **options: Any) -> Any:
         """Draw what each column does to the prediction, with the known uncertainty. Only models from sums can be shown so.

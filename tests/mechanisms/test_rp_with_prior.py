@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -15,6 +16,7 @@ from labeldp.losses import get_loss
 from labeldp.mechanisms.decoding import symbol_means
 from labeldp.mechanisms.window_design import DESIGN_CELLS
 from labeldp.paper.data import criteo_prior
+from labeldp.sampling import WindowTable
 
 epsilons = st.floats(0.05, 9)
 seeds = st.integers(0, 2**32 - 1)
@@ -235,6 +237,22 @@ def test_training_values_have_the_right_mean_for_every_label():
     symbols = mechanism.encoder.encode(prior.values)
     means = mechanism.matrix(prior.values) @ values
     assert means == pytest.approx(symbol_means(mechanism)[symbols], rel=1e-9, abs=1e-6)
+
+
+def test_a_message_of_pure_noise_cannot_be_debiased():
+    mechanism = RPWithPrior(random_prior(5, 0), 1, half_width=1.5, interval=(0, 4))
+    outside = 2**64 // 7
+    flat = WindowTable.from_weights(5, 3, (2**64 - 4 * outside) // 3, outside)
+    assert flat.inside == flat.outside
+    made = copy.copy(mechanism)
+    object.__setattr__(made, "table", flat)
+    with pytest.raises(InvalidInput, match="nothing can be learned"):
+        code_values(made, "debiased")
+
+
+def test_a_window_that_the_loss_does_not_allow_is_refused_with_advice():
+    with pytest.raises(InvalidInput, match="smaller half_width"):
+        RPWithPrior(Prior(np.arange(5.0), np.ones(5)), 1, "poisson", half_width=2.5)
 
 
 def test_a_private_prior_is_bought_and_labels_of_a_fine_grid_are_released():

@@ -143,7 +143,7 @@ def debiased_values(mechanism: FiniteMechanism) -> Floats:
     if table.outputs == 1:
         return np.full(1, means[0])
     if isinstance(table, (ResponseTable, WindowTable)):
-        if table.inputs > 1 and table.worst_ratio().ratio == 1:
+        if table.inputs > 1 and table.weight(0, table.outputs - 1) == table.weight(table.inputs - 1, table.outputs - 1):
             raise InvalidInput(
                 "this mechanism gives every output equally often, so nothing can be learned from it: release with a larger epsilon"
             )

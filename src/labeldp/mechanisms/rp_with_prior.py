@@ -8,10 +8,11 @@ density is e^ε times as high within δ of the clipped label as elsewhere:
 For a half-width δ that the user chooses, the paper takes the interval that holds the label and has the output within δ of it
 most often: the maximum of F(A₁, A₂) = P(A₁ ≤ y ≤ A₂) / (2δ + e^−ε·(A₂ − A₁)), with 2δ ≤ A₂ − A₁.
 
-Where this comes from. The abstract (arXiv 2601.22625, TMLR 2026) names the idea; density, clipping and F were read off the
-notebooks that the authors published with it, because we had no full text. Ours are: the grid and its integers; the search, which
-is O(k) for one δ where the paper takes O(k²) pairs; the choice of δ, which the paper leaves to the user; `optimal`; and the
-prior, which is bought as for any mechanism here and not estimated from labels with Laplace noise on each.
+Where this comes from. The abstract (arXiv 2601.22625, TMLR 2026) names the idea: continuous responses and an optimal interval.
+We had no full text, so density, clipping and F are read off the notebooks that the authors published with it. Where the
+interval comes out shorter than the window, these shrink δ; here only longer intervals are looked at. Ours are also: the grid and
+its integers; the search, O(k) for one δ where theirs looks at O(k²) pairs; the choice of δ, which they set by hand; `optimal`; and
+the prior, which is bought as for any mechanism here and not estimated from labels with Laplace noise on each.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class RPWithPrior(FiniteMechanism):
     either end. A window of outputs, from `half_width` below the label to `half_width` above it, has weight e^ε each.
 
     By the paper's rule the interval maximises the chance that it holds the label and the output lies within `half_width` of
-    it. `RPWithPrior.optimal` takes interval and half-width of least expected loss instead. `RROnBins.optimal` loses less than
-    either, whatever the prior: it is the best of all ε-DP mechanisms.
+    it. `RPWithPrior.optimal` takes interval and half-width of least expected loss instead. Neither loses less than
+    `RROnBins.optimal`, the best of all ε-DP mechanisms for the error of the labels.
 
     Parameters
     ----------

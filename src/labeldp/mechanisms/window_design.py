@@ -168,5 +168,5 @@ class _Sums:
 def _best(costs: Floats, first: Integers, last: Integers, reach: Integers) -> Window:
     at = int(np.argmin(costs))
     if not np.isfinite(costs[at]):
-        raise InvalidInput("no window fits: the loss is defined for none of the outputs. Widen the domain")
+        raise InvalidInput("no window fits where the loss is defined: use a smaller half_width or wider bounds")
     return Window(int(first[at]), int(last[at]), int(reach[at]))

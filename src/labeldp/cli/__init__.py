@@ -16,6 +16,7 @@ from labeldp.cli.cells import cells
 from labeldp.cli.compare import compare
 from labeldp.cli.console import complain, show_warning
 from labeldp.cli.demo import run as demo
+from labeldp.cli.explore import explore
 from labeldp.cli.lazy_help import exact_mechanisms, help_with, mechanisms, models
 from labeldp.cli.ledger import app as ledger
 from labeldp.cli.plain_output import degrade_output
@@ -45,6 +46,7 @@ app.command(name="cells")(cells)
 app.command(name="sums")(sums)
 app.command(name="audit")(audit)
 app.command(name="advise")(advise)
+app.command(name="explore")(explore)
 app.command(name="compare", cls=help_with("Mechanisms", mechanisms))(compare)
 app.command(name="reproduce")(reproduce)
 app.command(name="demo")(demo)

@@ -1,0 +1,78 @@
+"""The whole channel as a table for a heat map: how often labels of a cell are reported as outputs of a cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.explore.designed import merged
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.priors import Prior
+
+CELLS = 60
+"""The most cells on each side of the picture."""
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """P[report j | label in cell i].
+
+    Attributes
+    ----------
+    label_edges : array
+        The borders of the cells of labels.
+    reports : array
+        The outputs in increasing order, or the middles of cells of them where they are too many.
+    shares : array
+        One row a cell of labels; each sums to one, or is zero where the distribution has no labels.
+    single : bool
+        Whether each report is one output.
+    """
+
+    label_edges: Floats
+    reports: Floats
+    shares: Floats
+    single: bool
+
+
+def channel(mechanism: FiniteMechanism, prior: Prior, bounds: tuple[float, float]) -> Channel:
+    """The channel in at most 60 × 60 cells. Labels within a cell count as often as the distribution has them."""
+    spread = merged(prior)
+    lower, upper = min(bounds[0], float(spread.values[0])), max(bounds[1], float(spread.values[-1]))
+    label_edges = np.linspace(lower, upper, min(CELLS, max(2, spread.values.size)) + 1)
+    rows = _place(label_edges, spread.values)
+    outputs = np.sort(mechanism.outputs)
+    single = outputs.size <= CELLS
+    report_edges = _around(outputs) if single else np.linspace(outputs[0], outputs[-1], CELLS + 1)
+    columns = _place(report_edges, mechanism.outputs)
+    shares = np.zeros((label_edges.size - 1, report_edges.size - 1))
+    weights = mechanism.matrix(spread.values) * spread.masses[:, None]
+    np.add.at(shares, (rows[:, None], columns[None, :]), weights)
+    totals = shares.sum(axis=1, keepdims=True)
+    reports = outputs if single else (report_edges[:-1] + report_edges[1:]) / 2
+    return Channel(label_edges, reports, np.divide(shares, totals, out=shares, where=totals > 0), single)
+
+
+def grouped(outputs: Floats, weights: Floats, most: int) -> tuple[Floats, Floats, Floats]:
+    """Outputs in increasing order with their weights as bars: left and right borders and sums, in at most so many cells."""
+    order = np.argsort(outputs, kind="stable")
+    outputs, weights = outputs[order], weights[order]
+    if outputs.size <= most:
+        edges = _around(outputs)
+        return edges[:-1], edges[1:], weights
+    edges = np.linspace(outputs[0], outputs[-1], most + 1)
+    return edges[:-1], edges[1:], np.bincount(_place(edges, outputs), weights, most).astype(np.float64)
+
+
+def _around(outputs: Floats) -> Floats:
+    """Borders halfway between outputs, and as far beyond the first and last."""
+    if outputs.size == 1:
+        return np.array([outputs[0] - 0.5, outputs[0] + 0.5])
+    middles = (outputs[:-1] + outputs[1:]) / 2
+    return np.concatenate([[2 * outputs[0] - middles[0]], middles, [2 * outputs[-1] - middles[-1]]])
+
+
+def _place(edges: Floats, values: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)

@@ -1,0 +1,114 @@
+"""What a model is predicted to be worth: the advisor's curve over ε, and the sentence on top of the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from labeldp.advice import Advice, Prediction, advise
+from labeldp.advice.learned import Learned
+from labeldp.advice.words import Risk, percent
+from labeldp.explore.designed import designed
+from labeldp.explore.question import KEPT, RECEIVED, Question
+from labeldp.priors import Prior
+
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Where the curve is computed. Between these it is nearly a line on a logarithmic scale."""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The answer at the current ε.
+
+    Attributes
+    ----------
+    sentence : str
+        What is predicted, in words.
+    trained : Prediction
+        Of a model for squared loss, trained on the private labels.
+    not_private : Prediction
+        Of a model trained on true labels.
+    risk : Risk
+        What this ε lets anybody learn.
+    statement : str
+        What the risk is told about.
+    """
+
+    sentence: str
+    trained: Prediction
+    not_private: Prediction
+    risk: Risk
+    statement: str
+
+
+def curve(question: Question) -> Advice:
+    """The advisor's predictions over a fixed list of ε. They depend on neither the current ε, nor the loss, nor the mechanism."""
+    return _advice(_advised(question), EPSILONS)
+
+
+def headline(question: Question) -> Headline:
+    """The prediction at the current ε, for squared loss, and its sentence."""
+    advice = _advice(_advised(question), (question.epsilon,))
+    outlook = advice.outlooks[0]
+    if question.mechanism == "auto":
+        trained, by = outlook.labels, "auto"
+    elif question.mechanism == "rr-on-bins":
+        trained, by = outlook.paper, "RR-on-Bins, taken as they are sent,"
+    else:
+        mechanism = designed(question.without(loss="squared")).mechanism
+        mse = Learned.of(advice.prior, question.explained).error(mechanism, question.records)
+        trained = Prediction(max(mse, 0.0), advice.mean_only.spread)
+        by = (
+            "the received mechanism"
+            if question.mechanism == RECEIVED
+            else f"{question.mechanism}, taken as they are sent,"
+        )
+    return Headline(
+        _sentence(question, advice, trained, by), trained, advice.not_private, outlook.risk, advice.statement
+    )
+
+
+def _sentence(question: Question, advice: Advice, trained: Prediction, by: str) -> str:
+    most = advice.not_private.r2
+    if most <= 0:
+        return f"Even without privacy {question.records:,} records do not teach a model more than the mean."
+    kept = f"{percent(min(1.0, trained.r2 / most))} of that"
+    if trained.r2 <= 0:
+        kept = "no better than answering the mean for all"
+    return (
+        f"At ε = {question.epsilon:.4g} a model trained on {question.records:,} labels made private by {by} is predicted to reach R² = {trained.r2:.2f}, "
+        f"where no privacy gives {most:.2f}: {kept}."
+    )
+
+
+def caveats(question: Question) -> list[str]:
+    """What the sentence on top does not say, as far as the question calls for it."""
+    notes = []
+    if question.loss != "squared":
+        notes.append(
+            f"The prediction is for a model of squared loss. What follows is designed for {question.loss} loss; docs/guides/losses.md has what models for "
+            "other losses reach."
+        )
+    if question.mechanism not in ("auto", "rr-on-bins"):
+        notes.append(
+            "Predictions were checked with models on auto's labels and on the paper's bins. For other mechanisms the same rule is used."
+        )
+    return notes
+
+
+def _advised(question: Question) -> Question:
+    """The parts of a question that the advisor looks at."""
+    return question.without(loss="squared", mechanism="auto", public=False, epsilon=1.0, received=None)
+
+
+@lru_cache(maxsize=4 * KEPT)
+def _advice(question: Question, epsilons: tuple[float, ...]) -> Advice:
+    known = question.distribution
+    return advise(
+        question.domain,
+        question.records,
+        explained=question.explained,
+        epsilons=epsilons,
+        prior=known if isinstance(known, Prior) else None,
+        shape=known if isinstance(known, str) else None,
+    )

@@ -1,0 +1,150 @@
+"""Files that a user gives to the page: a distribution as CSV, or the mechanism.json of a message. Whatever is wrong is said in words."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
+from labeldp.json_text import read_text
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.message import Message
+from labeldp.message.description import total_epsilon
+from labeldp.priors import Prior
+
+MEGABYTES = 16
+"""The largest file that the page takes."""
+MOST_VALUES = 100_000
+"""The most values of a distribution that the page takes."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a file tells about labels in general.
+
+    Attributes
+    ----------
+    name : str
+        What the user calls the file.
+    prior : Prior
+        The distribution of the labels.
+    domain : Domain
+        Bounds: those of the mechanism, or the range of the distribution.
+    mechanism : FiniteMechanism or None
+        The mechanism, if the file holds one.
+    records : int or None
+        The number of records, if the file tells.
+    epsilon : float or None
+        What each label of the message cost in all, if it is one.
+    """
+
+    name: str
+    prior: Prior
+    domain: Domain
+    mechanism: FiniteMechanism | None = None
+    records: int | None = None
+    epsilon: float | None = None
+
+    @property
+    def public(self) -> bool:
+        """Whether the distribution cost nothing, so that a release may take it as public."""
+        return self.prior.epsilon_exact == 0
+
+
+def read_upload(name: str, content: bytes) -> Known:
+    """What an uploaded file says.
+
+    Raises
+    ------
+    InvalidInput
+        If it is neither a distribution nor a mechanism. The text is for the user and names the file.
+    """
+    if not content:
+        raise InvalidInput(f"{name} is empty")
+    if len(content) > MEGABYTES << 20:
+        raise InvalidInput(f"{name} has more than {MEGABYTES} MB, which is more than this page takes")
+    if name.lower().endswith(".json"):
+        return _from_mechanism(name, _decoded(name, content))
+    return _from_csv(name, content)
+
+
+def read_path(path: str | os.PathLike[str]) -> Known:
+    """What a file on this machine says: a CSV file, a mechanism.json or the folder of a message."""
+    place = Path(path)
+    if place.is_dir():
+        message = Message.open(place)
+        return _known(place.name, message.mechanism, message.records)
+    if place.suffix.lower() == ".json":
+        return _from_mechanism(place.name, read_text(place))
+    prior = Prior.from_csv(place)
+    _check_size(place.name, prior)
+    return Known(place.name, prior, _range_of(prior))
+
+
+def _decoded(name: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{name} is not UTF-8 text, so it is no mechanism.json") from None
+
+
+def _from_csv(name: str, content: bytes) -> Known:
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / "prior.csv"
+        copy.write_bytes(content)
+        try:
+            prior = Prior.from_csv(copy)
+        except InvalidInput as error:
+            raise InvalidInput(str(error).replace(str(copy), name)) from None
+    _check_size(name, prior)
+    return Known(name, prior, _range_of(prior))
+
+
+def _from_mechanism(name: str, text: str) -> Known:
+    try:
+        mechanism = FiniteMechanism.from_json(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{name}: {error}") from None
+    return _known(name, mechanism, None)
+
+
+def _known(name: str, mechanism: FiniteMechanism, records: int | None) -> Known:
+    prior = mechanism.prior
+    if prior is None:
+        raise InvalidInput(
+            f"{name}: the mechanism {mechanism.kind} was not designed for a distribution, so the file has none. Choose a shape, and set "
+            "the mechanism by hand"
+        )
+    _check_size(name, prior)
+    counted = None if prior.counts is None else prior.counts.records
+    return Known(
+        name=name,
+        prior=prior,
+        domain=mechanism.domain or _range_of(prior),
+        mechanism=mechanism,
+        records=records or counted,
+        epsilon=float(total_epsilon(mechanism)),
+    )
+
+
+def _check_size(name: str, prior: Prior) -> None:
+    if len(prior) > MOST_VALUES:
+        raise InvalidInput(
+            f"{name} has {len(prior):,} values, and this page takes up to {MOST_VALUES:,}: merge neighbours"
+        )
+
+
+def _range_of(prior: Prior) -> Domain:
+    """The range of a distribution, as whole numbers if all its values are."""
+    if len(prior) < 2:
+        raise InvalidInput("a distribution needs at least two values: with one, all labels are the same")
+    values = prior.values
+    low, high = float(values[0]), float(values[-1])
+    if (values == np.rint(values)).all() and high - low < MOST_VALUES:
+        return Domain.integers(int(low), int(high))
+    return Domain(low, high)

@@ -257,7 +257,7 @@ def sections(page):
         (
             re.findall(r"^#+ (.+)$", page[: found.start()], re.MULTILINE)[-1],
             found["modules"].split(),
-            {line[2:].strip("`").strip() for line in (found["list"] or "").splitlines() if line.startswith("- ")},
+            {words for _, words in re.findall(r"^- (`+) ?(.*?) ?\1(?: \(.*\))?$", found["list"] or "", re.MULTILINE)},
         )
         for found in SECTION.finditer(page)
     ]
@@ -273,26 +273,39 @@ def section_of(said, page):
     return []
 
 
-def entry(words):
+def entry(words, ends):
     """The line of the page for a message."""
-    mark = "``" if "`" in words else "`"
-    space = " " if mark == "``" else ""
-    return f"- {mark}{space}{words}{space}{mark}"
+    mark, space = ("``", " ") if "`" in words else ("`", "")
+    return f"- {mark}{space}{words}{space}{mark}{f' ({ends})' if ends else ''}"
+
+
+ENDS = {
+    "LabelDPError": "exit code 1",
+    "OSError": "exit code 1",
+    "SparkFailed": "exit code 1",
+    "InsufficientBudget": "exit code 3",
+    "LedgerBroken": "exit code 3",
+    "LedgerLocked": "exit code 3",
+    "UnknownEntry": "exit code 3",
+    "RepeatedRelease": "warning",
+    "note": "note",
+}
+"""How a command ends with a message. Without an entry it ends with 2, or the message is a part of another one."""
 
 
 def with_lists(page):
     """The page with the list of every section written anew."""
-    lists = {heading: set() for heading, _, _ in sections(page)}
+    lists = {heading: {} for heading, _, _ in sections(page)}
     for said in messages():
-        if said.has_words:
-            for heading in section_of(said, page):
-                lists[heading].add(said.words)
+        ends = "warning" if said.kind.endswith("Warning") else ENDS.get(said.kind)
+        for heading in section_of(said, page) if said.has_words else []:
+            lists[heading].setdefault(said.words, set()).add(ends)
 
     def written(found):
         heading = re.findall(r"^#+ (.+)$", page[: found.start()], re.MULTILINE)[-1]
-        listed = sorted(lists[heading], key=lambda words: (re.sub(r"\W", "", words).casefold(), words))
+        listed = sorted(lists[heading].items(), key=lambda one: (re.sub(r"\W", "", one[0]).casefold(), one[0]))
         summary = f"{len(listed)} messages" if len(listed) != 1 else "1 message"
-        entries = "\n".join(map(entry, listed))
+        entries = "\n".join(entry(words, min(ends - {None}, default=None)) for words, ends in listed)
         return f"<!-- messages of: {found['modules']} -->\n<details>\n<summary>{summary}</summary>\n\n{entries}\n\n</details>\n"
 
     return SECTION.sub(written, page)

@@ -8,7 +8,6 @@ from labeldp.plots.axes import (
     QUIET,
     epsilon_axis,
     heading,
-    in_words,
     legend_below,
     new_axes,
     new_figure,
@@ -21,6 +20,7 @@ from labeldp.plots.bars import error_parts
 from labeldp.plots.densities import bins, joint, mean_values
 from labeldp.plots.effects import effects
 from labeldp.plots.lines import CURVES, curves, hollow, marker
+from labeldp.plots.words import in_words
 
 __all__ = [
     "CURVES",

@@ -1,4 +1,4 @@
-"""The look that all plots share: axes, colours, ticks, legend, files, words for those who do not see them.
+"""The look that all plots share: axes, colours, ticks, legend, files.
 
 Figures are 5.2 inches wide with text of 9 to 11 points, so that a picture shrunk to 400 pixels can still be read. The legend
 stands below the axes, where no line runs through it. An SVG file has a light and a dark version of everything but the
@@ -14,13 +14,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
+from labeldp.plots.words import root_figure
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 INK, QUIET, FLOOR, GRID, PAPER = "#1b1f24", "#6b7280", "#c5cbd3", "#e5e7eb", "#ffffff"
 PRIOR = "#9db4c8"
@@ -36,7 +35,7 @@ MARKERS = "osD^vPX*<>ph8"
 
 
 def new_axes(width: float = WIDTH, height: float = 3.4) -> Axes:
-    """One set of axes on a figure of its own, outside of pyplot's list of figures.
+    """One set of axes on a figure of its own, outside of pyplot's list of figures. A notebook shows it.
 
     Parameters
     ----------
@@ -47,11 +46,13 @@ def new_axes(width: float = WIDTH, height: float = 3.4) -> Axes:
     -------
     matplotlib axes
     """
-    return new_figure(width, height).subplots()
+    from labeldp.plots.in_notebooks import ShownAxes
+
+    return new_figure(width, height).subplots(subplot_kw={"axes_class": ShownAxes})
 
 
 def new_figure(width: float = WIDTH, height: float = 3.4) -> Figure:
-    """An empty figure outside of pyplot's list of figures.
+    """An empty figure outside of pyplot's list of figures. A notebook shows it.
 
     Parameters
     ----------
@@ -62,9 +63,9 @@ def new_figure(width: float = WIDTH, height: float = 3.4) -> Figure:
     -------
     matplotlib figure
     """
-    from matplotlib.figure import Figure
+    from labeldp.plots.in_notebooks import ShownFigure
 
-    return Figure(figsize=(width, height), layout="constrained", dpi=160, facecolor=PAPER)
+    return ShownFigure(figsize=(width, height), layout="constrained", dpi=160, facecolor=PAPER)
 
 
 def save(drawn: Axes | Figure, path: Path, *, alt: str = "") -> None:
@@ -83,7 +84,7 @@ def save(drawn: Axes | Figure, path: Path, *, alt: str = "") -> None:
         head = '<?xml version="1.0" encoding="utf-8"?>\n'
         path.write_text(head + svg(drawn, alt=alt), encoding="utf-8")
     else:
-        _figure(drawn).savefig(path, metadata={"Description": alt} if alt else None)
+        root_figure(drawn).savefig(path, metadata={"Description": alt} if alt else None)
 
 
 def svg(drawn: Axes | Figure, *, alt: str = "") -> str:
@@ -105,76 +106,12 @@ def svg(drawn: Axes | Figure, *, alt: str = "") -> str:
 
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "labeldp", "font.family": "sans-serif"}):
-        _figure(drawn).savefig(buffer, format="svg", metadata={"Date": None})
+        root_figure(drawn).savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     start = text.index("<svg")
     end = text.index(">", start)
     words = f' role="img" aria-label="{escape(alt)}"' if alt else ""
     return f"{text[start:end]}{words}>\n <style>{_dark_rules()}</style>{text[end + 1 :]}"
-
-
-def in_words(drawn: Axes | Figure) -> str:
-    """What a plot shows, for people who do not see it: lines from their first point to their last, bars in their parts.
-
-    Parameters
-    ----------
-    drawn : matplotlib axes or figure
-        The plot.
-
-    Returns
-    -------
-    str
-        A sentence for each set of axes.
-    """
-    return " ".join(_axes_in_words(axes) for axes in _figure(drawn).axes)
-
-
-def _axes_in_words(axes: Axes) -> str:
-    from matplotlib.container import BarContainer, ErrorbarContainer
-
-    title = axes.get_title()
-    bars = [held for held in axes.containers if isinstance(held, BarContainer)]
-    if bars:
-        parts: dict[str, list[str]] = {}
-        names = {place: text.get_text() for place, text in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)}
-        for bar in bars:
-            (patch,) = bar.patches
-            name = names[round(patch.get_y() + patch.get_height() / 2)]
-            parts.setdefault(name, []).append(f"{bar.get_label()} {patch.get_width():,.4g}")
-        lines = [f"{name}: {', '.join(of_name)}" for name, of_name in parts.items()]
-        what = ", ".join(filter(None, [title, axes.get_xlabel()]))
-        return f"Bars, {what}. {'; '.join(lines)}."
-    named = [(str(line.get_label()), line) for line in axes.lines]
-    named += [(str(held.get_label()), held.lines[0]) for held in axes.containers if isinstance(held, ErrorbarContainer)]
-    places = _named_places(axes)
-    lines = [_line_in_words(name, line, places) for name, line in named if not name.startswith("_")]
-    scales = " against ".join(filter(None, [axes.get_ylabel(), axes.get_xlabel()]))
-    return f"{', '.join(filter(None, [title, scales]))}: {'; '.join(lines)}."
-
-
-def _named_places(axes: Axes) -> dict[float, str]:
-    """The names along the x axis, where it has names instead of a scale."""
-    from matplotlib.ticker import FixedLocator
-
-    if not isinstance(axes.xaxis.get_major_locator(), FixedLocator):
-        return {}
-    texts = {
-        float(place): text.get_text() for place, text in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
-    }
-    return {place: text for place, text in texts.items() if text}
-
-
-def _line_in_words(name: str, line: Line2D, places: dict[float, str]) -> str:
-    x, y = (np.asarray(values, dtype=float) for values in line.get_data())
-    known = np.flatnonzero(np.isfinite(y))
-    if known.size == 0:
-        return f"{name} without figures"
-    first, last = (
-        (f"{y[place]:,.5g}", places.get(float(x[place]), f"{x[place]:g}")) for place in (known[0], known[-1])
-    )
-    if y[known[0]] == y[known[-1]]:
-        return f"{name} {first[0]}"
-    return f"{name} from {first[0]} at {first[1]} to {last[0]} at {last[1]}"
 
 
 def heading(axes: Axes, text: str, *, pad: float = 6.0) -> None:
@@ -289,7 +226,7 @@ def legend_below(
     """
     from matplotlib.transforms import offset_copy
 
-    figure = _figure(axes)
+    figure = root_figure(axes)
     if handles is None:
         named: dict[str, Artist] = {}
         for each in (*others, axes):
@@ -311,14 +248,6 @@ def legend_below(
         handlelength=3.0,  # long enough to tell dashed from solid
         columnspacing=1.2,
     )
-
-
-def _figure(drawn: Axes | Figure) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
-    assert figure is not None
-    return figure
 
 
 def _dark_rules() -> str:

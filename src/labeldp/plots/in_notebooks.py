@@ -1,0 +1,50 @@
+"""Figures and axes that a notebook shows as a picture where a cell ends with them. They are outside of pyplot's list of figures."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from labeldp.plots.words import in_words, root_figure
+
+INCH = 100
+"""The width of an inch on a page in pixels. Pictures have more of them, for sharp screens."""
+
+
+class ShownAxes(Axes):
+    """Axes that show the figure that they are part of."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+        return _picture(self)
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("<ShownAxes", "<Axes", 1)
+
+
+class ShownFigure(Figure):
+    """A figure that shows itself."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+        return _picture(self)
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("<ShownFigure", "<Figure", 1)
+
+
+def _picture(drawn: Axes | Figure) -> tuple[bytes, dict[str, Any]]:
+    """The picture, with its size on a page and in words for those who do not see it."""
+    figure, written = root_figure(drawn), io.BytesIO()
+    figure.savefig(written, format="png")
+    width, height = (round(INCH * inches) for inches in figure.get_size_inches())
+    return written.getvalue(), {"width": width, "height": height} | _alt(drawn)
+
+
+def _alt(drawn: Axes | Figure) -> dict[str, str]:
+    """Nothing for a plot to which somebody has added what we have no words for."""
+    try:
+        return {"alt": in_words(drawn)}
+    except (KeyError, ValueError):
+        return {}

@@ -22,10 +22,11 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "sphinx_copybutton",
-    "command_pages",  # these four lie in _ext/
+    "command_pages",  # this one and those below lie in _ext/
     "docstrings",
     "page_links",
     "section_lists",
+    "stale_files",
 ]
 exclude_patterns = ["_build", "_ext", "_templates", "gallery", "pictures/*.ipynb", "**/.ipynb_checkpoints"]
 templates_path = ["_templates"]

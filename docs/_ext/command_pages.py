@@ -38,14 +38,14 @@ def write_pages(app: Sphinx) -> None:
 
 def page(name: str, command: Any) -> str:
     shown = CliRunner().invoke(labeldp, [*name.split(), "--help"], env={"COLUMNS": "240", "TERM": "dumb"}).output
-    prose, _, examples = command.help.partition("\b\n")
+    prose, examples = described(command)
     title = f"labeldp {name}"
     usage = " ".join(re.search(r"Usage: (.+)", shown)[1].split())
-    lines = [title, "=" * len(title), "", *map(quoted, prose.strip().splitlines()), ""]
+    lines = [title, "=" * len(title), "", *map(quoted, prose.splitlines()), ""]
     lines += [".. code-block:: text", "", f"   {usage}", ""]
     if examples:
         lines += [".. rubric:: Examples", "", ".. code-block:: console", ""]
-        lines += ["   " + line for line in shell_lines(examples)] + [""]
+        lines += ["   " + line for line in "\n".join(examples).splitlines()] + [""]
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
     panels = {"Arguments": arguments} if arguments else {}
@@ -60,11 +60,17 @@ def page(name: str, command: Any) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shell_lines(examples: str) -> list[str]:
-    """The examples as they are typed: a command that goes on has a backslash."""
-    lines = [line.removeprefix("  ") for line in examples.splitlines()[1:]]
-    goes_on = [following.startswith(" ") for following in lines[1:]] + [False]
-    return [f"{line} \\" if more else line for line, more in zip(lines, goes_on, strict=True)]
+def described(command: Any) -> tuple[str, list[str]]:
+    """The help without its examples, and the examples as they are typed: a command that goes on has a backslash."""
+    prose, _, block = command.help.partition("\b\n")
+    short = re.compile(r"^Example: (.+)$", re.MULTILINE)
+    typed = [*short.findall(prose), *short.findall(command.epilog or "")]
+    for line in block.splitlines()[1:]:
+        if line.startswith("   "):  # goes on
+            typed[-1] += f" \\\n{line.removeprefix('  ')}"
+        else:
+            typed.append(line.strip())
+    return short.sub("", prose).strip(), typed
 
 
 def shown_name(parameter: Any) -> str:

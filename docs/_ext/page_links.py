@@ -24,6 +24,8 @@ ROOT_PAGES = {
     "CONTRIBUTING.md": "project/contributing",
     "CHANGELOG.md": "project/changelog",
 }
+LONG = 30
+"""Code of more letters than this may be broken at the end of a line."""
 MODULES = ["labeldp", "labeldp.losses", "labeldp.audit", "labeldp.plots", "labeldp.paper.data"]
 
 
@@ -70,22 +72,23 @@ def documented() -> dict[str, str]:
 
 
 class NameLinks(SphinxTransform):
-    """Link code in the text of a page to the reference."""
+    """Link code in the text of a page to the reference, and mark code that may be broken at the end of a line."""
 
     default_priority = 6
 
     def apply(self, **_: object) -> None:
-        if self.env.docname.startswith(("reference/", "pictures/")):
-            return
+        in_text = not self.env.docname.startswith(("reference/", "pictures/"))
         for literal in list(self.document.findall(nodes.literal)):
             text = " ".join(literal.astext().split())
+            if len(text) > LONG:
+                literal["classes"].append("long")
             above = literal.parent
             while above is not None and not isinstance(above, (nodes.reference, addnodes.pending_xref, nodes.title)):
                 above = above.parent
             if above is not None:
                 continue
             name = text.split("(")[0]
-            if name in documented():
+            if in_text and name in documented():
                 literal.replace_self(
                     addnodes.pending_xref(
                         "",

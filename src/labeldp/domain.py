@@ -93,7 +93,7 @@ class Domain:
             object.__setattr__(self, "cells", int(self.cells))
             if not self.lower + self.step > self.lower or not self.upper - self.step < self.upper:
                 raise InvalidInput(
-                    f"{self.cells:,} cells between {self.lower!r} and {self.upper!r} are closer together than floats"
+                    f"{self.cells:,} cells between {self.lower!r} and {self.upper!r} are closer together than floats: give fewer cells"
                 )
         if self.whole and not (self.lower.is_integer() and self.cells == self.upper - self.lower + 1):
             raise InvalidInput(

@@ -256,7 +256,7 @@ class LabelRandomizer:
 
     def _fit(self, values: Floats) -> FiniteMechanism:
         if values.size == 0:
-            raise InvalidInput("there are no labels to randomize")
+            raise InvalidInput("there are no labels to randomize: give at least one")
         _, split = self.plan(values.size)
         if split is not None:
             split.warn(stacklevel=4)

@@ -168,7 +168,9 @@ def answer_columns(
     queries = SumQueries(labels, epsilon, domain, out_of_range=out_of_range, ledger=ledger, dataset=dataset)
     held = given.records if rows is None else len(rows)
     if held != queries.records:
-        raise InvalidInput(f"there are {queries.records:,} labels, and the columns have numbers for {held:,} records")
+        raise InvalidInput(
+            f"there are {queries.records:,} labels, and the columns have numbers for {held:,} records: give one for each label"
+        )
     require_room(given, queries)
     signs = given.table_of_signs(rows) if given.signs else None
     sizes = given.sizes

@@ -273,7 +273,7 @@ def model_from_answer(asked: CellsPlan, features: Any, sums: PrivateSums) -> Sum
     rows = len(sent[0])
     if rows != sums.records:
         raise InvalidInput(
-            f"{sums.records:,} labels were summed, and these are the features of {count_of(rows, 'record')}"
+            f"{sums.records:,} labels were summed, and these are the features of {count_of(rows, 'record')}: give those of the labels"
         )
     learner = SumsLearner(features, asked.partitions)
     found = range_within(answers[0].clip, counts, sums.records)

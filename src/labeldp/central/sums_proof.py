@@ -115,7 +115,7 @@ class SumsProof:
         """
         if not self.holds:
             raise PrivacyRefused(
-                f"these sums are not {_amount(self.epsilon_claimed)}-DP: their answers cost epsilon = {_amount(self.total)} together"
+                f"these sums are not {_amount(self.epsilon_claimed)}-DP: their answers cost epsilon = {_amount(self.total)} together. Do not use them, and ask for the sums again"
             )
         return self
 

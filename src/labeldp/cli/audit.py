@@ -59,7 +59,9 @@ def audit(
 
     if is_answer(path):
         if verify_key is not None or samples is not None:
-            raise InvalidInput(f"--verify-key and --samples are for messages, and {path} is an answer with sums")
+            raise InvalidInput(
+                f"--verify-key and --samples are for messages, and {path} is an answer with sums: leave them out"
+            )
         audit_sums(path, WIDTH, as_json=as_json)
         return
     message = _checked(path, verify_key, quiet=as_json)

@@ -58,7 +58,9 @@ class EngineOptions:
                 "--engine spark needs --id COL: rows on a cluster have no numbers that could be their ids"
             )
         if keep_order:
-            raise InvalidInput("--keep-order does not go with --engine spark: rows on a cluster have no order to keep")
+            raise InvalidInput(
+                "--keep-order does not go with --engine spark: rows on a cluster have no order to keep. Leave it out"
+            )
         here = "://" not in labels.source and (self.master or "local").startswith("local")
         if here and not Path(labels.source).exists():  # before Spark takes its seconds to start
             raise InvalidInput(f"there is no file {labels.source}: check the path")

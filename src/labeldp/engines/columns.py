@@ -82,7 +82,9 @@ def checked_ids(
         )
     missing = column.is_null() if column.null_count else pc.equal(column, "") if text_file else None
     if missing is not None and (rows := np.flatnonzero(np.asarray(missing))).size:
-        raise InvalidInput(f"{file}: the id column {name!r} has no id in row {rows[0] + first} (rows count from 0)")
+        raise InvalidInput(
+            f"{file}: the id column {name!r} has no id in row {rows[0] + first} (rows count from 0). Drop or repair these records first"
+        )
     if not pa.types.is_integer(column.type) and (bad := not_text(column)).any():
         raise InvalidInput(
             f"{file}: the id in row {int(np.argmax(bad)) + first} (rows count from 0) of {name!r} is not UTF-8 text, so nobody "

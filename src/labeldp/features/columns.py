@@ -215,7 +215,7 @@ def infer_columns(
     left_out = table.resolve(exclude, "exclude")
     if twice := sorted((categories & figures) | (categories & left_out) | (figures & left_out)):
         raise InvalidInput(
-            f"column {twice[0]!r} is named more than once among the categorical, numeric and excluded columns"
+            f"column {twice[0]!r} is named more than once among the categorical, numeric and excluded columns: name it once"
         )
     numeric_names: list[str] = []
     categorical_names: list[str] = []
@@ -225,7 +225,7 @@ def infer_columns(
         is_category = name in categories or (name not in figures and _is_categorical(table.column(name), name))
         (categorical_names if is_category else numeric_names).append(name)
     if not numeric_names and not categorical_names:
-        raise InvalidInput("the table has no feature columns")
+        raise InvalidInput("the table has no feature columns: give at least one column to learn from")
     return numeric_names, categorical_names
 
 

@@ -265,7 +265,9 @@ class Mechanism(Shown, ABC):
         except InvalidInput:
             raise
         except (AttributeError, KeyError, TypeError, IndexError, ArithmeticError, ValueError) as error:
-            raise InvalidInput(f"the mechanism's description is damaged: {type(error).__name__} {error}") from error
+            raise InvalidInput(
+                f"the mechanism's description is damaged: {type(error).__name__} {error}. Copy the file again, or ask for it again"
+            ) from error
         if not isinstance(made, cls):
             reason = "" if made.exact else ": it is for comparison only and cannot release labels"
             raise InvalidInput(f"the mechanism {made.kind} is not a {cls.__name__}{reason}")

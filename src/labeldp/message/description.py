@@ -84,7 +84,9 @@ def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from error
     if any(record.get(name) != amount for name, amount in epsilon_parts(mechanism).items()):
-        raise InvalidInput(f"{file}: the parts of epsilon do not add up to epsilon_total; the message was edited")
+        raise InvalidInput(
+            f"{file}: the parts of epsilon do not add up to epsilon_total; the message was edited. Ask for it again"
+        )
     return mechanism, header
 
 

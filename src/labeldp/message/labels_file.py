@@ -28,7 +28,7 @@ GROUP_ROWS = 1 << 19
 GROUP_TEXT = 1 << 26
 """A row group has `GROUP_ROWS` rows, fewer if their ids would have more than `GROUP_TEXT` bytes of text, and the last one the
 rest. So at most 64 MB of ids wait to be written, and a reader that asks for `READ_ROWS` rows gets one group."""
-_EDITED = "the message was edited or mixed up"
+_EDITED = "the message was edited or mixed up. Ask for it again"
 
 
 @dataclass(frozen=True)

@@ -249,16 +249,16 @@ def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tu
     for name, value in said.items():
         if getattr(manifest, name) != value:
             raise InvalidInput(
-                f"{folder}: {MANIFEST} has another {name} than {DESCRIPTION}; the message was edited or mixed up"
+                f"{folder}: {MANIFEST} has another {name} than {DESCRIPTION}; the message was edited or mixed up. Ask for it again"
             )
     files = _labels_files(folder, manifest.labels, header, mechanism)
     for file, listed in zip(files, manifest.labels, strict=True):
         if file.count() != listed.rows:
             raise InvalidInput(
-                f"{file.path} has {file.count():,} rows, but {MANIFEST} lists {listed.rows:,}; the message was edited"
+                f"{file.path} has {file.count():,} rows, but {MANIFEST} lists {listed.rows:,}; the message was edited. Ask for it again"
             )
     if manifest.records < 1:
-        raise InvalidInput(f"{folder} holds no records; the message was edited or damaged")
+        raise InvalidInput(f"{folder} holds no records; the message was edited or damaged. Ask for it again")
     return mechanism, header, files
 
 

@@ -192,7 +192,7 @@ class Prior(Tabular):
         except InvalidInput as error:
             raise InvalidInput(f"{where}: {error}") from None
         except UnicodeDecodeError:
-            raise InvalidInput(f"{path} is not UTF-8 text") from None
+            raise InvalidInput(f"{path} is not UTF-8 text: save it as UTF-8") from None
         except (csv.Error, ValueError):  # their text shows what stands there, and the file may be that of the labels
             raise InvalidInput(f"{where}: value and mass must be numbers, with a point for decimals") from None
 

@@ -71,7 +71,9 @@ def with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> K
 def check_columns(message: Message, labels: LabelInput) -> Domain:
     """The bounds of the message's labels. Refuses a batch whose columns are not called as those of the message."""
     if message.mechanism.domain is None:
-        raise InvalidInput(f"{message.path} does not say which bounds its labels had, so nothing can be added")
+        raise InvalidInput(
+            f"{message.path} does not say which bounds its labels had, so nothing can be added. Make a new release"
+        )
     if labels.id_column != message.header.id_column:
         raise InvalidInput(
             f"the message's id column is {message.header.id_column!r}, not {labels.id_column!r}: give --id "

@@ -71,6 +71,6 @@ class IdentifiedFeatures:
             ids.append(batch.column(len(used)))
         whole = one_array(pa.chunked_array(ids, file.type_as_written(id_column)))
         if not len(whole):
-            raise InvalidInput(f"{path} holds no records")
+            raise InvalidInput(f"{path} holds no records: give the features of the records in the message")
         checked = checked_ids(whole, id_column, 0, path, id_type, text_file=file.delimiter is not None)
         return cls(file.path, checked, table.finish(), index)

@@ -144,7 +144,9 @@ def feature_columns(
     index = [name for name in rest if (name in pandas or is_index_name(name)) and name not in wanted]
     used = [name for name in rest if name not in index]
     if not used:
-        raise InvalidInput(f"{where} has no column left to learn from besides {key!r}")
+        raise InvalidInput(
+            f"{where} has no column left to learn from besides {key!r}: give a file with features, or leave fewer of them out"
+        )
     for name in used:
         if used.count(name) > 1:
             raise InvalidInput(f"{where} has more than one column called {name!r}: rename one")

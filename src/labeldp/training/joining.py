@@ -141,7 +141,9 @@ def _of_type(kind: pa.DataType, ids: pa.Array, message: Message) -> pa.Array:
     try:
         return ids.cast(kind)
     except pa.ArrowInvalid:  # whose text shows an id
-        raise InvalidInput(f"some of the features' ids do not fit {kind}, the type of the message's ids") from None
+        raise InvalidInput(
+            f"some of the features' ids do not fit {kind}, the type of the message's ids: is the id column right?"
+        ) from None
 
 
 def _kind(kind: pa.DataType) -> str:

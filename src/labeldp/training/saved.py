@@ -296,9 +296,11 @@ def _described(folder: Path) -> dict[str, Any]:
     try:
         facts = parse_json(read_bytes(written, LARGEST_DESCRIPTION, "it"), "it")
     except InvalidInput as error:
-        raise InvalidInput(f"{written} is damaged: {error}") from None
+        raise InvalidInput(f"{written} is damaged: {error}. Copy the folder again") from None
     if not isinstance(facts, dict):
-        raise InvalidInput(f"{written} is damaged: it must hold a JSON object, not a {type(facts).__name__}")
+        raise InvalidInput(
+            f"{written} is damaged: it must hold a JSON object, not a {type(facts).__name__}. Copy the folder again"
+        )
     _check_facts(facts, str(written))
     return facts
 
@@ -334,5 +336,5 @@ def _is_finite(value: object) -> bool:
 
 def _content(stored: Path) -> bytes:
     if not stored.is_file():
-        raise InvalidInput(f"{stored.parent} is not a whole model: {stored.name} is missing")
+        raise InvalidInput(f"{stored.parent} is not a whole model: {stored.name} is missing. Copy the folder again")
     return read_bytes(stored, LARGEST_FILE)

@@ -88,7 +88,7 @@ class LabelSource:
             raise InvalidInput(f'id_type must be "int" or "str", got {described(self.id_type)}')
         if self.id_column == self.label_column:
             raise InvalidInput(
-                f"the label column {self.label_column!r} cannot be the id column too: the message shows the ids as they are"
+                f"the label column {self.label_column!r} cannot be the id column too: the message shows the ids as they are. Name another id column"
             )
 
     def batches(self) -> Iterator[LabelBatch]:

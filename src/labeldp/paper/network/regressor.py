@@ -331,7 +331,7 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
 def _checked_weights(sample_weight: Any, rows: int) -> Floats:
     weights = label_array(sample_weight, "sample_weight")
     if len(weights) != rows:
-        raise InvalidInput(f"sample_weight has {len(weights):,} entries for {rows:,} rows")
+        raise InvalidInput(f"sample_weight has {len(weights):,} entries for {rows:,} rows: give one for each")
     if weights.min() < 0:
         raise InvalidInput(f"sample weights must be 0 or more, the smallest is {weights.min():g}")
     if not weights.any():

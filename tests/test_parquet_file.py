@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -40,8 +42,10 @@ def damaged(tmp_path):
 
 READ = """
 import sys
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from labeldp import InvalidInput, LabelSource, PrivateLabels
@@ -78,3 +82,17 @@ def test_a_file_of_any_size_is_read(tmp_path, monkeypatch, whole, piecewise):
     monkeypatch.setattr("labeldp.parquet_file.WHOLE_BYTES", WHOLE_BYTES if whole else 0)
     with open_parquet(tmp_path / "a.parquet", piecewise=piecewise) as parquet:
         assert parquet.read() == table
+
+
+def test_a_small_file_is_held_by_arrow_and_not_by_python(tmp_path):
+    """A thread of Arrow that frees Python's memory while Python exits aborts the process after all output, with exit code 134."""
+    file, size = tmp_path / "ids.parquet", 1 << 20
+    pq.write_table(pa.table({"id": np.random.default_rng(0).integers(0, 2**62, size // 8)}), file)
+    tracemalloc.start()
+    try:
+        with open_parquet(file, piecewise=True) as parquet:
+            held, _ = tracemalloc.get_traced_memory()
+            assert parquet.metadata.num_rows == size // 8
+    finally:
+        tracemalloc.stop()
+    assert held < size // 10

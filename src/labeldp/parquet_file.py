@@ -25,7 +25,10 @@ def open_parquet(path: Path, *, piecewise: bool) -> pq.ParquetFile:
         Whether columns of a larger file are read in pieces as they are needed, so that no row group has to fit into memory.
     """
     if path.stat().st_size <= WHOLE_BYTES:
-        return pq.ParquetFile(pa.BufferReader(path.read_bytes()), pre_buffer=False)
+        # In Arrow's memory and not in a Python object: a thread of Arrow that lets go of Python's memory while Python exits aborts
+        # the process, after all output and with exit code 134.
+        with pa.OSFile(str(path)) as file:
+            return pq.ParquetFile(pa.BufferReader(file.read_buffer()), pre_buffer=False)
     if piecewise:
         return pq.ParquetFile(path, pre_buffer=False, buffer_size=PIECE_BYTES)
     return pq.ParquetFile(path)

@@ -3,13 +3,12 @@
 It protects features as well as labels, with (ε, δ)-DP. Its bounds come from the test rows, which stand for public data: the 1 %
 and 99 % quantiles of each number, to which training rows are clipped. All else is its default.
 
-`environment` makes the environment once, under ~/.cache (needs pip and an index); `predictions` starts this file in it. Nothing
-here imports labeldp, because that Python has none.
+`environment` makes the environment once (`bench/environments.py`, needs pip and an index); `predictions` starts this file in it.
+Nothing here imports labeldp, because that Python has none.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -24,14 +23,9 @@ DELTA = 1e-6
 
 def environment() -> Path:
     """The Python that has `interpret`, installed if it is not there yet."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "labeldp-benchmarks" / f"interpret-{VERSION}"
-    python, done = folder / "bin" / "python", folder / "installed"
-    if not done.exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", f"interpret-core=={VERSION}"], check=True)
-        done.touch()
-    return python
+    from bench.environments import python_of
+
+    return python_of("interpret")
 
 
 def predictions(python, train, codes, labels, test, bounds, epsilons) -> np.ndarray:

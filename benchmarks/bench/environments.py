@@ -73,11 +73,11 @@ def _run(command: list[str]) -> None:
 class Worker:
     """A process in a peer's environment that answers requests."""
 
-    def __init__(self, name: str, script: str, *, python: Path | None = None) -> None:
+    def __init__(self, name: str, script: str, *, python: Path | None = None, threads: int = 2) -> None:
         self.name = name
         self._folder = tempfile.TemporaryDirectory(prefix="labeldp-peer-")
         command = [str(python or python_of(name)), str(SPECIFICATIONS / script), self._folder.name]
-        environment = os.environ | {"OMP_NUM_THREADS": "2", "PYTHONPATH": "", "PYTHONWARNINGS": "ignore"}
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": "", "PYTHONWARNINGS": "ignore"}
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, encoding="utf-8"
         )

@@ -58,7 +58,7 @@ def command(question: Question, names: Names) -> str:
 def python_call(question: Question, names: Names) -> str:
     """The same release as Python code."""
     classes = ["Domain", "LabelRandomizer", "LabelSource", *(["Prior"] if question.public else []), "privatize"]
-    ids = f", id={names.id!r}" if names.id else ""
+    ids = f", id_column={names.id!r}" if names.id else ""
     unit = "" if question.unit is None else f", unit={question.unit!r}"
     cells = "" if question.cells is None else f", cells={question.cells}"
     bounds = f"{_number(question.lower)}, {_number(question.upper)}"
@@ -74,7 +74,7 @@ def python_call(question: Question, names: Names) -> str:
         f"    mechanism={question.mechanism!r},",
         *prior,
         ")",
-        f"source = LabelSource({names.source!r}, label={names.label!r}{ids})",
+        f"source = LabelSource({names.source!r}, label_column={names.label!r}{ids})",
         f"outcome = privatize(source, randomizer, out={names.out!r})",
     ]
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from labeldp.advice.shapes import shaped_prior
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.json_text import read_text
@@ -41,6 +42,8 @@ class Known:
         The number of records, if the file tells.
     epsilon : float or None
         What each label of the message cost in all, if it is one.
+    uniform : bool
+        Whether the file has no distribution, so that labels are taken as uniform between its bounds.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Known:
     mechanism: FiniteMechanism | None = None
     records: int | None = None
     epsilon: float | None = None
+    uniform: bool = False
 
     @property
     def public(self) -> bool:
@@ -82,8 +86,8 @@ def read_path(path: str | os.PathLike[str]) -> Known:
     if place.suffix.lower() == ".json":
         return _from_mechanism(place.name, read_text(place))
     prior = Prior.from_csv(place)
-    _check_size(place.name, prior)
-    return Known(place.name, prior, _range_of(prior))
+    _check_size(place.name, len(prior))
+    return Known(place.name, prior, _range_of(place.name, prior))
 
 
 def _decoded(name: str, content: bytes) -> str:
@@ -94,6 +98,7 @@ def _decoded(name: str, content: bytes) -> str:
 
 
 def _from_csv(name: str, content: bytes) -> Known:
+    _check_size(name, content.count(b"\n") - 1)  # before minutes are spent on reading them
     with TemporaryDirectory() as folder:
         copy = Path(folder) / "prior.csv"
         copy.write_bytes(content)
@@ -101,8 +106,8 @@ def _from_csv(name: str, content: bytes) -> Known:
             prior = Prior.from_csv(copy)
         except InvalidInput as error:
             raise InvalidInput(str(error).replace(str(copy), name)) from None
-    _check_size(name, prior)
-    return Known(name, prior, _range_of(prior))
+    _check_size(name, len(prior))
+    return Known(name, prior, _range_of(name, prior))
 
 
 def _from_mechanism(name: str, text: str) -> Known:
@@ -115,34 +120,33 @@ def _from_mechanism(name: str, text: str) -> Known:
 
 def _known(name: str, mechanism: FiniteMechanism, records: int | None) -> Known:
     prior = mechanism.prior
+    uniform = prior is None
     if prior is None:
-        raise InvalidInput(
-            f"{name}: the mechanism {mechanism.kind} was not designed for a distribution, so the file has none. Choose a shape, and set "
-            "the mechanism by hand"
-        )
-    _check_size(name, prior)
+        if mechanism.domain is None:
+            raise InvalidInput(f"{name} has neither a distribution nor bounds: choose a shape instead")
+        prior = shaped_prior("uniform", mechanism.domain)
+    _check_size(name, len(prior))
     counted = None if prior.counts is None else prior.counts.records
     return Known(
         name=name,
         prior=prior,
-        domain=mechanism.domain or _range_of(prior),
+        domain=mechanism.domain or _range_of(name, prior),
         mechanism=mechanism,
         records=records or counted,
         epsilon=float(total_epsilon(mechanism)),
+        uniform=uniform,
     )
 
 
-def _check_size(name: str, prior: Prior) -> None:
-    if len(prior) > MOST_VALUES:
-        raise InvalidInput(
-            f"{name} has {len(prior):,} values, and this page takes up to {MOST_VALUES:,}: merge neighbours"
-        )
+def _check_size(name: str, values: int) -> None:
+    if values > MOST_VALUES:
+        raise InvalidInput(f"{name} has {values:,} values, and this page takes up to {MOST_VALUES:,}: merge neighbours")
 
 
-def _range_of(prior: Prior) -> Domain:
+def _range_of(name: str, prior: Prior) -> Domain:
     """The range of a distribution, as whole numbers if all its values are."""
     if len(prior) < 2:
-        raise InvalidInput("a distribution needs at least two values: with one, all labels are the same")
+        raise InvalidInput(f"{name}: a distribution needs at least two values: with one, all labels are the same")
     values = prior.values
     low, high = float(values[0]), float(values[-1])
     if (values == np.rint(values)).all() and high - low < MOST_VALUES:

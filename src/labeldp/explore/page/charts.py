@@ -112,7 +112,7 @@ def outputs_chart(mechanism: FiniteMechanism, labels: Prior, chances: Floats, na
             for value, often in zip(np.sort(mechanism.outputs).tolist(), share.tolist(), strict=True)
         ]
         chart = alt.Chart(_data(rows))
-        outputs: alt.Chart | alt.LayerChart = chart.mark_bar(color=colour, size=3).encode(
+        outputs: alt.Chart | alt.LayerChart = chart.mark_bar(color=colour, size=2.5).encode(
             x="reported as:Q", y=y, tooltip=tooltip
         )
     else:
@@ -162,7 +162,7 @@ def reports_chart(first: Reported, second: Reported | None) -> Picture:
             for value, often in zip(centres.tolist(), share.tolist(), strict=True)
         ]
     base = alt.Chart(_data(rows)).encode(x=x, y=y, color=colour, tooltip=tooltip)
-    bars = base.transform_filter(alt.datum.of == names[0]).mark_bar(size=4, opacity=0.85)
+    bars = base.transform_filter(alt.datum.of == names[0]).mark_bar(size=3, opacity=0.85)
     points = base.transform_filter(alt.datum.of != names[0]).mark_point(size=60, filled=True, shape="diamond")
     truth = alt.Chart(_data([{"of": name, "label": each.label} for name, each in zip(names, both, strict=True)]))
     lines = truth.mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x="label:Q", color=colour)

@@ -70,10 +70,8 @@ def _figures(question: Question, names: tuple[str, ...]) -> None:
     if name == "one label":
         domain = question.domain
         label = st.number_input("Label", domain.lower, domain.upper, label, format="%g")
-    drawn = figure(name, question, label=label, names=names)
-    picture = as_file(drawn, "svg")
-    columns = st.columns(2)
-    stem = name.replace(" ", "-")
-    columns[0].download_button("Figure (SVG)", picture, f"{stem}.svg", "image/svg+xml", key="svg")
-    columns[1].download_button("Figure (PNG)", png := as_file(drawn, "png"), f"{stem}.png", "image/png", key="png")
-    st.image(png, width=520)
+    kind = st.radio("Format", ("SVG", "PNG"), horizontal=True, label_visibility="collapsed").lower()
+    picture = as_file(figure(name, question, label=label, names=names), kind)
+    mime = "image/svg+xml" if kind == "svg" else "image/png"
+    st.download_button(f"Figure ({kind.upper()})", picture, f"{name.replace(' ', '-')}.{kind}", mime, key="figure file")
+    st.image(picture.decode() if kind == "svg" else picture, width=520)

@@ -28,15 +28,23 @@ SECTIONS: dict[str, Callable[[Question, tuple[str, ...]], None]] = {
     "Take away": take_away,
 }
 FIRST = "Which ε"
+STYLE = """
+.stMainBlockContainer {padding-top: 3.5rem;}
+@media (max-width: 640px) {
+  .stHorizontalBlock:has(.stMetric) {flex-direction: row; flex-wrap: wrap;}
+  .stHorizontalBlock:has(.stMetric) > .stColumn {min-width: calc(50% - 1rem); flex: 1 1 calc(50% - 1rem);}
+}
+"""
+"""Less room above the page, and figures two by two on a telephone."""
 
 
 def show(preset: str | None) -> None:
     """Draw the page once, as Streamlit does after every change of a control."""
     st.set_page_config(page_title="labeldp explore", layout="wide", initial_sidebar_state="auto")
-    st.html("<style>.stMainBlockContainer {padding-top: 3.5rem;} .stSidebar h2 {padding-top: 0.5rem;}</style>")
+    st.html(f"<style>{STYLE}</style>")
     st.markdown("### labeldp explore")
     st.caption(
-        "What ε buys, what it risks, and what a mechanism does to a label. No label is read, and nothing leaves this machine."
+        "What ε buys, what it risks, and what a mechanism does to a label. No label is read, and nothing leaves this machine. The bar on the left (») has the settings."
     )
     found = controls(preset)
     if found.problem is not None:

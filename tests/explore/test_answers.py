@@ -1,0 +1,216 @@
+"""What the page shows, before it is on a page: laws of its figures, and sentences whose numbers are those of the library."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from labeldp import InvalidInput, Prior, advise, compare
+from labeldp.explore.channel import channel, grouped
+from labeldp.explore.comparison import COARSE, compared, offered
+from labeldp.explore.designed import designed, merged
+from labeldp.explore.one_label import apart, reported
+from labeldp.explore.outlook import caveats, curve, headline
+from labeldp.explore.question import Question
+from labeldp.explore.simulated_prior import simulated_prior, why_none
+from labeldp.shown import plain
+
+FIRST = Question()
+WEEKS = Question(lower=0, upper=52, whole=True, distribution="poisson:mean=6", records=20_000)
+
+
+def test_the_sentence_on_top_has_the_figures_of_advise():
+    advice = advise((0, 400), 50_000, shape="log-normal:mean=80,sd=90", epsilons=[1])
+    found = headline(FIRST)
+    assert found.trained == advice.outlooks[0].labels
+    assert found.sentence == (
+        f"At ε = 1 a model trained on 50,000 labels made private by auto is predicted to reach R² = {advice.outlooks[0].labels.r2:.2f}, where no "
+        f"privacy gives {advice.not_private.r2:.2f}: {100 * advice.outlooks[0].labels.r2 / advice.not_private.r2:.0f} % of that."
+    )
+    assert found.risk.epsilon == 1
+    assert headline(replace(FIRST, mechanism="rr-on-bins")).trained == advice.outlooks[0].paper
+
+
+def test_the_curve_stays_when_epsilon_loss_or_mechanism_change():
+    """So that moving ε draws no curve again."""
+    assert curve(replace(FIRST, epsilon=0.5, loss="absolute", mechanism="rr-on-bins")) is curve(FIRST)
+
+
+def test_any_mechanism_gets_a_prediction_and_a_warning_that_it_was_not_checked():
+    noisy = replace(FIRST, mechanism="discrete-laplace")
+    assert headline(noisy).trained.r2 < headline(FIRST).trained.r2
+    assert "discrete-laplace" in headline(noisy).sentence
+    assert any("were checked with" in note for note in caveats(noisy))
+    assert caveats(FIRST) == []
+    assert any("absolute" in note for note in caveats(replace(FIRST, loss="absolute")))
+
+
+def test_hopeless_questions_are_answered_in_words():
+    assert "do not teach a model" in headline(replace(FIRST, records=3)).sentence
+    assert (
+        "no better than answering the mean"
+        in headline(replace(FIRST, mechanism="rr-with-prior", epsilon=0.05)).sentence
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "rr-on-bins", "discrete-laplace", "rr-with-prior"])
+@pytest.mark.parametrize("public", [False, True])
+def test_epsilon_is_divided_as_a_release_divides_it(mechanism, public):
+    from labeldp import LabelRandomizer
+
+    question = replace(WEEKS, mechanism=mechanism, public=public, epsilon=0.8)
+    found = designed(question)
+    grid, split = LabelRandomizer(
+        0.8, question.domain, mechanism=mechanism, prior=question.assumed if public else None
+    ).plan(question.records)
+    assert question.grid == grid
+    assert found.epsilon_prior == (0 if split is None else float(split.epsilon_prior))
+    assert math.isclose(found.epsilon_prior + found.epsilon_labels, 0.8)
+    assert found.mechanism.proof()
+
+
+def test_the_error_of_a_label_is_that_of_the_mechanism():
+    found = designed(WEEKS)
+    assert math.isclose(found.expected_loss, found.mechanism.expected_loss(WEEKS.labels), rel_tol=1e-9)
+    assert math.isclose(found.expected_loss, found.bias**2 + found.deviation**2, rel_tol=1e-9)
+    assert designed(replace(WEEKS, loss="poisson")).expected_loss == math.inf  # auto's outputs lie below 0
+
+
+@pytest.mark.parametrize("mechanism", offered())
+def test_what_one_label_is_reported_as_is_the_row_of_the_matrix(mechanism):
+    made = designed(replace(WEEKS, mechanism=mechanism)).mechanism
+    found = reported(made, 7.0)
+    row = dict(zip(made.outputs.tolist(), made.matrix([7.0])[0].tolist(), strict=True))
+    assert row == dict(zip(found.outputs.tolist(), found.probabilities.tolist(), strict=True))
+    assert math.isclose(found.probabilities.sum(), 1, rel_tol=1e-12)
+    assert (np.diff(found.outputs) >= 0).all()
+    value, share = max(row.items(), key=lambda pair: pair[1])
+    if made.outputs.size > 1:
+        assert f"most often as {plain(value)} ({100 * share:.0f} %)" in found.sentence() or share < 0.01
+        assert f"one of {made.outputs.size:,} values" in found.sentence()
+        assert f"{plain(made.conditional_moments(np.array([7.0]))[0][0])} on average" in found.sentence()
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "rr-on-bins", "discrete-laplace"])
+def test_two_labels_are_told_apart_by_no_more_than_epsilon_allows(mechanism):
+    found = designed(replace(WEEKS, mechanism=mechanism))
+    text = apart(reported(found.mechanism, 0.0), reported(found.mechanism, 52.0))
+    most = float(re.search(r"more than ([\d.]+) times", text)[1])
+    rows = found.mechanism.matrix([0.0, 52.0])
+    assert math.isclose(most, max((rows[0] / rows[1]).max(), (rows[1] / rows[0]).max()), rel_tol=0.01)
+    assert most <= math.exp(found.epsilon_labels) * 1.01  # three digits are shown
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "rr-on-bins", "discrete-laplace"])
+@pytest.mark.parametrize("upper", [52, 400])
+def test_columns_of_the_heat_map_sum_to_one_and_mix_to_what_is_reported(mechanism, upper):
+    question = replace(WEEKS, upper=upper, distribution=f"exponential:mean={upper / 5}", mechanism=mechanism)
+    made, labels = designed(question).mechanism, question.labels
+    table = channel(made, labels, (0, upper))
+    totals = table.shares.sum(axis=1)
+    assert np.allclose(totals[totals > 0], 1)
+    assert max(table.shares.shape) <= 60
+    place = np.clip(np.searchsorted(table.label_edges, labels.values, side="right") - 1, 0, table.shares.shape[0] - 1)
+    mixed = np.bincount(place, labels.masses, table.shares.shape[0]) @ table.shares
+    chances = labels.masses @ made.matrix(labels.values)
+    if table.single:
+        assert np.allclose(mixed, chances[np.argsort(made.outputs)], atol=1e-9)
+    assert math.isclose(mixed.sum(), chances.sum(), rel_tol=1e-9)
+
+
+def test_grouped_reports_lose_no_probability():
+    outputs, weights = np.arange(1000.0), np.full(1000, 1e-3)
+    left, right, sums = grouped(outputs, weights, 120)
+    assert len(sums) == 120
+    assert math.isclose(sums.sum(), 1)
+    assert (left < right).all()
+    assert grouped(np.array([5.0]), np.array([1.0]), 120)[2].tolist() == [1.0]
+
+
+def test_merged_labels_keep_mass_and_mean():
+    fine = FIRST.without(cells=10_001).labels
+    coarse = merged(fine)
+    assert len(coarse) <= 401
+    assert math.isclose(coarse.mean, fine.mean, rel_tol=1e-9)
+    assert abs(coarse.variance / fine.variance - 1) < 1e-3
+    few = merged(WEEKS.labels)
+    assert few.masses.tolist() == WEEKS.labels.masses[WEEKS.labels.masses > 0].tolist()
+
+
+def test_compared_figures_are_those_of_compare_up_to_merged_labels():
+    question = Question(lower=0, upper=400, whole=True)
+    names = ("auto", "rr-on-bins", "unbiased", "discrete-laplace")
+    points, refused = compared(question, names)
+    exact = {
+        (row.mechanism, row.epsilon): row
+        for row in compare(
+            question.labels, [0.5, 2, 8], mechanisms=names, domain=question.domain, records=question.records
+        )
+    }
+    assert not refused
+    assert len(question.labels) > COARSE
+    for point in points:
+        row = exact.get((point.mechanism, point.epsilon))
+        if row is not None:
+            assert abs(point.label_error / row.expected_loss - 1) < 0.02, point
+            assert abs(point.model_error / row.model_error - 1) < 0.02, point
+            assert abs(point.bias**2 - row.bias**2) < 0.02 * row.expected_loss, point
+
+
+def test_mechanisms_that_take_too_long_are_refused_with_what_to_do():
+    points, refused = compared(Question(cells=10_000), ("discrete-staircase", "rr-on-bins"))
+    assert {point.mechanism for point in points} == {"rr-on-bins"}
+    assert "choose at most" in refused["discrete-staircase"]
+    with pytest.raises(InvalidInput, match="choose at most"):
+        designed(Question(cells=10_000, mechanism="discrete-staircase"))
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "rr-on-bins"])
+def test_a_simulated_prior_costs_what_a_release_pays_and_differs_by_draw(mechanism):
+    question = replace(WEEKS, mechanism=mechanism)
+    first, second = simulated_prior(question, 1), simulated_prior(question, 2)
+    assert why_none(question) is None
+    assert first is simulated_prior(question, 1)
+    assert first.drawn != second.drawn
+    assert first.epsilon_prior == designed(question).epsilon_prior == float(first.drawn.epsilon_exact)
+    assert 0 < first.distance < 1
+    few = simulated_prior(replace(question, records=2000), 1)
+    many = simulated_prior(replace(question, records=10**8), 1)
+    assert many.distance < few.distance
+
+
+def test_a_simulated_prior_of_a_fine_grid_is_compared_cell_by_cell():
+    found = simulated_prior(Question(cells=5000, records=10**9), 1)
+    assert np.array_equal(found.assumed.values, found.drawn.values)
+    assert found.distance < 0.05
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"), [({"public": True}, "taken as public"), ({"mechanism": "discrete-laplace"}, "not designed for")]
+)
+def test_it_is_said_where_no_prior_is_drawn(parts, why):
+    assert why in why_none(replace(WEEKS, **parts))
+    with pytest.raises(InvalidInput, match=why):
+        simulated_prior(replace(WEEKS, **parts), 1)
+
+
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        (Question(lower=-1, loss="poisson"), "poisson loss is for labels"),
+        (Question(upper=10, distribution=Prior([0, 20], [1, 1])), "widen the bounds"),
+        (Question(upper=10**6, whole=True), "more than this page can show"),
+    ],
+)
+def test_what_does_not_go_together_is_said_before_anything_is_computed(question, why):
+    with pytest.raises(InvalidInput, match=why):
+        question.check()
+
+
+def test_whole_numbers_and_a_grid_of_their_size_are_different_questions():
+    assert Question(whole=True) != Question(cells=401)
+    assert Question(whole=True).domain.whole

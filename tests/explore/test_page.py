@@ -1,0 +1,163 @@
+"""The page by Streamlit's own test runner, without a browser: what controls do, and what is said where something cannot work."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from labeldp import Domain, Prior, RROnBins
+from labeldp.explore.designed import designed
+from labeldp.explore.outlook import headline
+from labeldp.explore.question import RECEIVED, Question
+from labeldp.explore.take_away import Names, command
+
+pytest.importorskip("streamlit", reason="the page's tests need the extra explore: pip install 'labeldp[explore]'")
+
+from labeldp.explore.page.plain_text import as_text
+
+FIRST = Question()
+
+
+def opened(preset=None):
+    from streamlit.testing.v1 import AppTest
+
+    script = f"from labeldp.explore.page.main import show\nshow({preset!r})"
+    return AppTest.from_string(script, default_timeout=300).run()
+
+
+def text(page):
+    """What stands on the right, without the escapes that keep it from being Markdown."""
+    parts = [*page.main.markdown, *page.main.caption, *page.main.error, *page.main.warning, *page.main.info]
+    return "\n".join(re.sub(r"\\(.)", r"\1", part.value) for part in parts)
+
+
+def section(page, name):
+    page.session_state["section"] = name
+    return page.run()
+
+
+def control(group, label):
+    return next(each for each in group if each.label == label)
+
+
+@pytest.fixture(scope="module")
+def designed_file(tmp_path_factory):
+    prior = Prior([0, 10, 20, 50], [4, 3, 2, 1])
+    path = tmp_path_factory.mktemp("received") / "mechanism.json"
+    path.write_text(RROnBins.optimal(prior, 0.8, domain=Domain.integers(0, 50)).to_json(), encoding="utf-8")
+    return path
+
+
+def test_the_first_screen_answers_a_question():
+    page = opened()
+    assert not page.exception
+    assert headline(FIRST).sentence in text(page)
+    assert page.metric[0].value == f"{headline(FIRST).trained.r2:.2f}"
+
+
+def test_every_section_is_shown_and_a_second_click_keeps_it():
+    page = opened()
+    for name, word in {
+        "Outputs": "different values",
+        "One label": "A label of 78 is reported as",
+        "Channel": "Each column belongs to true labels",
+        "Compare": "choose by the error of a model",
+        "Private prior": "Simulated: 50,000 invented labels",
+        "Take away": "On the command line",
+    }.items():
+        section(page, name)
+        assert not page.exception
+        assert not page.error
+        assert word in text(page)
+    section(page, None)
+    assert "On the command line" in text(page)
+
+
+def test_controls_reach_the_command():
+    page = section(opened(), "Take away")
+    page.select_slider(key="epsilon").set_value(0.5)
+    control(page.toggle, "This distribution is public knowledge").set_value(True)
+    control(page.toggle, "Labels are whole numbers").set_value(True)
+    control(page.selectbox, "Mechanism").set_value("rr-on-bins")
+    control(page.selectbox, "Loss").set_value("pinball")
+    page.run()
+    control(page.number_input, "Level of the quantile").set_value(0.9)
+    control(page.text_input, "File of labels").set_value("my file.csv")
+    page.run()
+    asked = replace(FIRST, epsilon=0.5, public=True, whole=True, mechanism="rr-on-bins", loss="pinball(0.9)")
+    assert page.code[0].value == command(asked, replace(Names(), source="my file.csv"))
+    assert "--loss=pinball(0.9)" in page.code[0].value.replace("'", "")
+
+
+def test_what_does_not_go_together_is_said_and_the_controls_stay():
+    page = opened()
+    control(page.selectbox, "Loss").set_value("gamma")
+    page.run()
+    assert "gamma loss is for labels" in text(page)
+    control(page.selectbox, "Loss").set_value("squared")
+    page.run()
+    assert headline(FIRST).sentence in text(page)
+
+
+def test_a_section_that_cannot_be_shown_does_not_hide_the_others():
+    page = opened()
+    control(page.toggle, "Choose the number of cells").set_value(True)
+    control(page.selectbox, "Mechanism").set_value("discrete-staircase")
+    page.run()
+    control(page.number_input, "Cells from lower to upper").set_value(10_000)
+    page.run()
+    assert "choose at most" in text(page)
+    assert "Predictions are for models of the default size" not in text(section(page, "Channel"))
+    assert "choose by the error of a model" in text(section(page, "Compare"))
+
+
+def test_bounds_in_the_wrong_order_are_pointed_out():
+    page = opened()
+    control(page.number_input, "Upper bound").set_value(-3.0)
+    page.run()
+    assert "must be below" in page.sidebar.error[0].value
+    assert headline(FIRST).sentence in text(page)
+
+
+def test_a_received_mechanism_is_shown_as_it_is(designed_file):
+    page = opened(str(designed_file))
+    received = RROnBins.from_json(designed_file.read_text(encoding="utf-8"))
+    asked = Question(
+        lower=0, upper=50, whole=True, distribution=received.prior, epsilon=0.8, mechanism=RECEIVED, received=received
+    )
+    assert not page.exception
+    assert headline(asked).sentence in text(page)
+    assert designed(asked).mechanism == received
+    assert "not made again by a command" in text(section(page, "Take away"))
+    assert "no prior is drawn" in text(section(page, "Private prior"))
+
+
+def test_a_shape_can_be_chosen_again_after_a_file(designed_file):
+    page = opened(str(designed_file))
+    control(page.radio, "The distribution of the labels comes from").set_value("A shape")
+    page.run()
+    assert headline(FIRST).sentence in text(page)
+
+
+def test_the_draw_of_the_simulated_prior_changes_on_demand():
+    page = section(opened(), "Private prior")
+    assert "Draw 1." in text(page)
+    control(page.button, "Draw again").click()
+    page.run()
+    assert "Draw 2." in text(page)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0.0, 1e90), (-5.0, -1.0), (0.0, 1e-6), (1e15, 1e15 + 1)])
+def test_any_bounds_give_an_answer_or_a_reason(lower, upper):
+    page = opened()
+    control(page.number_input, "Upper bound").set_value(upper)
+    control(page.number_input, "Lower bound").set_value(lower)
+    page.run()
+    assert not page.exception
+    assert "is predicted to reach" in text(page) or page.main.error
+
+
+def test_texts_from_files_are_no_markdown():
+    assert as_text("![x](http://a/b.png) $x$ <b> :red[y]") == (r"\!\[x\]\(http\:\/\/a\/b\.png\) \$x\$ \<b\> \:red\[y\]")

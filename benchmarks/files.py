@@ -224,8 +224,8 @@ def tabulate(result: Result, found: dict[Case, Runs]) -> None:
     result.tables += [times, memory]
     for ids, limit in LIMITS.items():
         large = [case for case in found if (case.ids, case.form, case.weeks) == (ids, "parquet", False)]
-        largest = max(large, key=lambda case: case.rows)
-        if largest.rows >= 10**7:
+        largest = max(large, key=lambda case: case.rows, default=None)
+        if largest is not None and largest.rows >= 10**7:
             runs = found[largest]
             reached = ratio(runs.seconds[OURS], runs.seconds[COPY]).median
             result.targets.append(Target(f"time over the copy's, {largest}", limit, reached, "×"))

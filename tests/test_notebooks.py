@@ -1,0 +1,124 @@
+"""The notebooks open as they are, run from an empty folder, print what they are stored with, and leave nothing behind."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from page_runner import words
+
+nbformat = pytest.importorskip("nbformat", reason="notebooks need the extra docs: pip install 'labeldp[docs]'")
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
+NAMES = ["choosing-epsilon", "durations", "lightgbm", "poisson-counts", "scikit-learn"]
+PUBLIC = {"labeldp", "labeldp.audit", "labeldp.losses", "labeldp.paper.data", "labeldp.plots"}
+every_notebook = pytest.mark.parametrize("name", NAMES)
+
+
+def read(name):
+    return nbformat.read(FOLDER / f"{name}.ipynb", as_version=nbformat.NO_CONVERT)
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def outputs(notebook):
+    return [output for cell in code_cells(notebook) for output in cell.outputs]
+
+
+def printed(cell):
+    """The words that a cell printed, in however many pieces. Numbers are drawn anew each time, with commas in some of them."""
+    text = "".join(output.text for output in cell.outputs if output.output_type == "stream")
+    return words(text.replace(",", ""))
+
+
+def prose(notebook):
+    return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+
+
+def test_all_notebooks_are_tested():
+    assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == NAMES
+
+
+@every_notebook
+def test_it_opens_as_it_is(name):
+    notebook = read(name)
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) >= (4, 5)
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+    assert 8 <= len(notebook.cells) <= 15
+    assert (FOLDER / f"{name}.ipynb").stat().st_size < 300_000
+
+
+@every_notebook
+def test_it_says_first_whom_it_is_for_and_what_they_will_know(name):
+    title, blank, first = read(name).cells[0].source.splitlines()[:3]
+    assert title.startswith("# ")
+    assert not blank
+    assert first.startswith("For ")
+    assert "After this page you" in first
+
+
+@every_notebook
+def test_it_is_stored_with_its_output_and_without_a_trace_of_a_machine(name):
+    notebook = read(name)
+    assert [cell.execution_count for cell in code_cells(notebook)] == list(range(1, len(code_cells(notebook)) + 1))
+    assert all(cell.outputs for cell in code_cells(notebook) if "print(" in cell.source)
+    assert {output.output_type for output in outputs(notebook)} <= {"stream", "execute_result", "display_data"}
+    assert all(output.name == "stdout" for output in outputs(notebook) if output.output_type == "stream")
+    assert not any("execution" in cell.metadata for cell in notebook.cells)  # times of day
+    assert not re.search(r"/(?:home|root|tmp|usr|var|work)/|site-packages", nbformat.writes(notebook))
+
+
+@every_notebook
+def test_it_has_a_picture_with_words(name):
+    pictures = [output for output in outputs(read(name)) if "image/png" in output.get("data", {})]
+    assert pictures
+    assert all(output.metadata["image/png"]["width"] for output in pictures)
+
+
+@every_notebook
+def test_it_imports_public_names_only(name):
+    for cell in code_cells(read(name)):
+        for statement in ast.walk(ast.parse(cell.source)):
+            if isinstance(statement, ast.ImportFrom) and str(statement.module).startswith("labeldp"):
+                assert statement.module in PUBLIC, statement.module
+                public = {*import_module(statement.module).__all__, *(room.rpartition(".")[2] for room in PUBLIC)}
+                assert {alias.name for alias in statement.names} <= public
+            if isinstance(statement, ast.Import):
+                assert not any(alias.name.startswith("labeldp") for alias in statement.names)
+
+
+@every_notebook
+def test_its_links_lead_somewhere(name):
+    for link in re.findall(r"\]\(([^)]+)\)", prose(read(name))):
+        assert (FOLDER / link.partition("#")[0]).exists(), link
+
+
+@every_notebook
+def test_it_runs_in_an_empty_folder_and_prints_what_is_stored(name, tmp_path):
+    nbclient = pytest.importorskip("nbclient", reason="notebooks need the extra docs: pip install 'labeldp[docs]'")
+    if name == "lightgbm":
+        pytest.importorskip("lightgbm", reason="this notebook needs the extra docs: pip install 'labeldp[docs]'")
+    places = {key: tmp_path / key for key in ("notebook", "HOME", "TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR")}
+    for place in places.values():
+        place.mkdir()
+    environment = os.environ | {key: str(place) for key, place in places.items() if key.isupper()}
+
+    stored, fresh = read(name), read(name)
+    where = {"metadata": {"path": str(places["notebook"])}}
+    nbclient.NotebookClient(fresh, timeout=300, kernel_name="python3", resources=where).execute(env=environment)
+
+    for before, after in zip(code_cells(stored), code_cells(fresh), strict=True):
+        assert printed(after) == printed(before), before.source
+        kinds = [sorted(output.get("data", [])) for output in before.outputs if output.output_type != "stream"]
+        assert kinds == [sorted(output.get("data", [])) for output in after.outputs if output.output_type != "stream"]
+    for key in ("notebook", "HOME", "TMPDIR"):
+        assert not list(places[key].iterdir()), key

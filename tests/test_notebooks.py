@@ -78,10 +78,10 @@ def test_it_is_stored_with_its_output_and_without_a_trace_of_a_machine(name):
 
 
 @every_notebook
-def test_it_has_a_picture_with_words(name):
+def test_it_has_a_picture_that_fits_a_page(name):
     pictures = [output for output in outputs(read(name)) if "image/png" in output.get("data", {})]
     assert pictures
-    assert all(output.metadata["image/png"]["width"] for output in pictures)
+    assert all(output.metadata["image/png"]["width"] <= 600 for output in pictures)
 
 
 @every_notebook

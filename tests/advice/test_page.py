@@ -20,7 +20,7 @@ NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 def test_a_command_prints_what_the_page_shows(command, shown):
     done = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": "110"})
     assert done.exit_code == 0
-    printed, wanted = " ".join(done.stdout.split()), " ".join(shown.removeprefix("...\n").split())
+    printed, wanted = " ".join(done.stdout.split()), " ".join(shown.removeprefix("...\n").removesuffix("...\n").split())
     start = re.search(re.escape(" ".join(wanted.split()[:2])), printed).start()
     found = printed[start:][: len(wanted) + 20]
     numbers, kept = ([float(n.replace(",", "")) for n in NUMBER.findall(text)] for text in (found, wanted))

@@ -100,8 +100,11 @@ def measure(
 
 def cases(*, quick: bool, sizes: list[int] | None) -> list[Case]:
     """The files, smallest first."""
-    given = sizes or ([100_000] if quick else [100_000, 1_000_000, 10_000_000])
-    every = [Case(rows, ids, form) for rows in given for ids in KINDS for form in ("parquet", "csv")]
+    given = sizes or ([1_000, 100_000] if quick else [1_000, 100_000, 1_000_000, 10_000_000])
+    forms = ("parquet", "csv")
+    every = [Case(rows, ids, form) for rows in given for ids in KINDS for form in forms]
+    if not sizes:  # the smallest file shows start-up, and one kind is enough for that
+        every = [case for case in every if case.rows > 1_000 or (case.ids, case.form) == ("int", "parquet")]
     if quick or sizes:
         return every
     return [*every, Case(CENSUS, "int", "parquet", weeks=True)]

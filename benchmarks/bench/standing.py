@@ -99,6 +99,7 @@ def _figures(mine: list[Lead], result: Result) -> dict[str, object]:
     where = "; ".join(contests) if len(contests) <= 6 else f"{len(contests)} of {len(result.contests)} rows"
     return {
         "factor": span,
+        "most": f"{factors[-1]:.2f}",
         "rows": len(contests),
         "all": len(result.contests),
         "where": where,

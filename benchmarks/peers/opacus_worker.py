@@ -1,7 +1,7 @@
 """Private networks in an environment of their own: DP-SGD with Opacus, and noisy gradients that are projected, after LabelDP-Pro.
 
-Both train the same small network (one hidden layer, clipped targets scaled to [0, 1]) on the same numbers. Their settings were chosen by hand on
-other seeds, in their favour.
+Both train the same small network (one hidden layer, clipped targets scaled to [0, 1]) on the same numbers. Their settings were chosen by hand by
+test error on one other seed of two data sets: about seven tried for DP-SGD, four for projected gradients.
 """
 
 import math

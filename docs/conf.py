@@ -39,6 +39,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4  # the same anchors as on GitHub
 nb_execution_mode = "off"  # notebooks are stored with their output, and a test executes them
 
+highlight_language = "none"  # blocks that name no language are output
+
 # The reference
 autosummary_generate = True
 autodoc_typehints = "none"  # types stand in the docstrings
@@ -70,6 +72,7 @@ sphinx_gallery_conf = {
 # The look
 html_theme = "furo"
 html_title = "labeldp"
+pygments_dark_style = "github-dark"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False

@@ -34,14 +34,15 @@ def name_public_bases(_app: Sphinx, what: str, _name: str, thing: Any, _options:
         lines += ["", "Base class: " + ", ".join(f":class:`~labeldp.{base}`" for base in bases) + "."]
 
 
-def drop_wrong_backlinks(_app: Sphinx, env: Any) -> None:
+def drop_wrong_backlinks(app: Sphinx) -> list[Any]:
     """Viewcode links from source to reference by one name a file, but ours are imported from two: `labeldp` and `labeldp.losses`."""
-    known = env.get_domain("py").objects
-    for entry in getattr(env, "_viewcode_modules", {}).values():
+    known = app.env.get_domain("py").objects
+    for entry in getattr(app.env, "_viewcode_modules", {}).values():
         if entry:
             _code, _tags, used, module = entry
             for name in [name for name in used if f"{module}.{name}" not in known]:
                 del used[name]
+    return []  # no pages of its own
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -50,5 +51,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     SphinxDocString._str_warnings = _privacy_and_warnings  # noqa: SLF001
     app.connect("autodoc-skip-member", skip_foreign_members)
     app.connect("autodoc-process-docstring", name_public_bases, priority=900)  # after numpydoc
-    app.connect("env-check-consistency", drop_wrong_backlinks)
+    app.connect("html-collect-pages", drop_wrong_backlinks, priority=400)  # before viewcode's own
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from sphinx_gallery.scrapers import figure_rst
 
 from labeldp import plots
+from labeldp.plots.axes import INK
 
 MOST_BYTES = 200_000
 
@@ -20,10 +23,14 @@ def picture(_block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any
     if not isinstance(drawn, Axes | Figure):
         return ""
     words = block_vars["example_globals"].pop("in_words", None) or plots.in_words(drawn)
+    figure = drawn if isinstance(drawn, Figure) else drawn.figure
+    for text in figure.findobj(Text):
+        if to_hex(text.get_color()) == "#000000":  # matplotlib's own: not turned light on dark pages
+            text.set_color(INK)
     path = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
     plots.save(drawn, path, alt=words)
     if path.stat().st_size > MOST_BYTES:  # thousands of contours: as pixels, with text and axes still sharp
-        for axes in (drawn if isinstance(drawn, Figure) else drawn.figure).axes:
+        for axes in figure.axes:
             for part in axes.collections:
                 part.set_rasterized(True)
         plots.save(drawn, path, alt=words)

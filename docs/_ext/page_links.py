@@ -8,10 +8,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from command_pages import FOLDER, commands
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -71,6 +73,16 @@ def documented() -> dict[str, str]:
     return names | {name: f"labeldp.{name}" for name in import_module("labeldp").__all__ if name[0].isupper()}
 
 
+def meant_by(text: str) -> dict[str, str] | None:
+    """The page of the reference that code in the text means, as Sphinx wants it."""
+    if name := documented().get(text.partition("(")[0]):
+        return {"refdomain": "py", "reftype": "obj", "reftarget": name}
+    command = re.match(r"labeldp (ledger [a-z]+|[a-z-]+)", text)
+    if command and command[1] in dict(commands()):
+        return {"refdomain": "std", "reftype": "doc", "reftarget": f"/{FOLDER}/{command[1].replace(' ', '-')}"}
+    return None
+
+
 class NameLinks(SphinxTransform):
     """Link code in the text of a page to the reference, and mark code that may be broken at the end of a line."""
 
@@ -87,19 +99,11 @@ class NameLinks(SphinxTransform):
                 above = above.parent
             if above is not None:
                 continue
-            name = text.split("(")[0]
-            if in_text and name in documented():
-                literal.replace_self(
-                    addnodes.pending_xref(
-                        "",
-                        literal.deepcopy(),
-                        refdomain="py",
-                        reftype="obj",
-                        reftarget=documented()[name],
-                        refexplicit=True,
-                        refdoc=self.env.docname,
-                    )
+            if in_text and (target := meant_by(text)):
+                link = addnodes.pending_xref(
+                    "", literal.deepcopy(), refdoc=self.env.docname, refexplicit=True, **target
                 )
+                literal.replace_self(link)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

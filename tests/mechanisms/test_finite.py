@@ -268,9 +268,12 @@ def test_rr_with_prior_takes_the_best_number_of_values():
 @pytest.mark.parametrize("epsilon", [0.3, 1, 4])
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_the_staircase_parameter_is_the_best_of_all(epsilon, loss):
-    costs = [DiscreteStaircase(DOMAIN, epsilon, r=r).expected_loss(PRIOR, loss) for r in range(1, 11)]
-    best = DiscreteStaircase.optimal(PRIOR, epsilon, loss, domain=DOMAIN)
-    assert best.expected_loss(PRIOR, loss) == min(costs)
+    between = Prior(np.linspace(0.3, 9.7, 41), np.arange(1, 42))  # labels that are not grid points
+    for prior, window in ((PRIOR, 0), (PRIOR, 4), (between, 0), (between, 4)):
+        every = (DiscreteStaircase(DOMAIN, epsilon, r=r, window=window) for r in range(1, 11))
+        least = min(each.expected_loss(prior, loss) for each in every)
+        best = DiscreteStaircase.optimal(prior, epsilon, loss, domain=DOMAIN, window=window)
+        assert best.expected_loss(prior, loss) == pytest.approx(least, rel=1e-12)
     middle, wide = Prior([5], [1]), 60  # in a wide window the noise is not clipped
     free = [DiscreteStaircase(DOMAIN, epsilon, r=r, window=wide).expected_loss(middle, loss) for r in range(1, 11)]
     chosen = DiscreteStaircase(DOMAIN, epsilon, loss=loss).parameter("r")

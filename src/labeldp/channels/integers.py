@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 
@@ -91,12 +92,13 @@ def integer_channel(channel: Channel, epsilon: Epsilon, masses: Floats, means: F
         return IntegerChannel(table, outputs, Fraction(0))
     probabilities = table.probabilities()
     root = np.sqrt(np.maximum(masses @ probabilities, 1e-15))
-    error = _errors(table, outputs, means)
+    weights = table.weights()
+    error = _errors(weights, outputs, means)
     for _ in range(4):
         missing = np.array([float(e) for e in error])
         step = np.linalg.lstsq(probabilities / root, missing, rcond=1e-14)[0] / root
         better = outputs + step
-        found = _errors(table, better, means)
+        found = _errors(weights, better, means)
         if max(map(abs, found)) >= max(map(abs, error)):
             break
         outputs, error = better, found
@@ -110,13 +112,13 @@ def integer_channel(channel: Channel, epsilon: Epsilon, masses: Floats, means: F
     return IntegerChannel(table, outputs, worst)
 
 
-def _errors(table: WeightTable, outputs: Floats, means: Floats) -> list[Fraction]:
+def _errors(weights: list[list[int]], outputs: Floats, means: Floats) -> list[Fraction]:
     """The targets minus the means of the outputs under the integer table, exactly."""
     # Every output is an integer over one common power of two, so a row takes integer products only.
     pairs = [float(value).as_integer_ratio() for value in outputs]
     denominator = max(d for _, d in pairs)
     scaled = [n * (denominator // d) for n, d in pairs]
     return [
-        Fraction(float(mean)) - Fraction(sum(w * v for w, v in zip(row, scaled, strict=True)), denominator << 64)
-        for mean, row in zip(means, table.weights(), strict=True)
+        Fraction(float(mean)) - Fraction(sum(map(mul, row, scaled)), denominator << 64)
+        for mean, row in zip(means, weights, strict=True)
     ]

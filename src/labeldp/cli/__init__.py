@@ -3,6 +3,7 @@
 Exit codes: 0 done; 2 bad usage or bad input; 3 the ledger refuses; 1 anything else.
 """
 
+import gc
 import sys
 import warnings
 from typing import Annotated
@@ -74,6 +75,9 @@ def _options(
 
 def main() -> None:
     """Run the `labeldp` script. Errors go to standard error, and each kind has its exit code."""
+    gc.set_threshold(
+        100_000, 50, 100
+    )  # imports make a million objects that stay; looking through them again takes longer
     warnings.showwarning = show_warning
     degrade_output()
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -69,6 +71,7 @@ def compare(
       labeldp compare --dataset criteo --mechanisms auto,laplace --records 50000
       labeldp compare --prior prior.csv --loss absolute --out comparison
     """  # noqa: D301 - the escape keeps the lines of the examples
+    _use_one_thread()
     from labeldp.mechanisms.comparison import RECORDS, REFERENCES
     from labeldp.mechanisms.comparison import compare as run
 
@@ -84,6 +87,12 @@ def compare(
     for each in dict.fromkeys(row.epsilon for row in rows):
         _show([row for row in rows if row.epsilon == each], loss)
     _explain(rows, "" if records else " (the dataset's own)" if own else " (assumed)")
+
+
+def _use_one_thread() -> None:
+    """The matrices here are small, and threads would wait for each other. OpenBLAS reads this when NumPy loads it."""
+    if "numpy" not in sys.modules:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain | None, int | None]:

@@ -39,6 +39,8 @@ class Screen(Console):
 
 def visible(text: str, *, keep: str = "\n") -> str:
     """The text, with escapes as in Python source for characters that are neither printed nor spaces nor to be kept."""
+    if text.isprintable():
+        return text
     return "".join(sign if sign in keep or _is_shown(sign) else sign.encode("unicode_escape").decode() for sign in text)
 
 

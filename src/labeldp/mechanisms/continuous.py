@@ -116,8 +116,10 @@ class ContinuousMechanism(Mechanism):
         """Output nodes and probability weights, a row for each label; rows of weights sum to one."""
         low = self.domain.lower - values if self.clip else np.full(values.shape, -self._reach())
         high = self.domain.upper - values if self.clip else np.full(values.shape, self._reach())
-        side = self._breaks(self.sensitivity if self.clip else self._reach())
-        breaks = np.unique(np.concatenate([-side, side, -kinks, kinks]))
+        reach = self.sensitivity if self.clip else self._reach()
+        side = np.concatenate([self._breaks(reach), kinks])
+        side = side[side < reach]  # no label has noise beyond
+        breaks = np.unique(np.concatenate([-side, side]))
         edges = np.clip(breaks[None, :], low[:, None], high[:, None])
         edges = np.concatenate([low[:, None], edges, high[:, None]], axis=1)
         nodes, weights = _legendre()

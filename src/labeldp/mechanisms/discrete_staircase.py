@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.losses import LossLike, get_loss
@@ -17,6 +18,8 @@ from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.priors import Prior
 from labeldp.sampling import ShiftTable
 from labeldp.sampling.noise import staircase_profile
+
+_MOST_ENTRIES = 1 << 22
 
 
 @mechanism(
@@ -107,12 +110,14 @@ class DiscreteStaircase(FiniteMechanism):
         -------
         DiscreteStaircase
         """
-        frame = gridded(domain)
+        frame, budget = gridded(domain), float(exact_epsilon(epsilon))
+        of_noise = _expected_losses(prior, loss, frame, window)
         costs: dict[int, float] = {}
 
         def cost(r: int) -> float:
             if r not in costs:
-                costs[r] = cls(frame, epsilon, r=r, window=window).expected_loss(prior, loss)
+                masses = staircase_profile(frame.count, budget, r, window=window)
+                costs[r] = float(masses @ of_noise) / float(2 * masses.sum() - masses[0])
             return costs[r]
 
         low, high = 1, frame.count - 1
@@ -129,6 +134,28 @@ def _made(request: Request) -> DiscreteStaircase:
     if request.prior is None:
         return DiscreteStaircase(request.domain, request.epsilon, loss=request.loss)
     return DiscreteStaircase.optimal(request.prior, request.epsilon, request.loss, domain=request.domain)
+
+
+def _expected_losses(prior: Prior, loss: LossLike, frame: Domain, window: int) -> Floats:
+    """E[ℓ(ŷ + t, y)] + E[ℓ(ŷ − t, y)] under a prior for noise of t = 0, 1, … cells, ŷ the cell of y; for 0, which has no sign, once.
+
+    The last is that of all noise that leaves the window from every cell.
+    """
+    measure, held = get_loss(loss), prior.masses > 0
+    labels, masses, outputs = prior.values[held], prior.masses[held], window_values(frame, window)
+    measure.valid_labels.check(labels, "labels")
+    measure.valid_outputs.check(outputs, "outputs")
+    noise = np.arange(frame.count + window)
+    codes = frame.cell(labels).astype(np.int64) + window
+    total = np.zeros(noise.size)
+    step = max(1, _MOST_ENTRIES // noise.size)
+    for start in range(0, labels.size, step):
+        rows = slice(start, start + step)
+        for signed in (noise, -noise):
+            given = outputs[np.clip(codes[rows, None] + signed, 0, outputs.size - 1)]
+            total += masses[rows] @ measure(given, labels[rows, None])
+    total[0] /= 2
+    return total
 
 
 def _best_for_noise(span: int, epsilon: float, loss: LossLike) -> int:

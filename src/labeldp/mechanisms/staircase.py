@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
@@ -113,15 +114,22 @@ class Staircase(ContinuousMechanism):
         return -math.expm1(-float(self.epsilon_exact)) / (2 * self.sensitivity * (self.gamma + step * (1 - self.gamma)))
 
     def _density(self, noise: Floats) -> Floats:
-        period, place = np.divmod(np.abs(noise) / self.sensitivity, 1.0)
-        return self._height * self._step ** (period + (place >= self.gamma))
+        periods, place = _periods(np.abs(noise) / self.sensitivity)
+        return self._height * self._powers(periods + (place >= self.gamma))
+
+    def _powers(self, exponents: NDArray[np.intp]) -> Floats:
+        """e^(−ε·k) for each of some whole k. Where few of them differ, a table is faster."""
+        most = int(exponents.max(initial=0))
+        if most > exponents.size:
+            return np.power(self._step, exponents, dtype=np.float64)
+        return np.power(self._step, np.arange(most + 1), dtype=np.float64)[exponents]
 
     def _tail(self, distance: Floats) -> Floats:
-        period, place = np.divmod(distance / self.sensitivity, 1.0)
+        periods, place = _periods(distance / self.sensitivity)
         step, gamma = self._step, self.gamma
         whole = self._height * self.sensitivity * (gamma + step * (1 - gamma))
         left = np.where(place < gamma, gamma - place + step * (1 - gamma), step * (1 - place))
-        return step**period * (self._height * self.sensitivity * left + whole * step / (1 - step))
+        return self._powers(periods) * (self._height * self.sensitivity * left + whole * step / (1 - step))
 
     def _breaks(self, reach: float) -> Floats:
         periods = np.arange(math.ceil(reach / self.sensitivity) + 1)
@@ -146,6 +154,12 @@ def _made(request: Request) -> Staircase:
     if request.prior is None:
         return Staircase(request.domain, request.epsilon)
     return Staircase.optimal(request.prior, request.epsilon, request.loss, domain=request.domain)
+
+
+def _periods(distance: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """The whole part and the rest of each distance, both exact."""
+    whole = np.floor(distance)
+    return whole.astype(np.intp), distance - whole
 
 
 def _least_variance(epsilon: float) -> float:

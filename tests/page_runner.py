@@ -188,5 +188,5 @@ def words(text):
     """The text with every number and digest as `#`, without lines and bars of tables, its words one space apart."""
     text = re.sub(r"[─━│┃┏┓┗┛┡┩┳┻╇╈└┘┴┬├┤┼╸╺█▏▎▍▌▋▊▉]", " ", text)
     text = re.sub(r"\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b", "#", text)
-    text = re.sub(r"[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?", "#", text)
+    text = re.sub(r"[-−+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?", "#", text)
     return " ".join(text.split())

@@ -1,10 +1,10 @@
 """Label inference against real messages: how often is an attacker right about one record, and what does ε limit of that?
 
     python benchmarks/label_inference.py [--records 40000] [--epsilon 0.25 0.5 1 2 4 8] [--mechanism NAME …]
-        [--secret median cap] [--seed 0] [--out results.json]
+        [--secret median cap] [--releases 3] [--seed 0] [--out results.json]
 
-The labels are Criteo-like purchase values in whole euros, and the features those of `criteo_like`. Each row of the table is a
-message that `privatize` wrote and `Message.open` read back. The secret is a statement about one record: its amount is above the
+The labels are Criteo-like purchase values in whole euros, and the features those of `criteo_like`. Each row of the table is the
+mean over several messages that `privatize` wrote and `Message.open` read back. The secret is a statement about one record: its amount is above the
 median of all amounts, or at the cap of 400. All attackers know the distribution of the amounts, the mechanism and the features.
 
 - *prior*: knows the distribution only.
@@ -33,8 +33,8 @@ import math
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +125,7 @@ def main() -> int:
     parser.add_argument("--epsilon", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--mechanism", nargs="+", choices=exact, default=DEFAULT)
     parser.add_argument("--secret", nargs="+", choices=SECRETS, default=SECRETS)
+    parser.add_argument("--releases", type=int, default=3, help="messages for each row")
     parser.add_argument("--seed", type=int, default=0, help="of the data and the models; codes are drawn afresh")
     parser.add_argument("--out", type=Path, help="also write the results as JSON")
     arguments = parser.parse_args()
@@ -135,7 +136,8 @@ def main() -> int:
     results = list[Result]()
     with threadpool_limits(1):  # fits are small, and threads that wait for each other cost more than they save
         for name, epsilon in track(cells, "attacks", console=Console(stderr=True)):
-            results += attack(world, honest, name, epsilon, arguments.secret, misses)
+            runs = [attack(world, honest, name, epsilon, arguments.secret, misses) for _ in range(arguments.releases)]
+            results += [averaged(same) for same in zip(*runs, strict=True)]
     for secret in arguments.secret:
         print(table(secret, [one for one in results if one.secret == secret]), end="\n\n")
     if arguments.out is not None:
@@ -190,6 +192,13 @@ def attack(
             )
         )
     return results
+
+
+def averaged(results: Sequence[Result]) -> Result:
+    """The mean over messages of one kind. All of them draw independently, so chance shrinks with their number."""
+    first, numbers = results[0], ("code", "expected", "model", "outsiders", "model_code", "true", "true_code")
+    means = {name: float(np.mean([getattr(one, name) for one in results])) for name in numbers}
+    return replace(first, chance=first.chance / math.sqrt(len(results)), **means)
 
 
 def advantage(share: float, for_yes: Floats, for_no: Floats, truth: Truths) -> float:

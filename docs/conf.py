@@ -4,10 +4,10 @@ import sys
 from importlib.metadata import version as installed
 from pathlib import Path
 
-import labeldp
-
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS / "_ext"))
+
+from page_links import documented  # noqa: E402
 
 project = "labeldp"
 author = "the labeldp authors"
@@ -25,6 +25,7 @@ extensions = [
     "command_pages",  # this one and those below lie in _ext/
     "docstrings",
     "page_links",
+    "picture_words",
     "section_lists",
     "stale_files",
 ]
@@ -48,7 +49,7 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the templates list them
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
-numpydoc_xref_aliases = {name: f"labeldp.{name}" for name in labeldp.__all__}
+numpydoc_xref_aliases = {name: place for name, place in documented().items() if "." not in name}
 add_module_names = False
 python_maximum_signature_line_length = 100
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -140,12 +141,12 @@ def inventory():
 @pytest.mark.usefixtures("pages")
 @pytest.mark.parametrize("module", PUBLIC)
 def test_every_public_name_is_in_the_reference(module):
-    """Under its own name, or under that of `labeldp` where both are the same object."""
-    listed, package, top = inventory(), import_module(module), import_module("labeldp")
+    """Under its own name, or under another one of the same object: `labeldp.Loss` is `labeldp.losses.Loss`."""
+    listed, package, others = inventory(), import_module(module), [import_module(each) for each in PUBLIC]
     assert package.__all__
     for name in package.__all__:
-        same = getattr(top, name, None) is getattr(package, name)
-        assert f"{module}.{name}" in listed or (same and f"labeldp.{name}" in listed), f"{module}.{name}"
+        names = {f"{each.__name__}.{name}" for each in others if getattr(each, name, None) is getattr(package, name)}
+        assert names & listed, f"{module}.{name}"
 
 
 @pytest.mark.usefixtures("pages")
@@ -202,3 +203,26 @@ def test_what_to_cite_is_the_version_at_hand():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"version = {{{version}}}" in (ROOT / "docs" / "project" / "cite.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_page_is_wider_than_the_screen(pages, width):
+    """Wide tables and long lines scroll inside their boxes, on a telephone too."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    driver = shutil.which("chromedriver")
+    if not driver or not shutil.which("chromium"):
+        pytest.skip("needs Chromium and its driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(argument)
+    metrics = {"width": width, "height": 900, "pixelRatio": 1.0}
+    options.add_experimental_option("mobileEmulation", {"deviceMetrics": metrics})
+    with webdriver.Chrome(options=options, service=webdriver.ChromeService(driver)) as browser:
+        wide = []
+        for name in sorted(pages):
+            browser.get((SITE / name).as_uri())
+            if browser.execute_script("return document.documentElement.scrollWidth > innerWidth"):
+                wide.append(name)
+    assert not wide

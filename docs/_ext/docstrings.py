@@ -8,6 +8,7 @@ from typing import Any
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.docscrape_sphinx import SphinxDocString
 from numpydoc.xref import DEFAULT_LINKS
+from page_links import documented
 from sphinx.application import Sphinx
 
 import labeldp
@@ -31,18 +32,7 @@ def skip_foreign_members(_app: Sphinx, _what: str, _name: str, member: Any, _ski
 def name_public_bases(_app: Sphinx, what: str, _name: str, thing: Any, _options: Any, lines: list[str]) -> None:
     bases = [base.__name__ for base in getattr(thing, "__bases__", ()) if base.__name__ in labeldp.__all__]
     if what in {"class", "exception"} and bases:
-        lines += ["", "Base class: " + ", ".join(f":class:`~labeldp.{base}`" for base in bases) + "."]
-
-
-def drop_wrong_backlinks(app: Sphinx) -> list[Any]:
-    """Viewcode links from source to reference by one name a file, but ours are imported from two: `labeldp` and `labeldp.losses`."""
-    known = app.env.get_domain("py").objects
-    for entry in getattr(app.env, "_viewcode_modules", {}).values():
-        if entry:
-            _code, _tags, used, module = entry
-            for name in [name for name in used if f"{module}.{name}" not in known]:
-                del used[name]
-    return []  # no pages of its own
+        lines += ["", "Base class: " + ", ".join(f":class:`~{documented()[base]}`" for base in bases) + "."]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -51,5 +41,4 @@ def setup(app: Sphinx) -> dict[str, bool]:
     SphinxDocString._str_warnings = _privacy_and_warnings  # noqa: SLF001
     app.connect("autodoc-skip-member", skip_foreign_members)
     app.connect("autodoc-process-docstring", name_public_bases, priority=900)  # after numpydoc
-    app.connect("html-collect-pages", drop_wrong_backlinks, priority=400)  # before viewcode's own
     return {"parallel_read_safe": True, "parallel_write_safe": True}

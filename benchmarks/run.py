@@ -15,8 +15,10 @@ import time
 from pathlib import Path
 
 from bench.part import ROOT
+from bench.startup_figures import as_result
 
 PARTS = ("optimiser", "randomizing", "files", "labels", "models", "auditing", "startup")
+STARTUP = "startup"
 HERE = Path(__file__).resolve().parent
 
 
@@ -48,8 +50,7 @@ def run(parts: list[str], out: Path, *, quick: bool, minutes: float) -> list[str
     started, failed, lines = time.monotonic(), [], []
     for part in parts:
         left = 60 * minutes - (time.monotonic() - started)
-        command = [sys.executable, str(HERE / f"{part}.py"), "--json", str(out / f"{part}.json")]
-        command += ["--plot", str(out / f"{part}.svg"), *(["--quick"] if quick else [])]
+        command = command_of(part, out, quick=quick)
         print(f"\n== {part} ({left / 60:.0f} min left)", flush=True)
         begun = time.monotonic()
         try:
@@ -59,9 +60,22 @@ def run(parts: list[str], out: Path, *, quick: bool, minutes: float) -> list[str
             code, verdict = 1, "ended: the budget of time is spent"
         if code:
             failed.append(part)
+        elif part == STARTUP:
+            written = out / f"{part}.json"
+            result = as_result(written, quick=quick)
+            result.seconds = round(time.monotonic() - begun, 1)
+            result.write(written)
         lines.append(f"  {part:12} {time.monotonic() - begun:6.0f} s  {verdict}")
     print("\n" + "\n".join(lines) + f"\n  {'all':12} {time.monotonic() - started:6.0f} s", flush=True)
     return failed
+
+
+def command_of(part: str, out: Path, *, quick: bool) -> list[str]:
+    """What runs one part. Start-up has no picture, and rounds instead of small sizes."""
+    command = [sys.executable, str(HERE / f"{part}.py"), "--json", str(out / f"{part}.json")]
+    if part == STARTUP:
+        return [*command, *(["--rounds", "1"] if quick else [])]
+    return [*command, "--plot", str(out / f"{part}.svg"), *(["--quick"] if quick else [])]
 
 
 if __name__ == "__main__":

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from sphinx.application import Sphinx
 from sphinx_gallery.scrapers import figure_rst
 
 from labeldp import plots
@@ -35,6 +37,19 @@ def picture(_block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any
                 part.set_rasterized(True)
         plots.save(drawn, path, alt=words)
     return figure_rst([path], gallery_conf["src_dir"], fig_titles=words)
+
+
+def remove_note(app: Sphinx, document: nodes.document) -> None:
+    """Leave out the note at the head that there are files to download: search results would show it."""
+    if app.env.docname.startswith("pictures/"):
+        for note in list(document.findall(nodes.note)):
+            if "sphx-glr-download-link-note" in note["classes"]:
+                note.parent.remove(note)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("doctree-read", remove_note)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def _get_sg_image_scraper() -> Any:

@@ -24,14 +24,15 @@ def name_all_pages(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def note_first_paragraph(app: Sphinx, document: nodes.document) -> None:
-    first = next((node for node in document.findall(nodes.paragraph) if node.astext().startswith("For ")), None)
+    start = "" if app.env.docname.startswith("reference/command/") else "For "
+    first = next((node for node in document.findall(nodes.paragraph) if node.astext().startswith(start)), None)
     if first is not None:
         app.env.metadata[app.env.docname][KEY] = " ".join(first.astext().split())
 
 
 def list_pages(app: Sphinx, document: nodes.document, docname: str) -> None:
     """Show the pages of a section in place of its toctrees, which stay for the navigation."""
-    if not docname.endswith("/index"):
+    if not docname.endswith(("/index", "/commands")):
         return
     for toctree in list(document.findall(addnodes.toctree)):
         shown = nodes.bullet_list(classes=["pages-of-section"])

@@ -1,6 +1,6 @@
 """
-Every mechanism as a picture
-============================
+Mechanisms as pictures
+======================
 
 Each panel shows true labels from left to right and reported ones from bottom to top: the darker, the more often the two come together. All panels cost
 the same ε = 3. A good mechanism for a model has its mass along the diagonal or evenly around it.

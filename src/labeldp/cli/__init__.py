@@ -3,6 +3,7 @@
 Exit codes: 0 done; 2 bad usage or bad input; 3 the ledger refuses; 1 anything else.
 """
 
+import atexit
 import gc
 import sys
 import warnings
@@ -75,9 +76,7 @@ def _options(
 
 def main() -> None:
     """Run the `labeldp` script. Errors go to standard error, and each kind has its exit code."""
-    gc.set_threshold(
-        100_000, 50, 100
-    )  # imports make a million objects that stay; looking through them again takes longer
+    _spare_garbage_collection()
     warnings.showwarning = show_warning
     degrade_output()
     try:
@@ -94,6 +93,12 @@ def main() -> None:
     except KeyboardInterrupt:
         complain("stopped")
         sys.exit(130)
+
+
+def _spare_garbage_collection() -> None:
+    """Imports make a million objects that stay. Python would search them for garbage again and again, and once more at the end."""
+    gc.set_threshold(100_000, 50, 100)
+    atexit.register(gc.freeze)
 
 
 def _out_of_memory(error: MemoryError | RecursionError) -> str:

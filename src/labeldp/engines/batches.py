@@ -15,6 +15,9 @@ from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.labels_file import code_dtype
 from labeldp.sampling import BoundRandomness, IdDigests, KeyedRandomness
 
+CACHED_ROWS = 1 << 16
+"""So many rows at a time go from their labels to their codes, so that what lies between stays in the cache."""
+
 
 class FileTypes(NamedTuple):
     """The exact Arrow types of the id column and the label column as the input file has them, by name.
@@ -91,6 +94,9 @@ def draw_batch(
     """
     digests = randomness.id_digests(batch.ids, digest=mechanism.digest_bytes)
     unchecked = IdDigests(digests.high, digests.low, digests.kind, distinct=True)
-    labels = np.clip(batch.labels, domain.lower, domain.upper)
-    codes = mechanism.draw(labels, randomness, unchecked)
-    return digests, codes.astype(code_dtype(mechanism.outputs.size))
+    codes = np.empty(batch.labels.size, code_dtype(mechanism.outputs.size))
+    for start in range(0, codes.size, CACHED_ROWS):
+        rows = slice(start, start + CACHED_ROWS)
+        labels = np.clip(batch.labels[rows], domain.lower, domain.upper)
+        codes[rows] = mechanism.draw(labels, randomness, unchecked[rows])
+    return digests, codes

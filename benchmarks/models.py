@@ -235,7 +235,7 @@ def tabulate(result: Result, rows: list[dict], data: list[str], epsilons: list[f
     names = [name for name in (*OURS, *PEERS, "mean") if any(name in row["errors"] for row in rows)]
     table = Table(
         "errors",
-        f"Mean squared test error over that of boosting on true labels, means over {len({row['seed'] for row in rows})} seeds. "
+        f"Mean squared test error over that of boosting on true labels. Seeds: {len({row['seed'] for row in rows})}; figures are their means. "
         "± is one standard error of our better method's.",
         [
             Column("data", "data, training rows"),
@@ -288,12 +288,13 @@ def draw(result: Result, path: Path) -> None:
     from bench.pictures import lines
 
     lines(
-        {name: points for name, points in result.plot.items() if name != "mean"},
+        {name: points for name, points in result.plot.items() if name not in {"mean", LINEAR}},
         path,
-        title="Test error on Criteo-like data",
-        xlabel="ε (log scale)",
+        title="Test error on Criteo-like data, without diffprivlib's",
+        xlabel="",
         ylabel="× the error without privacy",
         dashed=PEERS,
+        epsilons=True,
     )
 
 

@@ -82,12 +82,13 @@ def ran(result: Result) -> str:
     """Command, date, machine and versions."""
     machine = result.machine
     numbers = [f"{name} {number}" for name, number in result.versions.items() if number != "not installed"]
-    numbers += [what for what in result.peers.values() if not what.startswith("no figures")]
+    theirs = [what for what in result.peers.values() if not what.startswith("no figures")]
+    apart = f" In environments of their own: {'; '.join(theirs)}." if theirs else ""
     small = " These are the small sizes of a quick run." if result.quick else ""
     return (
         f"`{result.command}`, {result.date}, {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']:g} GiB, "
         f"Python {machine['python']}, load {machine['load']:g} at the start, {result.seconds:.0f} s.{small} "
-        f"Versions: {', '.join(numbers)}."
+        f"Versions: {', '.join(numbers)}.{apart}"
     )
 
 

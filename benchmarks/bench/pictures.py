@@ -16,15 +16,19 @@ def lines(
     xlabel: str,
     ylabel: str,
     dashed: Sequence[str] = (),
+    epsilons: bool = False,
 ) -> None:
     """One line a name through its (x, y) points, both scales logarithmic; the words of the picture list the ends."""
     axes = plots.new_axes(5.2, 3.3 + 0.11 * len(series))
     for number, (name, points) in enumerate(series.items()):
         x, y = zip(*points, strict=True)
         style = "--" if name in dashed else "-"
-        colour = plots.CURVES[number % len(plots.CURVES)]
+        colour = (*plots.CURVES, plots.QUIET)[number % (len(plots.CURVES) + 1)]
         axes.plot(x, y, style, color=colour, marker=plots.marker(number), ms=5, label=name)
     axes.set(xlabel=xlabel, ylabel=f"{ylabel} (log scale)", xscale="log", yscale="log")
+    if epsilons:
+        plots.epsilon_axis(axes, [x for points in series.values() for x, _ in points])
+        plots.plain_log_ticks(axes)
     plots.heading(axes, title)
     plots.tidy(axes, legend=True)
     plots.save(axes, path, alt=plots.in_words(axes))

@@ -1,7 +1,7 @@
 """Private networks in an environment of their own: DP-SGD with Opacus, and noisy gradients that are projected, after LabelDP-Pro.
 
 Both train the same small network (one hidden layer, clipped targets scaled to [0, 1]) on the same numbers. Their settings were chosen by hand by
-test error on one other seed of two data sets: twelve were tried for DP-SGD (Adam's steps were best), eight for projected gradients.
+test error on one other seed of two data sets: twelve were tried for DP-SGD (Adam's steps did best on both together), eight for projected gradients.
 """
 
 import math

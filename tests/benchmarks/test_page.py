@@ -39,7 +39,7 @@ def test_blocks_are_written_and_the_rest_stays(results):
     text = page.rendered(PAGE, results)
     assert "old" not in text
     assert text.startswith("# Speed\n\n<!-- begin speed -->\n`python benchmarks/speed.py`, 20")
-    assert "them 1.2" in text
+    assert "In environments of their own: them 1.2." in text
     assert "| a | 1,000,000 |" in text
     assert "- Target, time: at most 2×, measured 3×: missed by a factor of 1.50. The disk is slow." in text
     assert "- nobody: no figures: nobody could not be installed" in text

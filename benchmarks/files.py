@@ -37,6 +37,7 @@ GIB = 1 << 30
 CENSUS = 130_000_000
 COPY, OURS, POLARS, DUCKDB = "copy", "labeldp", "polars", "DuckDB"
 LIMITS = {"int": 1.7, "str": 2.2}
+WHY = "A release reads its input before the charge and after it, and sorts by id on disk; the copy does neither."
 KINDS = {"int": "integer ids", "str": "text ids"}
 
 
@@ -231,7 +232,7 @@ def tabulate(result: Result, found: dict[Case, Runs]) -> None:
         if largest is not None and largest.rows >= 10**7:
             runs = found[largest]
             reached = ratio(runs.seconds[OURS], runs.seconds[COPY]).median
-            result.targets.append(Target(f"time over the copy's, {largest}", limit, reached, "×"))
+            result.targets.append(Target(f"time over the copy's, {largest}", limit, reached, "×", why=WHY))
     peak = max(runs.memory[OURS] for runs in found.values()) / GIB
     result.targets.append(Target("peak memory at any size", 1, peak, " GiB"))
     result.plot = {

@@ -3,8 +3,7 @@
     python benchmarks/optimal_bins.py
 
 Everything runs on one core in this process, side by side. Times are processor times, so that a busy machine distorts
-nothing; for the million labels the clock's time stands beside it. The compiled Algorithm 2 is the paper's recurrence as
-printed, O(k³), with each L[r][i] in O(1), in plain doubles, its tables laid out for the inner loop.
+nothing; for the million labels the clock's time stands beside it. `optimiser.py` has all losses and other solvers.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import math
 import statistics
 import time
 
-import numba as nb
 import numpy as np
 
+from algorithm_2_compiled import least_loss
 from labeldp.binning import optimal_bins
 from labeldp.binning._problem import interval_problem
 from labeldp.losses import get_loss
@@ -59,8 +58,8 @@ def against_algorithm_2() -> None:
     k, epsilon = 2000, 1.0
     print(f"Against compiled Algorithm 2 at k = {k:,}, squared loss, ε = {epsilon:g} (target: at least 100× faster)")
     prior = random_prior(k)
-    algorithm_2_squared(prior.values[:3], prior.masses[:3], math.exp(epsilon))
-    slow_loss, slow = timed(lambda: algorithm_2_squared(prior.values, prior.masses, math.exp(epsilon)))
+    least_loss(prior.values[:3], prior.masses[:3], epsilon, "squared")  # compile
+    slow_loss, slow = timed(lambda: least_loss(prior.values, prior.masses, epsilon, "squared"))
     runs = [timed(lambda: optimal_bins(prior, epsilon)) for _ in range(5)]
     fast_loss, fast = runs[0][0].expected_loss, statistics.median(seconds for _, seconds in runs)
     print(
@@ -86,31 +85,6 @@ def timed(job):
     start = time.process_time()
     result = job()
     return result, time.process_time() - start
-
-
-@nb.njit(cache=True)
-def algorithm_2_squared(values, masses, e):
-    k = values.size
-    p, s, q = np.zeros(k + 1), np.zeros(k + 1), np.zeros(k + 1)
-    p[1:], s[1:], q[1:] = np.cumsum(masses), np.cumsum(masses * values), np.cumsum(masses * values * values)
-    best = np.zeros((k, k))  # last value, first value
-    for i in range(k):
-        for r in range(i + 1):
-            w = p[k] + (e - 1) * (p[i + 1] - p[r])
-            first = s[k] + (e - 1) * (s[i + 1] - s[r])
-            best[i, r] = q[k] + (e - 1) * (q[i + 1] - q[r]) - first * first / w
-    total = np.full((k + 1, k + 1), np.inf)  # number of intervals, number of values
-    total[0, 0] = 0.0
-    for i in range(1, k + 1):
-        for j in range(1, i + 1):
-            least = np.inf
-            for r in range(j - 1, i):
-                least = min(least, total[j - 1, r] + best[i - 1, r])
-            total[j, i] = least
-    ratio = np.inf
-    for d in range(1, k + 1):
-        ratio = min(ratio, total[d, k] / (d - 1 + e))
-    return ratio
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
 Each part has a block between markers, which is replaced: command, date, machine, versions, tables, targets, picture, and where a
 peer is ahead. What stands outside of the markers is written by hand. With `--check` nothing is written, and a page that is not up
-to date is an error. A peer that is ahead without a sentence in `bench/sentences.toml` is an error, too.
+to date is an error. A peer that is ahead without a sentence in `bench/sentences.toml` is an error, too, and so is a target that is missed
+without a reason (`why`, in the part's script).
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     pieces = [ran(result)]
     pieces += [table.markdown() for table in result.tables]
     pieces += result.notes
+    silent = [target.name for target in result.targets if not (target.met or target.why)]
+    if silent:
+        raise MissingSentenceError(f"targets of {result.part} are missed and no reason is given: {'; '.join(silent)}")
     if result.targets:
         pieces.append(
             "\n".join(f"- Target, {target_line(target)}{'.' if target.met else ''}" for target in result.targets)

@@ -34,8 +34,19 @@ def lines(
     plots.save(axes, path, alt=plots.in_words(axes))
 
 
-def dots(groups: Mapping[str, Mapping[str, float]], path: Path, *, title: str, xlabel: str, ours: str) -> None:
-    """One dot a name on a logarithmic scale, groups below each other; names that start with `ours` in the first colour."""
+def dots(
+    groups: Mapping[str, Mapping[str, float]],
+    path: Path,
+    *,
+    title: str,
+    xlabel: str,
+    ours: str,
+    claim: float | None = None,
+) -> None:
+    """One dot a name, groups below each other; names that start with `ours` in the first colour.
+
+    The scale is logarithmic, unless there is a claim to compare with: that is a line from top to bottom.
+    """
     rows = [(group, name, value) for group, members in groups.items() for name, value in members.items()]
     axes = plots.new_axes(5.2, 1.2 + 0.23 * (len(rows) + len(groups)))
     place, ticks, names, words = 0, [], [], []
@@ -49,7 +60,9 @@ def dots(groups: Mapping[str, Mapping[str, float]], path: Path, *, title: str, x
             axes.plot([value], [place], marker=shape, ls="none", color=colour, ms=6)
             ticks, names = [*ticks, place], [*names, name]
             place += 1
-    axes.set(xscale="log", xlabel=xlabel)
+    axes.set(xscale="log" if claim is None else "linear", xlabel=xlabel)
+    if claim is not None:
+        axes.axvline(claim, color=plots.QUIET, ls="--", lw=1.5)
     axes.set_yticks(ticks, names)
     axes.set_ylim(place - 0.3, -0.7)
     plots.tidy(axes)

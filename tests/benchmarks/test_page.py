@@ -9,7 +9,7 @@ import pytest
 import page
 import run
 from bench.results import Column, Contest, Result, Table, Target
-from bench.standing import read_sentences
+from bench.standing import MissingSentenceError, read_sentences
 
 PAGE = (
     "# Speed\n\n<!-- begin speed -->\nold\n<!-- end speed -->\n\nBy hand.\n\n<!-- begin other -->\n<!-- end other -->\n"
@@ -68,6 +68,14 @@ def test_a_peer_that_is_ahead_without_a_sentence_stops_the_page(results, tmp_pat
     assert run_page(monkeypatch, results, path) == 1
     assert "speed: them by 2.00 in sums" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8") == PAGE
+
+
+def test_a_missed_target_without_a_reason_stops_the_page(results):
+    made = Result.read(results / "speed.json")
+    made.targets = [Target("time", 2, 3.0)]
+    made.write(results / "speed.json")
+    with pytest.raises(MissingSentenceError, match="targets of speed are missed and no reason is given: time"):
+        page.rendered(PAGE, results)
 
 
 def test_the_page_of_the_docs_is_what_its_results_say():

@@ -55,15 +55,15 @@ def channel(mechanism: FiniteMechanism, prior: Prior, bounds: tuple[float, float
     return Channel(label_edges, reports, np.divide(shares, totals, out=shares, where=totals > 0), single)
 
 
-def grouped(outputs: Floats, weights: Floats, most: int) -> tuple[Floats, Floats, Floats]:
-    """Outputs in increasing order with their weights as bars: left and right borders and sums, in at most so many cells."""
+def grouped(outputs: Floats, weights: Floats, most: int) -> tuple[Floats, Floats]:
+    """Outputs in increasing order with their weights; where they are more than `most`, the middles of so many cells with sums."""
     order = np.argsort(outputs, kind="stable")
     outputs, weights = outputs[order], weights[order]
     if outputs.size <= most:
-        edges = _around(outputs)
-        return edges[:-1], edges[1:], weights
+        return outputs, weights
     edges = np.linspace(outputs[0], outputs[-1], most + 1)
-    return edges[:-1], edges[1:], np.bincount(_place(edges, outputs), weights, most).astype(np.float64)
+    sums = np.bincount(_place(edges, outputs), weights, most).astype(np.float64)
+    return (edges[:-1] + edges[1:]) / 2, sums
 
 
 def _around(outputs: Floats) -> Floats:

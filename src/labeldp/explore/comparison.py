@@ -23,7 +23,8 @@ EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 COARSE = 101
 """Mechanisms that a program designs see the labels merged into about so many: their figures change by a few tenths of a percent."""
 ANCHORS = 21
-"""Of designs that are only judged and never released."""
+"""Of designs that are only judged and never released, up to `FEW_UNTIL`. At a larger ε so few would cost a tenth of a label's accuracy."""
+FEW_UNTIL = 2.0
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,10 @@ def offered() -> list[str]:
 
 def line(question: Question, name: str) -> tuple[Point, ...]:
     """One mechanism over a fixed list of ε. It does not depend on the current ε."""
-    frame = question.domain
-    if frame.cells is None:  # the grid that a release takes depends on ε; figures hardly do
-        frame = frame.with_cells(question.grid.count)
-    check_speed(name, frame.count)
-    return _line(name, frame, question.labels, question.loss, question.records)
+    domain = question.domain
+    for epsilon in EPSILONS:
+        check_speed(name, domain.resolve(question.records, epsilon).count)
+    return _line(name, domain, question.labels, question.loss, question.records)
 
 
 def compared(question: Question, names: tuple[str, ...]) -> tuple[tuple[Point, ...], dict[str, str]]:
@@ -81,13 +81,14 @@ def compared(question: Question, names: tuple[str, ...]) -> tuple[tuple[Point, .
 
 
 @lru_cache(maxsize=4 * KEPT)
-def _line(name: str, frame: Domain, prior: Prior, loss: str, records: int) -> tuple[Point, ...]:
+def _line(name: str, domain: Domain, prior: Prior, loss: str, records: int) -> tuple[Point, ...]:
     judged = merged(prior, COARSE)
     get_loss(loss).valid_labels.check(judged.values, f"labels under {loss} loss")
     models = ModelErrors(judged, records) if loss == "squared" else None
     points = []
     for epsilon in EPSILONS:
-        mechanism = _made(name, frame, prior, judged, loss, records, epsilon)
+        grid = domain.resolve(records, epsilon)  # as a release takes it
+        mechanism = _made(name, grid, prior, judged, loss, records, epsilon)
         bias, variance = moments(mechanism, judged)
         points.append(
             Point(
@@ -103,17 +104,18 @@ def _line(name: str, frame: Domain, prior: Prior, loss: str, records: int) -> tu
 
 
 def _made(
-    name: str, frame: Domain, prior: Prior, coarse: Prior, loss: str, records: int, epsilon: float
+    name: str, grid: Domain, prior: Prior, coarse: Prior, loss: str, records: int, epsilon: float
 ) -> FiniteMechanism:
     """The mechanism at one ε. Those that a program designs are designed on the merged labels."""
     made: FiniteMechanism
+    anchors = ANCHORS if epsilon <= FEW_UNTIL else None
     if name == "auto" and loss == "squared":
-        return BiasVariance.optimal(coarse, epsilon, weight_of_variance(records), visible=VISIBLE, anchors=ANCHORS)
+        return BiasVariance.optimal(coarse, epsilon, weight_of_variance(records), visible=VISIBLE, anchors=anchors)
     if name == "auto":
         return choose(coarse, epsilon, records, loss).mechanism
     if name == "bias-variance":
-        return BiasVariance.optimal(coarse, epsilon, weight_of_variance(records), anchors=ANCHORS)
+        return BiasVariance.optimal(coarse, epsilon, weight_of_variance(records), anchors=anchors)
     if name == "unbiased" and loss == "squared":
-        return Unbiased.optimal(coarse, epsilon, anchors=ANCHORS)
-    made = MECHANISMS[name].make(Request(frame, epsilon, loss, prior, records))
+        return Unbiased.optimal(coarse, epsilon, anchors=anchors)
+    made = MECHANISMS[name].make(Request(grid, epsilon, loss, prior, records))
     return made

@@ -20,7 +20,7 @@ from labeldp.priors import BudgetSplit, Prior
 
 LABELS = 401
 """Expectations are taken over at most so many labels; finer ones are merged at their mean."""
-SLOW = {"discrete-staircase": 1001, "exponential": 2001, "bias-variance": 2001}
+SLOW = {"discrete-staircase": 5001, "exponential": 2001}
 """Mechanisms whose design takes longer than a page can wait on more cells than this, or is refused."""
 
 
@@ -66,13 +66,15 @@ def split_of(question: Question) -> BudgetSplit | None:
 
 
 def merged(prior: Prior, most: int = LABELS) -> Prior:
-    """The distribution on at most so many labels: neighbours are merged at their mean."""
+    """The distribution on at most so many labels: neighbours are merged at their mean. The first and the last stay, since they are bounds."""
     held = prior.masses > 0
     values, masses = prior.values[held], prior.masses[held]
     if values.size <= most:
         return Prior(values, masses)
     place = (values - values[0]) / (values[-1] - values[0]) + np.cumsum(masses) - masses / 2
-    groups = np.unique((place / 2 * most).astype(np.int64), return_inverse=True)[1]
+    coarse = 1 + (place / 2 * (most - 2)).astype(np.int64)
+    coarse[0], coarse[-1] = 0, most
+    groups = np.unique(coarse, return_inverse=True)[1]
     together: Floats = np.bincount(groups, masses).astype(np.float64)
     return Prior(values[0] + np.bincount(groups, masses * (values - values[0])) / together, together)
 

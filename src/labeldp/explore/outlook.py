@@ -74,7 +74,7 @@ def _sentence(question: Question, advice: Advice, trained: Prediction, by: str) 
         return f"Even without privacy {question.records:,} records do not teach a model more than the mean."
     kept = f"{percent(min(1.0, trained.r2 / most))} of that"
     if trained.r2 <= 0:
-        kept = "no better than answering the mean for all"
+        kept = "worse than answering the mean for all"
     return (
         f"At ε = {question.epsilon:.4g} a model trained on {question.records:,} labels made private by {by} is predicted to reach R² = {trained.r2:.2f}, "
         f"where no privacy gives {most:.2f}: {kept}."

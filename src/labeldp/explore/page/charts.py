@@ -101,30 +101,21 @@ def outputs_chart(mechanism: FiniteMechanism, labels: Prior, chances: Floats, na
             tooltip=[alt.Tooltip("label:Q", format=",.4g"), alt.Tooltip("density:Q", format=".3g")],
         )
     )
-    left, right, share = grouped(mechanism.outputs, chances, MOST_STEMS)
-    colour = _colour(name)
-    stems = mechanism.outputs.size <= MOST_STEMS
-    tooltip = [alt.Tooltip("reported as:Q", format=",.4g"), alt.Tooltip("how often:Q", format=".2%")]
-    y = alt.Y("how often:Q", title="how often it is reported", axis=alt.Axis(format=".2~%", grid=False))
-    if stems:
-        rows = [
-            {"reported as": value, "how often": often}
-            for value, often in zip(np.sort(mechanism.outputs).tolist(), share.tolist(), strict=True)
-        ]
-        chart = alt.Chart(_data(rows))
-        outputs: alt.Chart | alt.LayerChart = chart.mark_bar(color=colour, size=2.5).encode(
-            x="reported as:Q", y=y, tooltip=tooltip
+    places, shares = grouped(mechanism.outputs, chances, MOST_STEMS)
+    rows = [
+        {"reported as": value, "how often": often}
+        for value, often in zip(places.tolist(), shares.tolist(), strict=True)
+    ]
+    outputs = (
+        alt.Chart(_data(rows))
+        .mark_rule(color=_colour(name), strokeWidth=2.5)
+        .encode(
+            x="reported as:Q",
+            y=alt.Y("how often:Q", title="how often it is reported", axis=alt.Axis(format=".2~%", grid=False)),
+            y2=alt.datum(0),
+            tooltip=[alt.Tooltip("reported as:Q", format=",.4g"), alt.Tooltip("how often:Q", format=".2%")],
         )
-    else:
-        rows = [
-            {"from": low, "to": high, "reported as": (low + high) / 2, "how often": often}
-            for low, high, often in zip(left.tolist(), right.tolist(), share.tolist(), strict=True)
-        ]
-        outputs = (
-            alt.Chart(_data(rows))
-            .mark_bar(color=colour, opacity=0.75)
-            .encode(x="from:Q", x2="to:Q", y=y, tooltip=tooltip)
-        )
+    )
     layers: list[Any] = [alt.layer(area), outputs]
     borders = getattr(mechanism.encoder, "thresholds", np.empty(0))
     if mechanism.kind == "rr-on-bins" and 0 < borders.size <= MOST_BORDERS:
@@ -155,14 +146,13 @@ def reports_chart(first: Reported, second: Reported | None) -> Picture:
     ]
     rows = []
     for name, each in zip(names, both, strict=True):
-        left, right, share = grouped(each.outputs, each.probabilities, MOST_STEMS)
-        centres = each.outputs if each.outputs.size <= MOST_STEMS else (left + right) / 2
+        places, shares = grouped(each.outputs, each.probabilities, MOST_STEMS)
         rows += [
             {"of": name, "reported as": value, "probability": often}
-            for value, often in zip(centres.tolist(), share.tolist(), strict=True)
+            for value, often in zip(places.tolist(), shares.tolist(), strict=True)
         ]
     base = alt.Chart(_data(rows)).encode(x=x, y=y, color=colour, tooltip=tooltip)
-    bars = base.transform_filter(alt.datum.of == names[0]).mark_bar(size=3, opacity=0.85)
+    bars = base.transform_filter(alt.datum.of == names[0]).mark_rule(strokeWidth=3).encode(y2=alt.datum(0))
     points = base.transform_filter(alt.datum.of != names[0]).mark_point(size=60, filled=True, shape="diamond")
     truth = alt.Chart(_data([{"of": name, "label": each.label} for name, each in zip(names, both, strict=True)]))
     lines = truth.mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x="label:Q", color=colour)
@@ -184,9 +174,10 @@ def channel_chart(table: Channel) -> Picture:
         if share > 0
     ]
     every = math.ceil(len(names) / 12)
+    scale = alt.Scale(scheme="viridis", domainMin=0)
     drawn = (
         alt.Chart(_data(rows))
-        .mark_rect()
+        .mark_rect(strokeWidth=0.8)
         .encode(
             x=alt.X("from:Q", title="true label", scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(grid=False)),
             x2="to:Q",
@@ -201,9 +192,10 @@ def channel_chart(table: Channel) -> Picture:
             color=alt.Color(
                 "share:Q",
                 title="how often",
-                scale=alt.Scale(scheme="viridis", domainMin=0),
-                legend=alt.Legend(orient="bottom", format=".2~%", gradientLength=220, titleLimit=300),
+                scale=scale,
+                legend=alt.Legend(type="gradient", orient="bottom", format=".2~%", gradientLength=220, titleLimit=300),
             ),
+            stroke=alt.Stroke("share:Q", scale=scale, legend=None),  # no seams between cells
             tooltip=[
                 alt.Tooltip("from:Q", title="labels from", format=",.4g"),
                 alt.Tooltip("to:Q", title="to", format=",.4g"),

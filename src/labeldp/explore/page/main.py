@@ -75,7 +75,7 @@ def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
     columns[1].metric("R² without privacy", f"{now.not_private.r2:.2f}")
     columns[2].metric("Predicted RMSE", f"{now.trained.rmse:,.4g}", help="In the unit of the labels.")
     columns[3].metric(
-        "A belief of 50 % becomes",
+        "50 % belief, after",
         f"≤ {percent(now.risk.most(0.5))}",
         help="The most that anybody can come to believe.",
     )

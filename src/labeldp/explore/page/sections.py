@@ -114,7 +114,8 @@ def comparison(question: Question, names: tuple[str, ...]) -> None:
     if not names:
         st.info("Choose mechanisms to compare on the left.")
         return
-    points, refused = compared(question, names)
+    with st.spinner("Comparing"):
+        points, refused = compared(question, names)
     for name, why in refused.items():
         st.warning(as_text(f"{name}: {why}"))
     modelled = any(point.model_error is not None for point in points)
@@ -135,7 +136,14 @@ def comparison(question: Question, names: tuple[str, ...]) -> None:
         )
     unbiased = list(dict.fromkeys(point.mechanism for point in points if point.bias == 0))
     if unbiased:
-        st.caption(as_text(f"{' and '.join(unbiased)} has no bias, so it has no line there."))
+        st.caption(as_text(f"No line for bias: {', '.join(unbiased)}. There is none."))
+    outside = list(dict.fromkeys(point.mechanism for point in points if math.isinf(point.label_error)))
+    if outside:
+        st.caption(
+            as_text(
+                f"No line for the error of a label: {', '.join(outside)}. Its reports leave the range of {question.loss} loss."
+            )
+        )
     st.caption(
         f"Exact expectations under the distribution, with labels merged into at most {COARSE} and all of ε spent on them. The error of a model is that "
         "of `labeldp compare`: features are taken to explain 0.7 of the label there. auto's private labels are noisy on purpose."

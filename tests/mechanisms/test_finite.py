@@ -304,7 +304,7 @@ def test_kinds_are_checked():
         releasable("laplace")
     with pytest.raises(InvalidInput, match="Did you mean 'rr-on-bins'"):
         releasable("rr-on-bin")
-    with pytest.raises(InvalidInput, match="needs a prior"):
+    with pytest.raises(InvalidInput, match="is designed for a prior: give one"):
         design("rr-on-bins", Request(DOMAIN, 1))
 
 

@@ -41,6 +41,10 @@ WHY = "A release reads its input before the charge and after it, and sorts by id
 KINDS = {"int": "integer ids", "str": "text ids"}
 
 
+class ProgramFailedError(RuntimeError):
+    """A program ended with an error, for want of memory, say."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One file."""
@@ -62,6 +66,7 @@ class Runs:
     seconds: dict[str, list[float]] = field(default_factory=dict)
     processor: dict[str, list[float]] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
 
 
 def main() -> int:
@@ -114,13 +119,13 @@ def cases(*, quick: bool, sizes: list[int] | None) -> list[Case]:
 def one_case(case: Case, programs: dict, duck: Path | None, rounds: int, where: Path | None) -> Runs:
     """Make the file, then run every program on it, turn by turn."""
     runs = Runs()
-    folder = Path(tempfile.mkdtemp(prefix="labeldp-benchmark-", dir=where))
     needed = case.rows * 80
-    free = shutil.disk_usage(folder).free
+    free = shutil.disk_usage(where or tempfile.gettempdir()).free
     if free < needed:
         raise SystemExit(
-            f"{case} needs {needed / GIB:.0f} GiB in {folder}, and {free / GIB:.0f} GiB are free: give --folder"
+            f"{case} needs {needed / GIB:.0f} GiB of disk, and {free / GIB:.0f} GiB are free: give --folder"
         )
+    folder = Path(tempfile.mkdtemp(prefix="labeldp-benchmark-", dir=where))
     try:
         data = folder / f"data.{case.form}"
         generator = [
@@ -136,11 +141,22 @@ def one_case(case: Case, programs: dict, duck: Path | None, rounds: int, where: 
             for name, job in programs.items():
                 out = folder / "out"
                 command = command_of(name, job, case, data, out, duck)
-                seconds, processor, memory = measured(command)
+                try:
+                    seconds, processor, memory = measured(command)
+                except ProgramFailedError as error:
+                    if name in {COPY, OURS}:
+                        raise
+                    runs.failed[name] = str(error)
+                    out.unlink(missing_ok=True)
+                    continue
                 runs.seconds.setdefault(name, []).append(seconds)
                 runs.processor.setdefault(name, []).append(processor)
                 runs.memory[name] = max(runs.memory.get(name, 0), memory)
                 shutil.rmtree(out) if out.is_dir() else out.unlink()
+        for name in runs.failed:
+            runs.seconds.pop(name, None)
+            runs.processor.pop(name, None)
+            runs.memory.pop(name, None)
     finally:
         shutil.rmtree(folder)
     return runs
@@ -179,7 +195,7 @@ def measured(command: list[str]) -> tuple[float, float, int]:
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
-        raise SystemExit(f"{' '.join(command)} failed")
+        raise ProgramFailedError(f"exit code {child.returncode}")
     return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
@@ -212,18 +228,19 @@ def tabulate(result: Result, found: dict[Case, Runs]) -> None:
             copy=statistics.median(runs.seconds[COPY]),
             spread=f"{ours.low:.2f} to {ours.high:.2f}",
             processor=ratio(runs.processor[OURS], runs.processor[COPY]).median,
-            **{name: ratio(runs.seconds[name], runs.seconds[COPY]).median for name in others},
+            **{name: ratio(runs.seconds[name], runs.seconds[COPY]).median for name in others if name in runs.seconds},
         )
-        memory.add(case=str(case), **{name: runs.memory[name] / GIB for name in names})
+        memory.add(case=str(case), **{name: size / GIB for name, size in runs.memory.items()})
+        result.notes += [f"{name} failed on {case}: {why}." for name, why in runs.failed.items()]
         for what, tail in (("same job", ""), ("noise only", ", noise only")):
             peers = {
                 name: statistics.median(runs.seconds[name])
                 for name in others
-                if name != OURS and name.endswith(", noise only") == bool(tail)
+                if name != OURS and name in runs.seconds and name.endswith(", noise only") == bool(tail)
             }
             best = {OURS: statistics.median(runs.seconds[OURS])}
             result.contests.append(Contest(f"{case}, {what}", "low", best, peers, "seconds"))
-        peers = {name: runs.memory[name] / GIB for name in others if name != OURS}
+        peers = {name: size / GIB for name, size in runs.memory.items() if name not in {OURS, COPY}}
         result.contests.append(Contest(f"{case}, memory", "low", {OURS: runs.memory[OURS] / GIB}, peers, "GiB"))
     result.tables += [times, memory]
     for ids, limit in LIMITS.items():
@@ -239,7 +256,7 @@ def tabulate(result: Result, found: dict[Case, Runs]) -> None:
         name: [
             [case.rows, runs.memory[name] / GIB]
             for case, runs in found.items()
-            if (case.ids, case.form) == ("int", "parquet")
+            if (case.ids, case.form) == ("int", "parquet") and name in runs.memory
         ]
         for name in names
         if not name.endswith("noise only")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -84,6 +86,18 @@ def test_files_are_released_copied_and_compared(tmp_path):
     )
     assert result.tables[1].rows[0][files.OURS] * files.GIB == runs.memory[files.OURS] > 2**26
     assert [contest.key.rsplit(", ", 1)[1] for contest in result.contests[:3]] == ["same job", "noise only", "memory"]
+
+
+def test_a_peer_that_fails_on_a_file_is_noted_and_the_others_go_on(tmp_path):
+    programs = {files.COPY: None, files.POLARS: "same", files.DUCKDB: "same"}
+    case = files.Case(1_000, weeks=True)
+    runs = files.one_case(case, programs, Path("/bin/false"), 1, tmp_path)
+    assert runs.failed == {files.DUCKDB: "exit code 1"}
+    runs.seconds[files.OURS], runs.processor[files.OURS], runs.memory[files.OURS] = [1.0], [1.0], 1 << 30
+    result = Result("files", "", "")
+    files.tabulate(result, {case: runs})
+    assert files.DUCKDB not in result.tables[0].rows[0]
+    assert result.notes == ["DuckDB failed on 1,000 rows, integer ids, Parquet, census weeks: exit code 1."]
 
 
 def test_the_insecure_equivalent_does_randomized_response(tmp_path):

@@ -100,6 +100,12 @@ def test_a_peer_that_fails_on_a_file_is_noted_and_the_others_go_on(tmp_path):
     assert result.notes == ["DuckDB failed on 1,000 rows, integer ids, Parquet, census weeks: exit code 1."]
 
 
+def test_a_file_without_room_is_not_begun(tmp_path):
+    with pytest.raises(files.DiskFullError, match="GiB are free"):
+        files.one_case(files.Case(10**15), {}, None, 1, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_insecure_equivalent_does_randomized_response(tmp_path):
     import subprocess
     import sys

@@ -81,13 +81,14 @@ def documented() -> dict[str, str]:
     return whole | in_full | {name: place for name, place in top.items() if name[0].isupper()}
 
 
-def meant_by(text: str) -> dict[str, str] | None:
+def meant_by(text: str) -> dict[str, str | None] | None:
     """The page of the reference that code in the text means, as Sphinx wants it."""
     if name := documented().get(text.partition("(")[0]):
         return {"refdomain": "py", "reftype": "obj", "reftarget": name}
     command = re.match(r"labeldp (ledger [a-z]+|[a-z-]+)", text)
     if command and command[1] in dict(commands()):
-        return {"refdomain": "std", "reftype": "doc", "reftarget": f"/{FOLDER}/{command[1].replace(' ', '-')}"}
+        target = f"{FOLDER}/{command[1].replace(' ', '-')}"
+        return {"refdomain": "doc", "reftype": "myst", "reftarget": target, "reftargetid": None}
     return None
 
 

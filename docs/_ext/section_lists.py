@@ -10,6 +10,7 @@ import re
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 KEY = "first paragraph"
 
@@ -49,8 +50,16 @@ def list_pages(app: Sphinx, document: nodes.document, docname: str) -> None:
         toctree["hidden"] = True
 
 
+def rewrite_navigation(_app: Sphinx, env: BuildEnvironment) -> set[str]:
+    """Write all pages once more where a page was added or renamed: each has the whole navigation."""
+    titles = {page: title.astext() for page, title in env.titles.items()}
+    before, env.navigation = getattr(env, "navigation", None), (dict(env.toctree_includes), titles)
+    return set() if before is None or before == env.navigation else env.found_docs
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", name_all_pages)
     app.connect("doctree-read", note_first_paragraph)
+    app.connect("env-updated", rewrite_navigation)
     app.connect("doctree-resolved", list_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -128,6 +128,14 @@ def test_the_histogram_counts_every_label_once():
     assert histogram(labels, domain).tolist() == list(range(11))
 
 
+@pytest.mark.parametrize("cells", [11, 100_000])
+def test_labels_are_counted_piece_by_piece(monkeypatch, cells):
+    monkeypatch.setattr("labeldp.priors.private_histogram._CACHED_ROWS", 7)
+    labels, domain = np.random.default_rng(0).uniform(0, 10, 1000), Domain(0, 10, cells)
+    expected = np.bincount(domain.cell(labels), minlength=cells)
+    assert np.array_equal(histogram(labels, domain), expected)
+
+
 def test_private_counts_carry_integer_laplace_noise_of_sensitivity_two():
     """Replacing one label moves two counts: a noise scale of 1/ε would be half of what ε-DP needs."""
     epsilon, base, cells = 0.5, 10_000, 20_000

@@ -13,6 +13,9 @@ from labeldp.priors.prior import Prior
 from labeldp.priors.published_counts import NoisyCounts
 from labeldp.sampling.integer_noise import add_laplace
 
+_CACHED_ROWS = 1 << 16
+"""So many labels are counted at a time, so that what lies between stays in the cache. With more cells it is as many as those."""
+
 
 def private_prior(
     labels: Any, domain: Domain | tuple[float, float], epsilon: Epsilon, *, out_of_range: OutOfRange = "clip"
@@ -85,7 +88,11 @@ def histogram(labels: Floats, domain: Domain) -> NDArray[np.int64]:
     >>> histogram([0.1, 0.9, 2.0], Domain.integers(0, 3)).tolist()
     [1, 1, 1, 0]
     """
-    return np.bincount(domain.cell(labels), minlength=len(domain.grid)).astype(np.int64)
+    counts = np.zeros(domain.count, np.int64)
+    step = max(_CACHED_ROWS, counts.size)
+    for start in range(0, len(labels), step):
+        counts += np.bincount(domain.cell(labels[start : start + step]), minlength=counts.size)
+    return counts
 
 
 def prior_from_counts(counts: NDArray[np.int64], domain: Domain, scale: float) -> Prior:

@@ -131,9 +131,12 @@ class Result:
         )
 
     def write(self, path: Path) -> None:
-        """As JSON."""
+        """As JSON, a line for each field, numbers with seven digits."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        fields = (
+            f"{json.dumps(key)}: {json.dumps(_short(value), ensure_ascii=False)}" for key, value in asdict(self).items()
+        )
+        path.write_text("{\n" + ",\n".join(fields) + "\n}\n", encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> Result:
@@ -157,6 +160,15 @@ def target_line(target: Target) -> str:
     distance = target.measured / target.limit if target.better == "low" else target.limit / target.measured
     why = f" {target.why}" if target.why else ""
     return f"{head}: missed by a factor of {distance:.2f}.{why}"
+
+
+def _short(value: Any) -> Any:
+    """The same with numbers of seven digits."""
+    if isinstance(value, dict):
+        return {key: _short(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_short(item) for item in value]
+    return float(f"{value:.7g}") if isinstance(value, float) else value
 
 
 def written(value: Cell, form: str) -> str:

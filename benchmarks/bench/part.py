@@ -27,6 +27,7 @@ def finish(options: argparse.Namespace, measure: Callable[[], Result], draw: Cal
     started = time.perf_counter()
     result = measure()
     result.seconds = round(time.perf_counter() - started, 1)
+    result.command = typed(sys.argv)
     print(f"{result.text()}\n\n{result.seconds:.0f} s, {result.date}, {result.machine['processor']}")
     if options.json:
         result.write(options.json)
@@ -34,6 +35,18 @@ def finish(options: argparse.Namespace, measure: Callable[[], Result], draw: Cal
         options.plot.parent.mkdir(parents=True, exist_ok=True)
         draw(result, options.plot)
     return 0
+
+
+def typed(arguments: list[str]) -> str:
+    """The command that was given, without the names of files and folders."""
+    script, *rest = arguments
+    shown, words = [f"python benchmarks/{Path(script).name}"], iter(rest)
+    for word in words:
+        if word in {"--json", "--plot", "--folder"}:
+            next(words, None)
+        elif not word.startswith(("--json=", "--plot=", "--folder=")):
+            shown.append(word)
+    return " ".join(shown)
 
 
 def say(text: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from bench.environments import PeerUnavailableError, Worker, python_of, requirements
 from bench.growth import fit
+from bench.part import typed
 from bench.results import PLAIN, Column, Contest, Result, Table, Target, target_line, written
 from bench.standing import MissingSentenceError, Sentence, leads, paragraphs, read_sentences
 from bench.timing import Times, alternately, ratio
@@ -92,6 +93,11 @@ def result(**peers):
     made = Result("speed", "Speed", "python benchmarks/speed.py")
     made.contests = [Contest("sums", "low", {"ours": 2.0, "ours, slow": 9.0}, peers, "s")]
     return made
+
+
+def test_the_command_of_a_result_is_what_was_typed_without_paths():
+    given = ["/somewhere/benchmarks/models.py", "--seeds", "2", "--json", "/a/b.json", "--plot=/a/b.svg", "--quick"]
+    assert typed(given) == "python benchmarks/models.py --seeds 2 --quick"
 
 
 def test_a_result_survives_its_file(tmp_path):

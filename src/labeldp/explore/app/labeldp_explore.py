@@ -4,4 +4,5 @@ import sys
 
 from labeldp.explore.page.main import show
 
-show(sys.argv[1] if len(sys.argv) > 1 else None)
+if __name__ == "__main__":
+    show(sys.argv[1] if len(sys.argv) > 1 else None)

@@ -109,10 +109,11 @@ class NameLinks(SphinxTransform):
             if above is not None:
                 continue
             if in_text and (target := meant_by(text)):
-                link = addnodes.pending_xref(
-                    "", literal.deepcopy(), refdoc=self.env.docname, refexplicit=True, **target
+                code = literal.deepcopy()
+                words = nodes.inline("", "", code) if target["reftype"] == "myst" else code  # MyST unpacks it
+                literal.replace_self(
+                    addnodes.pending_xref("", words, refdoc=self.env.docname, refexplicit=True, **target)
                 )
-                literal.replace_self(link)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -76,9 +76,7 @@ class Runs:
 def main() -> int:
     options = parser(__doc__)
     options.add_argument("--rows", help="sizes, with commas, instead of the usual ones")
-    options.add_argument(
-        "--rounds", type=int, default=3, help="how often every program runs on files below 10 million rows"
-    )
+    options.add_argument("--rounds", type=int, default=3, help="how often every program runs on each file")
     options.add_argument("--folder", type=Path, help="where to work, on a disk with 80 bytes for each row")
     given = options.parse_args()
     sizes = [int(size) for size in given.rows.split(",")] if given.rows else None
@@ -102,7 +100,7 @@ def measure(
     found = {}
     for case in cases(quick=quick, sizes=sizes):
         try:
-            found[case] = one_case(case, programs, duck, 1 if quick or case.rows > 10**7 else rounds, where)
+            found[case] = one_case(case, programs, duck, 1 if quick else rounds, where)
         except DiskFullError as error:
             result.notes.append(f"Left out: {case}, because {error}.")
             continue
@@ -220,6 +218,7 @@ def tabulate(result: Result, found: dict[Case, Runs]) -> None:
             Column("copy", "copy, s", ".2f"),
             *(Column(name, f"{name}, × copy", ".2f") for name in others),
             Column("spread", "labeldp, least to largest"),
+            Column("rounds", "rounds", "d"),
             Column("processor", "labeldp, processor time × copy", ".2f"),
         ],
     )
@@ -235,6 +234,7 @@ def tabulate(result: Result, found: dict[Case, Runs]) -> None:
             rate=case.rows / statistics.median(runs.seconds[OURS]),
             copy=statistics.median(runs.seconds[COPY]),
             spread=f"{ours.low:.2f} to {ours.high:.2f}",
+            rounds=len(runs.seconds[OURS]),
             processor=ratio(runs.processor[OURS], runs.processor[COPY]).median,
             **{name: ratio(runs.seconds[name], runs.seconds[COPY]).median for name in others if name in runs.seconds},
         )

@@ -2,8 +2,8 @@
 What an ε risks
 ===============
 
-An attacker gives some chance to a fact about one label, such as "she spent more than 200 euros". How much can the message move that chance, in the
-worst case, for any attacker with any knowledge? Below 0.5 hardly. At 4, a doubt can become a certainty.
+An attacker knows all records but one label, and gives some chance to a fact about it, such as "she spent more than 200 euros". How much can the message
+move that chance, in the worst case? Below 0.5 hardly. At 4, 50 % can become 98 %. What the other records teach about people like her is not limited.
 """
 
 import numpy as np

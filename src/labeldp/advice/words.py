@@ -1,7 +1,8 @@
 """ε in words: what somebody who knows everything else can learn about one label.
 
-A release with ε changes the odds of any statement about one label by at most the factor e^ε, whatever was known before. The m rows of one person together
-count as m·ε.
+Compare what somebody believes about a label after the message with what they would believe had that label been replaced by any other: the odds differ
+by at most e^ε. For somebody who knows all other records, that is the change from before to after. What the other records teach about people
+like this one is not limited. The m rows of one person together count as m·ε.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ALMOST_SURE = 0.95
 
 @dataclass(frozen=True, repr=False)
 class Risk(Shown):
-    """What an ε lets anybody learn about one label, in the worst case.
+    """What an ε lets somebody who knows everything but one label learn about it, in the worst case.
 
     Attributes
     ----------
@@ -35,7 +36,9 @@ class Risk(Shown):
 
     Privacy
     -------
-    Bounds for the worst case: any attacker, any knowledge from elsewhere. Attacks that were tried get less far (docs/guides/attack.md).
+    Bounds for the worst case: an attacker who knows all features and all other records. For others they bound what this label's own part in the message
+    tells. What the other records teach about people like this one is not limited (docs/guides/what-an-attacker-can-do.md). Attacks that were
+    tried get less far (docs/guides/attack.md).
 
     Examples
     --------
@@ -64,7 +67,7 @@ class Risk(Shown):
 
     @property
     def odds_factor(self) -> float:
-        """The most by which the odds of anything about this person's labels can change; infinite where floats end."""
+        """The most by which the odds of anything about this person's labels can change for somebody who knows all others; infinite where floats end."""
         try:
             return math.exp(self.total)
         except OverflowError:
@@ -141,12 +144,14 @@ class Risk(Shown):
         Returns
         -------
         list of str
-            One sentence each.
+            One line each. The first says for whom the others hold.
         """
+        hidden = "this label" if self.rows == 1 else "this person's labels"
         whose = "one label" if self.rows == 1 else f"the {count_of(self.rows, 'row')} of one person together"
         strong = "" if self.protects else " That is hardly any protection."
         right = percent((1 + self.advantage) / 2)
         return [
+            f"For somebody who knows everything but {hidden}:",
             self.sentence(statement),
             f"The odds of anything about {whose} change at most {odds(self.odds_factor)} times.",
             f"Between two equally likely values an attacker who would guess right in 50 % of the cases is right in at most {right}.{strong}",

@@ -99,4 +99,8 @@ def test_figures_are_pictures_with_words(name):
     assert "://" not in text.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
         "http://creativecommons.org", ""
     ).replace("https://matplotlib.org", "")
+    if name == "outputs over the distribution":
+        outputs = designed(SMALL).mechanism.outputs
+        assert drawn.get_xlim()[0] < outputs.min() < 0  # no report is cut off at the bounds
+        assert drawn.get_xlim()[1] > outputs.max()
     assert as_file(drawn, "png").startswith(b"\x89PNG")

@@ -16,8 +16,8 @@ from labeldp.mechanisms.catalogue import MECHANISMS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FIGURES = ("predicted error", "outputs over the distribution", "one label", "channel", "comparison")
-"""What can be downloaded."""
+FIGURES = ("predicted error", "outputs over the distribution", "one label", "comparison")
+"""What can be downloaded. The heat map of the channel is on the page only."""
 
 
 def figure(name: str, question: Question, *, label: float, names: tuple[str, ...]) -> Axes:
@@ -43,8 +43,6 @@ def figure(name: str, question: Question, *, label: float, names: tuple[str, ...
     if name == "comparison":
         return _marked(_comparison(question, names), question.epsilon)
     mechanism, prior = designed(question).mechanism, merged(question.labels)
-    if name == "channel":
-        return mechanism.plot(prior, view="joint")
     if name == "one label":
         found = reported(mechanism, label)
         entry = MECHANISMS.get(mechanism.kind)

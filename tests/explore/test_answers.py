@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from labeldp import InvalidInput, Prior, advise, compare
+from labeldp.advice.learned import Learned
 from labeldp.explore.channel import channel, grouped
 from labeldp.explore.comparison import COARSE, compared, offered
 from labeldp.explore.designed import designed, merged
@@ -32,7 +33,36 @@ def test_the_sentence_on_top_has_the_figures_of_advise():
         f"privacy gives {advice.not_private.r2:.2f}: {100 * advice.outlooks[0].labels.r2 / advice.not_private.r2:.0f} % of that."
     )
     assert found.risk.epsilon == 1
-    assert headline(replace(FIRST, mechanism="rr-on-bins")).trained == advice.outlooks[0].paper
+
+
+def test_the_sentence_on_top_ranks_mechanisms_as_compare_does():
+    """Both take the values that a model trains on by default, which are not the reports of RR-on-Bins."""
+    names = ("auto", "rr-on-bins", "discrete-laplace")
+    top = {name: headline(replace(FIRST, mechanism=name)).trained.mse for name in names}
+    below = {point.mechanism: point.model_error for point in compared(FIRST, names)[0] if point.epsilon == 1}
+    assert sorted(names, key=top.get) == sorted(names, key=below.get)
+    made = designed(replace(FIRST, mechanism="rr-on-bins")).mechanism
+    sent = Learned.of(curve(FIRST).prior, FIRST.explained).error(made, FIRST.records)
+    assert abs(top["rr-on-bins"] / sent - 1) > 1e-3
+
+
+def test_a_public_distribution_leaves_all_of_epsilon_to_the_labels():
+    public = replace(FIRST, public=True)
+    assert headline(public).trained.mse < headline(FIRST).trained.mse
+    dearer = headline(replace(FIRST, epsilon=25 / 24)).trained.mse  # of which 1 is left for the labels
+    assert math.isclose(headline(public).trained.mse, dearer, rel_tol=1e-6)
+    for free, paid in zip(curve(public).outlooks, curve(FIRST).outlooks, strict=True):
+        assert free.epsilon == paid.epsilon
+        assert free.risk == paid.risk
+        assert free.labels.mse < paid.labels.mse
+        assert free.paper.mse < paid.paper.mse
+
+
+def test_what_a_release_refuses_is_refused_on_top():
+    question = Question(cells=10_000, epsilon=0.3, mechanism="rr-on-bins")
+    for answer in (designed, headline):
+        with pytest.raises(InvalidInput, match="cells"):
+            answer(question)
 
 
 def test_the_curve_stays_when_epsilon_loss_or_mechanism_change():

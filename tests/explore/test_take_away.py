@@ -41,12 +41,13 @@ def run(text, folder):
     [
         (SMALL, Names()),
         (replace(SMALL, mechanism="rr-on-bins", loss="pinball(0.9)", public=True), ODD),
+        (Question(public=True, records=2000, distribution="exponential:mean=80"), Names()),
         (
             Question(lower=-2.5, upper=60.25, cells=50, records=2000, mechanism="rr-on-bins"),
             replace(Names(), id="", source="-x.parquet"),
         ),
     ],
-    ids=["whole numbers", "awkward names and a public prior", "negative bounds, no ids"],
+    ids=["whole numbers", "awkward names and a public prior", "a public shape", "negative bounds, no ids"],
 )
 def test_the_command_and_the_python_call_make_the_release_of_the_page(tmp_path, question, names):
     write_labels(tmp_path, names)
@@ -68,6 +69,7 @@ def test_the_command_and_the_python_call_make_the_release_of_the_page(tmp_path, 
         assert float(total_epsilon(made)) == pytest.approx(question.epsilon)
         assert made.epsilon == shown.epsilon_labels
         if question.public:
+            assert np.array_equal(made.outputs, shown.mechanism.outputs)
             assert made == shown.mechanism  # nothing is drawn, so it is the very mechanism of the page
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
+from typing import cast
 
 from labeldp.advice import Advice, Prediction, advise
 from labeldp.advice.learned import Learned
 from labeldp.advice.words import Risk, percent
+from labeldp.arrays import Floats
+from labeldp.budget import exact_epsilon
 from labeldp.explore.designed import designed
 from labeldp.explore.question import KEPT, RECEIVED, Question
+from labeldp.mechanisms.auto import MOST_FOR_PRIOR
+from labeldp.mechanisms.decoding import code_values
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.priors import Prior
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -42,30 +51,44 @@ class Headline:
 
 
 def curve(question: Question) -> Advice:
-    """The advisor's predictions over a fixed list of ε. They depend on neither the current ε, nor the loss, nor the mechanism."""
+    """The advisor's predictions over a fixed list of ε. They depend on neither the current ε, nor the loss, nor the mechanism.
+
+    With a public distribution all of ε goes to the labels.
+    """
     return _advice(_advised(question), EPSILONS)
 
 
 def headline(question: Question) -> Headline:
-    """The prediction at the current ε, for squared loss, and its sentence."""
+    """The prediction at the current ε, for squared loss, and its sentence.
+
+    Models train on the values that `labeldp train` takes by default. What a release refuses is refused here too.
+    """
     advice = _advice(_advised(question), (question.epsilon,))
     outlook = advice.outlooks[0]
+    if (question.mechanism, question.loss) != ("auto", "squared"):
+        designed(question)  # for its refusals
     if question.mechanism == "auto":
         trained, by = outlook.labels, "auto"
-    elif question.mechanism == "rr-on-bins":
-        trained, by = outlook.paper, "RR-on-Bins, taken as they are sent,"
     else:
         mechanism = designed(question.without(loss="squared")).mechanism
-        mse = Learned.of(advice.prior, question.explained).error(mechanism, question.records)
+        decoded = cast("FiniteMechanism", _Decoded(mechanism, code_values(mechanism)))
+        mse = Learned.of(advice.prior, question.explained).error(decoded, question.records)
         trained = Prediction(max(mse, 0.0), advice.mean_only.spread)
-        by = (
-            "the received mechanism"
-            if question.mechanism == RECEIVED
-            else f"{question.mechanism}, taken as they are sent,"
-        )
+        by = "the received mechanism" if question.mechanism == RECEIVED else question.mechanism
     return Headline(
         _sentence(question, advice, trained, by), trained, advice.not_private, outlook.risk, advice.statement
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Decoded:
+    """A mechanism whose codes stand for other numbers than its outputs."""
+
+    mechanism: FiniteMechanism
+    numbers: Floats
+
+    def conditional_moments(self, labels: Floats) -> tuple[Floats, Floats]:
+        return self.mechanism.conditional_moments(labels, self.numbers)
 
 
 def _sentence(question: Question, advice: Advice, trained: Prediction, by: str) -> str:
@@ -89,26 +112,47 @@ def caveats(question: Question) -> list[str]:
             f"The prediction is for a model of squared loss. What follows is designed for {question.loss} loss; docs/guides/losses.md has what models for "
             "other losses reach."
         )
-    if question.mechanism not in ("auto", "rr-on-bins"):
+    if question.mechanism != "auto":
         notes.append(
-            "Predictions were checked with models on auto's labels and on the paper's bins. For other mechanisms the same rule is used."
+            "Predictions were checked with models on auto's labels and on the paper's bins as they are sent. For other mechanisms, and for the values that labeldp "
+            "train decodes from bins, the same rule is used."
         )
     return notes
 
 
 def _advised(question: Question) -> Question:
     """The parts of a question that the advisor looks at."""
-    return question.without(loss="squared", mechanism="auto", public=False, epsilon=1.0, received=None)
+    return question.without(loss="squared", mechanism="auto", epsilon=1.0, received=None)
 
 
 @lru_cache(maxsize=4 * KEPT)
 def _advice(question: Question, epsilons: tuple[float, ...]) -> Advice:
     known = question.distribution
-    return advise(
-        question.domain,
-        question.records,
-        explained=question.explained,
-        epsilons=epsilons,
-        prior=known if isinstance(known, Prior) else None,
-        shape=known if isinstance(known, str) else None,
-    )
+
+    def asked(budgets: Iterable[float | Fraction]) -> Advice:
+        return advise(
+            question.domain,
+            question.records,
+            explained=question.explained,
+            epsilons=budgets,
+            prior=known if isinstance(known, Prior) else None,
+            shape=known if isinstance(known, str) else None,
+        )
+
+    advice = asked(epsilons)
+    if not question.public:
+        return advice
+    free = asked(_with_prior(epsilon) for epsilon in epsilons)
+    learned = Learned.of(advice.prior, question.explained)
+    outlooks = []
+    for each, shifted in zip(advice.outlooks, free.outlooks, strict=True):
+        bins = learned.error(RROnBins.optimal(advice.prior, each.epsilon), question.records)
+        paper = Prediction(max(bins, 0.0), advice.mean_only.spread)
+        outlooks.append(replace(each, labels=shifted.labels, paper=paper))
+    return replace(advice, outlooks=tuple(outlooks))
+
+
+def _with_prior(epsilon: float) -> Fraction:
+    """The budget of which just ε is left for the labels once the advisor has bought a prior: a public one costs nothing."""
+    left = exact_epsilon(epsilon)
+    return left + min(left / 24, MOST_FOR_PRIOR)

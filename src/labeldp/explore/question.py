@@ -81,9 +81,9 @@ class Question:
 
     @property
     def assumed(self) -> Prior:
-        """The distribution that a mechanism is designed for: a shape is put on the grid of a release."""
-        if isinstance(self.distribution, Prior):
-            return self.distribution
+        """The distribution that a mechanism is designed for: a private prior is on the grid of a release, a public one as it is downloaded."""
+        if self.public or isinstance(self.distribution, Prior):
+            return self.labels
         return _shape(self.distribution, self.grid)
 
     @property

@@ -38,7 +38,7 @@ SHORT = "datum.value >= 1000 ? format(datum.value, '.2~s') : format(datum.value,
 """How an axis writes large numbers in little room: 20k, 1.5M."""
 AUTO, BINS, SUMS, OPEN, MEAN = (
     "private labels (auto)",
-    "the paper's bins",
+    "the paper's bins, as sent",
     "noisy sums (one team)",
     "no privacy",
     "the mean for all",

@@ -146,7 +146,8 @@ def comparison(question: Question, names: tuple[str, ...]) -> None:
         )
     st.caption(
         f"Expectations under the distribution, with labels merged into at most {COARSE}, designs that are quick, and all of ε spent on the labels: within "
-        "2 % of `labeldp compare`, and 5 % at ε = 8. For the error of a model features are taken to explain 0.7 of the label. auto's private labels are "
+        "2 % of `labeldp compare`, and 5 % at ε = 8. The error of a model takes features to explain 0.7 of the label, whatever the left side says; the sentence on top "
+        "takes the share on the left. Both take the values that `labeldp train` takes by default. auto's private labels are "
         "noisy on purpose."
     )
 

@@ -99,7 +99,7 @@ def test_reports_in_words(run, world, tmp_path):
     _, out, _ = train(run, world, tmp_path)
     assert "had no private label" in out
     assert "labels' mean" in out
-    assert "mean squared test error is about" in out
+    assert "mean squared test error is " in out
     assert "always answering the mean" in out
     assert "e+" not in out
     _, out, err = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth")
@@ -125,6 +125,17 @@ def test_the_verdict_says_whether_the_model_beats_the_mean():
     for nearly_all in (1.0, 0.999):  # which no model exceeds
         assert report(None, 0.1, nearly_all).splitlines()[0].endswith("better than always answering the mean")
     assert "it is worse than always answering the mean" in report(-0.5, -0.3, -0.1)
+
+
+def test_an_estimate_that_was_cut_off_at_an_end_of_its_interval_is_not_called_about_right():
+    def shown(lower, value, upper):
+        figure = {"value": value, "lower": lower, "upper": upper}
+        return verdict({"estimates": {"mean": figure}, "assumptions": []})[0][1]
+
+    assert shown(0.0, 0.0, 23_660.0) == "the labels' mean is at most 23,660"
+    assert shown(169.9, 169.9, 9326.0) == "the labels' mean is between 169.9 and 9,326"
+    assert shown(0.0, 50.0, 50.0) == "the labels' mean is at most 50"
+    assert shown(1.0, 2.0, 3.0) == "the labels' mean is about 2 (1 to 3)"
 
 
 @pytest.mark.parametrize("nothing", [(), ("--assume-nothing",)])

@@ -80,7 +80,8 @@ def test_any_mechanism_gets_a_prediction_and_a_warning_that_it_was_not_checked()
 
 
 def test_hopeless_questions_are_answered_in_words():
-    assert "do not teach a model" in headline(replace(FIRST, records=3)).sentence
+    assert "3 records do not teach a model" in headline(replace(FIRST, records=3)).sentence
+    assert "1 record does not teach a model" in headline(replace(FIRST, records=1)).sentence
     assert "worse than answering the mean" in headline(replace(FIRST, mechanism="discrete-laplace")).sentence
 
 
@@ -105,6 +106,12 @@ def test_the_error_of_a_label_is_that_of_the_mechanism():
     assert math.isclose(found.expected_loss, found.mechanism.expected_loss(WEEKS.labels), rel_tol=1e-9)
     assert math.isclose(found.expected_loss, found.bias**2 + found.deviation**2, rel_tol=1e-9)
     assert designed(replace(WEEKS, loss="poisson")).expected_loss == math.inf  # auto's outputs lie below 0
+
+
+@pytest.mark.parametrize("epsilon", [1, 8])
+def test_an_unbiased_mechanism_has_no_bias_however_labels_are_merged(epsilon):
+    assert designed(replace(FIRST, mechanism="unbiased", epsilon=epsilon)).bias == 0
+    assert designed(replace(FIRST, mechanism="rr-on-bins", epsilon=epsilon)).bias > 0
 
 
 @pytest.mark.parametrize("mechanism", offered())
@@ -186,6 +193,11 @@ def test_compared_figures_are_those_of_compare_up_to_merged_labels():
             assert abs(point.label_error / row.expected_loss - 1) < (0.05 if point.epsilon == 8 else 0.02), point
             assert abs(point.model_error / row.model_error - 1) < 0.02, point
             assert abs(point.bias**2 - row.bias**2) < 0.02 * row.expected_loss, point
+
+
+def test_an_error_that_depends_on_the_grid_is_left_out():
+    points, _ = compared(WEEKS, ("rp-with-prior", "rr-on-bins"))
+    assert {point.mechanism for point in points if point.model_error is None} == {"rp-with-prior"}
 
 
 def test_mechanisms_that_take_too_long_are_refused_with_what_to_do():

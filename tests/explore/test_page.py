@@ -9,7 +9,7 @@ import pytest
 
 from labeldp import Domain, Prior, RROnBins
 from labeldp.explore.designed import designed
-from labeldp.explore.outlook import headline
+from labeldp.explore.outlook import curve, headline
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.take_away import Names, command
 
@@ -72,6 +72,7 @@ def test_every_section_is_shown_and_a_second_click_keeps_it():
         assert not page.error
         assert word in text(page)
     section(page, None)
+    assert page.session_state["section"] == "Take away"  # and stays highlighted
     assert "On the command line" in text(page)
 
 
@@ -111,6 +112,15 @@ def test_a_section_that_cannot_be_shown_does_not_hide_the_others():
     assert "choose at most" in text(page)
     assert "Predictions are for models of the default size" not in text(section(page, "Channel"))
     assert "choose by the error of a model" in text(section(page, "Compare"))
+
+
+def test_it_is_said_that_advice_is_about_auto_where_another_mechanism_is_chosen():
+    page = opened()
+    assert "With auto: " not in text(page)
+    control(page.selectbox, "Mechanism").set_value("discrete-laplace")
+    page.run()
+    assert f"With auto: {curve(FIRST).recommendation}" in text(page)
+    assert "The prediction with auto:" in text(section(page, "Take away"))
 
 
 def test_bounds_in_the_wrong_order_are_pointed_out():

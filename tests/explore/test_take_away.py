@@ -73,6 +73,16 @@ def test_the_command_and_the_python_call_make_the_release_of_the_page(tmp_path, 
             assert made == shown.mechanism  # nothing is drawn, so it is the very mechanism of the page
 
 
+def test_the_home_folder_stands_in_place_of_a_tilde(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.setenv("USERPROFILE", "/home/someone")
+    names = Names(source="~/labels.parquet", out="~/sent")
+    for text in (command(SMALL, names), python_call(SMALL, names)):
+        assert "/home/someone/labels.parquet" in text
+        assert "/home/someone/sent" in text
+        assert "~" not in text
+
+
 def test_the_advise_command_prints_the_prediction_on_top(tmp_path):
     done = run(advise_command(SMALL) + " --json", tmp_path)
     found = json.loads(done.stdout)["predictions"][0]

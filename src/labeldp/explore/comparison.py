@@ -25,6 +25,8 @@ COARSE = 101
 ANCHORS = {4.0: 31, 8.0: 41}
 """Of designs that are only judged and never released, by ε; `FEW_ANCHORS` at every other. All of them would take seconds."""
 FEW_ANCHORS = 21
+GRID_DECIDES = ("rp-with-prior",)
+"""Mechanisms whose error of a model depends on the grid, so that merged labels do not give it."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Point:
     epsilon : float
         What a label costs.
     model_error : float or None
-        The squared test error that the rule of `auto` expects of a model; None for losses other than squared.
+        The squared test error that the rule of `auto` expects of a model; None for losses other than squared and for `GRID_DECIDES`.
     label_error : float
         The expected loss of a private label; infinite where outputs leave the range of the loss.
     bias : float
@@ -94,9 +96,9 @@ def _line(name: str, domain: Domain, prior: Prior, loss: str, records: int) -> t
             Point(
                 mechanism=name,
                 epsilon=epsilon,
-                model_error=None if models is None else models.of(mechanism),
+                model_error=None if models is None or name in GRID_DECIDES else models.of(mechanism),
                 label_error=loss_of(mechanism, judged, loss),
-                bias=bias if bias**2 > 1e-12 * variance else 0.0,
+                bias=bias,
                 variance=variance,
             )
         )

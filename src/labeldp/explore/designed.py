@@ -23,6 +23,9 @@ LABELS = 401
 SLOW = {"discrete-staircase": 5001, "exponential": 2001}
 """Mechanisms whose design takes longer than a page can wait on more cells than this, or is refused."""
 
+NO_BIAS = 1e-12
+"""A squared bias of less than this share of the variance is rounding of numbers."""
+
 
 @dataclass(frozen=True, eq=False)
 class Designed:
@@ -89,9 +92,19 @@ def check_speed(name: str, cells: int) -> None:
 
 
 def moments(mechanism: FiniteMechanism, prior: Prior) -> tuple[float, float]:
-    """The root of the mean squared bias, and the mean variance, under a distribution."""
+    """The root of the mean squared bias, 0 where only rounding is left of it, and the mean variance, under a distribution."""
     means, variances = mechanism.conditional_moments(prior.values)
-    return math.sqrt(float(prior.masses @ np.square(means - prior.values))), float(prior.masses @ variances)
+    squared, variance = float(prior.masses @ np.square(means - prior.values)), float(prior.masses @ variances)
+    return math.sqrt(squared) if squared > NO_BIAS * variance else 0.0, variance
+
+
+def _on_grid(prior: Prior, mechanism: FiniteMechanism) -> Prior:
+    """The distribution on labels that the mechanism tells apart. Between them rounding would look like bias."""
+    domain = mechanism.domain
+    if domain is None or domain.cells is None:
+        return prior
+    cells, place = np.unique(domain.cell(prior.values), return_inverse=True)
+    return Prior(domain.grid[cells], np.bincount(place, prior.masses))
 
 
 def loss_of(mechanism: FiniteMechanism, prior: Prior, loss: str) -> float:
@@ -115,7 +128,7 @@ def _designed(question: Question) -> Designed:
         mechanism = design(question.mechanism, Request(question.grid, left, question.loss, prior, question.records))
         spent, advice = (0.0, None) if split is None else (float(split.epsilon_prior), split.advice)
     judged = merged(question.labels)
-    bias, variance = moments(mechanism, judged)
+    bias, variance = moments(mechanism, _on_grid(judged, mechanism))
     return Designed(
         mechanism=mechanism,
         epsilon_prior=spent,

@@ -72,12 +72,12 @@ def as_file(axes: Axes, kind: str) -> bytes:
 
 def _comparison(question: Question, names: tuple[str, ...]) -> Axes:
     points, _ = compared(question, names)
-    modelled = bool(points) and points[0].model_error is not None
+    modelled = any(point.model_error is not None for point in points)
     lines: dict[str, list[float]] = {}
     for point in points:
-        lines.setdefault(point.mechanism, []).append(
-            point.label_error if point.model_error is None else point.model_error
-        )
+        error = point.model_error if modelled else point.label_error
+        if error is not None:
+            lines.setdefault(point.mechanism, []).append(error)
     return plots.curves(
         sorted({point.epsilon for point in points}),
         lines,

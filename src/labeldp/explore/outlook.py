@@ -20,6 +20,7 @@ from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.priors import Prior
+from labeldp.shown import count_of
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Where the curve is computed. Between these it is nearly a line on a logarithmic scale."""
@@ -94,12 +95,12 @@ class _Decoded:
 def _sentence(question: Question, advice: Advice, trained: Prediction, by: str) -> str:
     most = advice.not_private.r2
     if most <= 0:
-        return f"Even without privacy {question.records:,} records do not teach a model more than the mean."
+        return f"Even without privacy {count_of(question.records, 'record')} {'does' if question.records == 1 else 'do'} not teach a model more than the mean."
     kept = f"{percent(min(1.0, trained.r2 / most))} of that"
     if trained.r2 <= 0:
         kept = "worse than answering the mean for all"
     return (
-        f"At ε = {question.epsilon:.4g} a model trained on {question.records:,} labels made private by {by} is predicted to reach R² = {trained.r2:.2f}, "
+        f"At ε = {question.epsilon:.4g} a model trained on {count_of(question.records, 'label')} made private by {by} is predicted to reach R² = {trained.r2:.2f}, "
         f"where no privacy gives {most:.2f}: {kept}."
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -36,7 +37,7 @@ class Names:
 
 def command(question: Question, names: Names) -> str:
     """The `labeldp privatize` command for this question, quoted for a POSIX shell."""
-    parts = [_path(names.source), f"--label={names.label}"]
+    parts = [_path(_home(names.source)), f"--label={names.label}"]
     if names.id:
         parts.append(f"--id={names.id}")
     parts.append(f"--epsilon={_number(question.epsilon)}")
@@ -51,7 +52,7 @@ def command(question: Question, names: Names) -> str:
     parts += [f"--loss={question.loss}", f"--mechanism={question.mechanism}"]
     if question.public:
         parts.append(f"--prior={PRIOR_FILE}")
-    parts.append(f"--out={names.out}")
+    parts.append(f"--out={_home(names.out)}")
     return "labeldp privatize " + " \\\n    ".join(map(quote, parts))
 
 
@@ -74,8 +75,8 @@ def python_call(question: Question, names: Names) -> str:
         f"    mechanism={question.mechanism!r},",
         *prior,
         ")",
-        f"source = LabelSource({names.source!r}, label_column={names.label!r}{ids})",
-        f"outcome = privatize(source, randomizer, out={names.out!r})",
+        f"source = LabelSource({_home(names.source)!r}, label_column={names.label!r}{ids})",
+        f"outcome = privatize(source, randomizer, out={_home(names.out)!r})",
     ]
     return "\n".join(lines)
 
@@ -110,6 +111,11 @@ def prior_csv(prior: Prior) -> str:
 def _number(value: float) -> str:
     """A number as a person writes it, and exactly."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def _home(name: str) -> str:
+    """A path with the home folder in place of ~, which neither Python nor a shell that finds it in quotes puts there."""
+    return os.path.expanduser(name)  # noqa: PTH111 - a Path would lose "./" and a last "/"
 
 
 def _path(name: str) -> str:

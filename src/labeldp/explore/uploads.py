@@ -92,13 +92,24 @@ def read_path(path: str | os.PathLike[str]) -> Known:
 
 def _decoded(name: str, content: bytes) -> str:
     try:
-        return content.decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidInput(f"{name} is not UTF-8 text, so it is no mechanism.json") from None
+    if text.startswith("\ufeff"):
+        raise InvalidInput(
+            f"{name} begins with a byte order mark, which JSON does not have: save it as UTF-8 without BOM"
+        )
+    return text
 
 
 def _from_csv(name: str, content: bytes) -> Known:
-    _check_size(name, content.count(b"\n") - 1)  # before minutes are spent on reading them
+    _check_size(name, max(content.count(b"\n"), content.count(b"\r")) - 1)  # before minutes are spent on reading them
+    first = content.splitlines()[0].decode("utf-8", "replace").lower()
+    for delimiter, words in ((";", "semicolons"), ("\t", "tabs")):
+        if {"value", "mass"} <= {part.strip(' "\ufeff') for part in first.split(delimiter)}:
+            raise InvalidInput(
+                f"{name} separates its columns by {words}: separate them by commas, with a point for decimals"
+            )
     with TemporaryDirectory() as folder:
         copy = Path(folder) / "prior.csv"
         copy.write_bytes(content)

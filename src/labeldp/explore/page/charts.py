@@ -131,11 +131,12 @@ def outputs_chart(mechanism: FiniteMechanism, labels: Prior, chances: Floats, na
     )
 
 
-def reports_chart(first: Reported, second: Reported | None) -> Picture:
-    """How often one label, or two, are reported as each output."""
+def reports_chart(first: Reported, second: Reported | None, name: str) -> Picture:
+    """How often one label, or two, are reported as each output. The first is in the colour of the mechanism of this name."""
     both = [first] if second is None else [first, second]
     names = [f"label {each.label:g}" for each in both]
-    colours = [plots.CURVES[0], plots.CURVES[1]][: len(both)]
+    own = _colour(name)
+    colours = [own, next(each for each in plots.CURVES if each != own)][: len(both)]
     colour = alt.Color("of:N", scale=alt.Scale(domain=names, range=colours), legend=_legend())
     x = alt.X("reported as:Q", title="reported as")
     y = alt.Y("probability:Q", title="probability", axis=alt.Axis(format=".3~%"))
@@ -145,16 +146,16 @@ def reports_chart(first: Reported, second: Reported | None) -> Picture:
         alt.Tooltip("probability:Q", format=".3%"),
     ]
     rows = []
-    for name, each in zip(names, both, strict=True):
+    for words, each in zip(names, both, strict=True):
         places, shares = grouped(each.outputs, each.probabilities, MOST_STEMS)
         rows += [
-            {"of": name, "reported as": value, "probability": often}
+            {"of": words, "reported as": value, "probability": often}
             for value, often in zip(places.tolist(), shares.tolist(), strict=True)
         ]
     base = alt.Chart(_data(rows)).encode(x=x, y=y, color=colour, tooltip=tooltip)
     bars = base.transform_filter(alt.datum.of == names[0]).mark_rule(strokeWidth=3).encode(y2=alt.datum(0))
     points = base.transform_filter(alt.datum.of != names[0]).mark_point(size=60, filled=True, shape="diamond")
-    truth = alt.Chart(_data([{"of": name, "label": each.label} for name, each in zip(names, both, strict=True)]))
+    truth = alt.Chart(_data([{"of": words, "label": each.label} for words, each in zip(names, both, strict=True)]))
     lines = truth.mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x="label:Q", color=colour)
     return _finished(alt.layer(bars, points, lines), f"what {' and '.join(names)} are reported as")
 

@@ -56,7 +56,9 @@ def _calls(question: Question) -> None:
         st.caption(f"Both read {PRIOR_FILE}, which is below.")
     advice = advise_command(question)
     if advice is not None:
-        st.markdown("The prediction on top of this page:")
+        whose = "The prediction on top of this page" if question.mechanism == "auto" else "The prediction with auto"
+        bought = ", which counts a private prior as bought" if question.public else ""
+        st.markdown(f"{whose}{bought}:")
         st.code(advice, language="bash", wrap_lines=True)
 
 

@@ -52,10 +52,13 @@ def show(preset: str | None) -> None:
     if not _guarded(_check, found.question, found.compared):
         return
     _guarded(_answer, found.question, found.compared)
-    name = st.segmented_control("Section", tuple(SECTIONS), default=FIRST, key="section", label_visibility="collapsed")
-    if name is not None:  # a second click on a section takes the choice back
-        st.session_state["last section"] = name
-    _guarded(SECTIONS[st.session_state.get("last section", FIRST)], found.question, found.compared)
+    if (
+        st.session_state.get("section") is None
+    ):  # at first, and after a second click on a section, which takes the choice back
+        st.session_state["section"] = st.session_state.get("last section", FIRST)
+    name = st.segmented_control("Section", tuple(SECTIONS), key="section", label_visibility="collapsed")
+    st.session_state["last section"] = name
+    _guarded(SECTIONS[name or FIRST], found.question, found.compared)
 
 
 def _check(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
@@ -64,7 +67,9 @@ def _check(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
 
 def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
     """The sentence on top, and the figures beside it."""
-    now = headline(question)
+    longer = " unbiased takes longer where ε is large." if question.mechanism == "unbiased" else ""
+    with st.spinner(f"Designing.{longer}"):
+        now = headline(question)
     st.markdown(f"##### {as_text(now.sentence)}")
     for note in caveats(question):
         st.caption(as_text(note))
@@ -77,7 +82,7 @@ def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
     columns[3].metric(
         "50 % belief, after",
         f"≤ {percent(now.risk.most(0.5))}",
-        help="The most that anybody can come to believe.",
+        help="The most that somebody who knows everything but this label can come to believe.",
     )
 
 

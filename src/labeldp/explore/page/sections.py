@@ -10,7 +10,7 @@ import streamlit as st
 
 from labeldp.advice.words import odds, percent
 from labeldp.explore.channel import channel
-from labeldp.explore.comparison import COARSE, compared
+from labeldp.explore.comparison import COARSE, GRID_DECIDES, compared
 from labeldp.explore.designed import Designed, designed, merged
 from labeldp.explore.one_label import apart, reported
 from labeldp.explore.outlook import curve, headline
@@ -18,7 +18,7 @@ from labeldp.explore.page import charts
 from labeldp.explore.page.plain_text import as_text
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.simulated_prior import simulated_prior, why_none
-from labeldp.shown import plain
+from labeldp.shown import count_of, plain
 
 STRETCH: dict[str, Any] = (
     {"width": "stretch"} if "width" in signature(st.altair_chart).parameters else {"use_container_width": True}
@@ -37,7 +37,8 @@ def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
     now, advice = headline(question), curve(question)
     shown = st.radio("Show", ("R²", "RMSE"), horizontal=True, label_visibility="collapsed", key="figure")
     _chart(charts.outlook_chart(advice, now, question.epsilon, "r2" if shown == "R²" else "rmse", question.mechanism))
-    st.markdown(f"**{as_text(advice.recommendation)}**")
+    whose = "" if question.mechanism == "auto" else "With auto: "
+    st.markdown(f"**{as_text(whose + advice.recommendation)}**")
     st.markdown("**What this ε risks at worst**")
     st.markdown("\n".join(f"- {as_text(sentence)}" for sentence in now.risk.words(now.statement)))
     st.caption(
@@ -85,7 +86,11 @@ def one_label(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG0
         second = reported(found.mechanism, other)
     first = reported(found.mechanism, label)
     st.markdown(f"**{as_text(first.sentence())}**")
-    _chart(charts.reports_chart(first, second))
+    _chart(
+        charts.reports_chart(
+            first, second, found.mechanism.kind if question.mechanism == RECEIVED else question.mechanism
+        )
+    )
     if second is not None:
         st.markdown(as_text(second.sentence()))
         st.markdown(as_text(apart(first, second)))
@@ -134,6 +139,13 @@ def comparison(question: Question, names: tuple[str, ...]) -> None:
         st.markdown(
             "These are errors of single labels. To train a model choose auto all the same: noise averages out in training and bias does not."
         )
+    gridded = [name for name in names if name in GRID_DECIDES and name not in refused]
+    if modelled and gridded:
+        st.caption(
+            as_text(
+                f"No line for the error of a model: {', '.join(gridded)}. It depends on the grid; labeldp compare has it."
+            )
+        )
     unbiased = list(dict.fromkeys(point.mechanism for point in points if point.bias == 0))
     if unbiased:
         st.caption(as_text(f"No line for bias: {', '.join(unbiased)}. There is none."))
@@ -161,7 +173,7 @@ def private_prior(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
     draw = int(st.session_state.get("draw", 1))
     found = simulated_prior(question, draw)
     st.markdown(
-        f"**Simulated: {question.records:,} invented labels, counted, with the noise of a real release. Draw {draw}.**"
+        f"**Simulated: {count_of(question.records, 'invented label')}, counted, with the noise of a real release. Draw {draw}.**"
     )
     _chart(charts.prior_chart(found.assumed, found.drawn))
     st.button("Draw again", on_click=_next_draw)
@@ -187,9 +199,10 @@ def _costs(question: Question, found: Designed) -> None:
         if found.epsilon_prior
         else f"all of ε = {found.epsilon_labels:.4g} for the labels"
     )
+    bias = f"is off by {plain(found.bias)} on average (bias, rms)" if found.bias else "has no bias"
     st.markdown(
         as_text(
-            f"Budget: {parts}, {whose}. One private label is off by {plain(found.bias)} on average (bias, rms) and scatters by {plain(found.deviation)} "
+            f"Budget: {parts}, {whose}. One private label {bias} and scatters by {plain(found.deviation)} "
             f"(standard deviation); its expected {question.loss} loss is {_figure(found.expected_loss)}."
         )
     )

@@ -229,7 +229,7 @@ def _epsilon(known: Known | None, mechanism: str) -> float:
         1.0,
         format_func=lambda value: f"{value:g}",
         key="epsilon",
-        help="Smaller protects more. The odds of anything about one label change at most e^ε times.",
+        help="Smaller protects more. For somebody who knows everything but this label, the odds of anything about it change at most e^ε times.",
     )
 
 

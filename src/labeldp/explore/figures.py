@@ -10,7 +10,7 @@ from labeldp.explore.comparison import compared
 from labeldp.explore.designed import designed, merged
 from labeldp.explore.one_label import reported
 from labeldp.explore.outlook import curve
-from labeldp.explore.question import Question
+from labeldp.explore.question import RECEIVED, Question
 from labeldp.mechanisms.catalogue import MECHANISMS
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def figure(name: str, question: Question, *, label: float, names: tuple[str, ...
     mechanism, prior = designed(question).mechanism, merged(question.labels)
     if name == "one label":
         found = reported(mechanism, label)
-        entry = MECHANISMS.get(mechanism.kind)
+        entry = MECHANISMS.get(mechanism.kind if question.mechanism == RECEIVED else question.mechanism)
         colour = plots.CURVES[0] if entry is None else entry.colour
         title = f"what a label of {label:g} is reported as"
         axes = plots.new_axes()

@@ -197,6 +197,12 @@ def test_a_label_of_the_users_choice_is_told_in_a_sentence(page):
     page.wait_for(reported(mechanism, 78.0).sentence())
     page.move("A label of your choice", Keys.ARROW_RIGHT)
     page.wait_for(reported(mechanism, 79.0).sentence())
+    page.click("[data-testid=stMain] button", "One label")  # a second click keeps the section and its highlight
+    page.move("A label of your choice", Keys.ARROW_RIGHT)
+    page.wait_for(reported(mechanism, 80.0).sentence())
+    page.find(
+        "[data-testid=stMain] button[data-testid$=Active], [data-testid=stMain] button[aria-checked=true]", "One label"
+    )
 
 
 def test_switching_the_loss_switches_the_design(page):

@@ -108,7 +108,7 @@ def least_epsilon(enough: Callable[[float], bool]) -> float | None:
 
 
 def least_records(enough: Callable[[int], bool], start: int) -> int | None:
-    """The least number of two digits, from 100 to a billion, that is enough. The search begins at `start`, whose designs are known."""
+    """The least number that is enough, rounded up to two significant digits, from 100 to a billion. The search begins at `start`, whose designs are known."""
     grid = _records()
     high = min(bisect_left(grid, start), len(grid) - 1)
     low, stride = 0, 8

@@ -99,7 +99,7 @@ def outputs(question: Question) -> None:
 
 def one_label(question: Question) -> None:
     mechanism = designed.designed(question).mechanism
-    charts.reports_chart(reported(mechanism, 80), reported(mechanism, 300)).to_dict()
+    charts.reports_chart(reported(mechanism, 80), reported(mechanism, 300), "auto").to_dict()
 
 
 def whole_channel(question: Question) -> None:

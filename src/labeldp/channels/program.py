@@ -28,11 +28,14 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.channels.certificate import DualSolution, Patterns
 from labeldp.errors import LabelDPError
 
+Block = tuple[NDArray[np.intp], NDArray[np.intp], Floats]
+"""Rows, columns and values of the entries of a sparse matrix."""
 _NEGLIGIBLE = (1e-6, 1e-8, 1e-10, 0.0)
 """Columns with a scale below this are zeros of an interior-point solver and are left out. If the other columns cannot form a
 channel, the next smaller threshold is tried."""
@@ -236,47 +239,47 @@ def _solve(
     slope: Floats | None,
 ) -> tuple[Channel, DualSolution]:
     """The best channel whose columns have the patterns `likely`, and its dual solution. No curvature means no bias."""
-    import scipy.sparse as sp
-
     clarabel: Any = import_module("clarabel")  # compiled, without type stubs
     origin, span = values[0], values[-1] - values[0]
     unit = (values - origin) / span
     anchors, ratio = values.size, float(np.exp(epsilon))
     count = likely.shape[1]
-    equations = _pattern_differences(likely, ratio)
+    row, column, entry = _pattern_differences(likely, ratio)
     # Differences of rows are at most 1 − e^−ε, and the outputs of an unbiased channel are of the order of its inverse. In
     # these units the program is equally well scaled for tiny ε.
     reach = 1 / (1 - 1 / ratio)
-    scaled = sp.diags_array(np.r_[1.0, np.full(anchors - 1, reach)]) @ equations
-    share = equations.T @ np.cumsum(masses[::-1])[::-1]  # the probability of each column with scale one
+    scaled = np.where(row > 0, reach, 1.0) * entry
+    # The probability of each column with scale one.
+    share = np.bincount(column, entry * np.cumsum(masses[::-1])[::-1][row], minlength=count)
 
-    none = sp.csc_matrix((anchors, count))
     step = np.r_[1.0, np.zeros(anchors - 1)]
+    blocks = [(row, column, scaled), _moment_cones(count, 2 * anchors)]
     if curvature is None or slope is None:
-        rows = [sp.hstack([scaled, none, none]), sp.hstack([none, scaled, none])]
+        blocks.append((anchors + row, count + column, scaled))
         right = np.r_[step, unit[0] / reach, np.diff(unit)]
-        quadratic, linear = sp.csc_matrix((3 * count, 3 * count)), np.r_[np.zeros(2 * count), weight * reach**2 * share]
+        linear = np.r_[np.zeros(2 * count), weight * reach**2 * share]
+        curved = np.zeros((0, 0))
     else:
         # On the unit scale E[ŷ²] is taken about the first anchor, which adds a linear term in the bias.
-        differences = sp.eye(anchors) - sp.eye(anchors, k=-1)
-        empty = sp.csc_matrix((anchors, anchors))
-        rows = [sp.hstack([scaled, none, none, empty]), sp.hstack([none, equations, none, -differences])]
+        place = np.arange(anchors)
+        blocks += [
+            (anchors + row, count + column, entry),
+            (anchors + place, 3 * count + place, np.full(anchors, -1.0)),
+            (anchors + place[1:], 3 * count + place[:-1], np.ones(anchors - 1)),
+        ]
         right = np.r_[step, unit[0], np.diff(unit)]
-        quadratic = sp.block_diag([sp.csc_matrix((3 * count, 3 * count)), sp.csc_matrix(np.triu(curvature))], "csc")
         pull = (slope + 2 * weight * origin * masses) / span
         linear = np.r_[np.zeros(2 * count), weight * share, pull]
-    cones = _moment_cones(count)
-    if cones.shape[1] < linear.size:
-        cones = sp.hstack([cones, sp.csc_matrix((3 * count, linear.size - cones.shape[1]))])
+        curved = np.triu(curvature)
     scale = 1 / max(1e-12, np.abs(linear).max())
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
     settings.tol_gap_rel, settings.tol_feas = 1e-9, 1e-10
     solution = clarabel.DefaultSolver(
-        sp.csc_matrix(quadratic * scale),
+        _last_block(curved * scale, linear.size),
         linear * scale,
-        sp.vstack([*rows, cones]).tocsc(),
+        _sparse(blocks, (2 * anchors + 3 * count, linear.size)),
         np.r_[right, np.zeros(3 * count)],
         [clarabel.ZeroConeT(2 * anchors), *[clarabel.SecondOrderConeT(3)] * count],
         settings,
@@ -311,22 +314,43 @@ def _intervals(anchors: int) -> Patterns:
     return np.hstack([likely[:, ~whole], likely[:, whole]])
 
 
-def _pattern_differences(likely: Patterns, ratio: float) -> Any:
+def _pattern_differences(likely: Patterns, ratio: float) -> Block:
     """The first row of the patterns, then the difference of each row from the one before. Likely is 1, unlikely is e^−ε."""
+    steps = np.diff(likely.astype(np.int8), axis=0)
+    row, column = np.nonzero(steps)
+    count = likely.shape[1]
+    return (
+        np.r_[np.zeros(count, np.intp), row + 1],
+        np.r_[np.arange(count), column],
+        np.r_[np.where(likely[0], 1.0, 1 / ratio), steps[row, column] * (1 - 1 / ratio)],
+    )
+
+
+def _moment_cones(count: int, first: int) -> Block:
+    """The rows (q + t, 2r, q − t) of each column, from row `first` on. They are in the second-order cone, s = −A·(t, r, q) for Clarabel, iff q·t ≥ r²."""
+    place = np.arange(count)
+    row = first + 3 * place
+    t, r, q = place, count + place, 2 * count + place
+    return (
+        np.concatenate([row, row, row + 1, row + 2, row + 2]),
+        np.concatenate([t, q, r, t, q]),
+        np.repeat([-1.0, -1.0, -2.0, 1.0, -1.0], count),
+    )
+
+
+def _sparse(blocks: list[Block], shape: tuple[int, int]) -> Any:
+    """The matrix with these entries. Building it in one step takes a fifth of the time of stacking sparse blocks."""
     import scipy.sparse as sp
 
-    steps = sp.csc_matrix(np.diff(likely.astype(np.int8), axis=0))
-    return sp.vstack([sp.csc_matrix(np.where(likely[:1], 1.0, 1 / ratio)), steps * (1 - 1 / ratio)]).tocsc()
+    row, column, entry = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    return sp.csc_matrix((entry, (row, column)), shape)
 
 
-def _moment_cones(count: int) -> Any:
-    """The rows (q + t, 2r, q − t) of each column. They are in the second-order cone, s = −A·(t, r, q) for Clarabel, iff q·t ≥ r²."""
-    import scipy.sparse as sp
-
-    one, zero = sp.eye(count, format="csr"), sp.csr_matrix((count, count))
-    blocks = [sp.hstack([-one, zero, -one]), sp.hstack([zero, -2 * one, zero]), sp.hstack([one, zero, -one])]
-    order = np.arange(3 * count).reshape(3, count).T.ravel()
-    return sp.vstack(blocks).tocsr()[order]
+def _last_block(corner: Floats, size: int) -> Any:
+    """A matrix of this size that is zero but for its last rows and columns."""
+    row, column = np.nonzero(corner)
+    before = size - corner.shape[0]
+    return _sparse([(before + row, before + column, corner[row, column])], (size, size))
 
 
 def _channel(likely: Patterns, scales: Floats, moments: Floats, ratio: float, origin: float, span: float) -> Channel:

@@ -60,7 +60,7 @@ def test_with_every_pattern_from_the_start_it_comes_out_the_same(seed, visible):
     values, masses = a_prior(seed, 7)
     terms = criterion(masses, values, 0.02, visible)
     every = np.array(list(product([False, True], repeat=7)))[1:].T
-    whole, _ = _solve(values, masses, 1.0, every, **terms)
+    whole, _, _ = _solve(values, masses, 1.0, every, **terms)
     generated = bias_variance_channel(values, masses, 1.0, **terms)
     assert value(generated, values, masses, **terms) == pytest.approx(value(whole, values, masses, **terms), rel=1e-6)
 
@@ -71,7 +71,7 @@ def test_intervals_alone_are_not_always_enough():
     tau, factor = 30 / 400_000, _copula(masses / masses.sum(), 0.7)  # features that never tell the label itself
     joint = factor.T @ factor
     terms = {"weight": 1.0, "curvature": 2 * (1 / tau - 1) * joint, "slope": -2 * joint @ anchors.values}
-    intervals, dual = _solve(anchors.values, masses, 0.5, _intervals(33), **terms)
+    intervals, dual, _ = _solve(anchors.values, masses, 0.5, _intervals(33), **terms)
     ours = bias_variance_channel(anchors.values, masses, 0.5, **terms)
     gained = value(intervals, anchors.values, masses, **terms) - value(ours, anchors.values, masses, **terms)
     assert gained > 1e-4 * abs(value(ours, anchors.values, masses, **terms))

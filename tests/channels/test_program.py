@@ -67,9 +67,9 @@ def test_a_design_that_the_solver_ends_early_keeps_its_best_proof(monkeypatch):
     def worse_each_time(*given, **terms):
         if len(proofs) == 3:
             raise LabelDPError("the solver fails")
-        channel, dual = undisturbed(*given, **terms)
+        channel, dual, value = undisturbed(*given, **terms)
         proofs.append(replace(dual, row_prices=dual.row_prices - len(proofs)))
-        return channel, proofs[-1]
+        return channel, proofs[-1], value
 
     some = np.array([[1, 0, 1, 0, 0, 0], [1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0]], bool).T
     monkeypatch.setattr(program, "_solve", worse_each_time)
@@ -78,3 +78,19 @@ def test_a_design_that_the_solver_ends_early_keeps_its_best_proof(monkeypatch):
     bounds = [dual.lower_bound() for dual in proofs]
     assert len(bounds) == 3
     assert channel.dual.lower_bound() == max(bounds) > bounds[-1]
+
+
+def test_rounds_that_gain_nothing_end_the_search(monkeypatch):
+    """Almost all labels are rare, so the solver's error keeps naming patterns that do not help."""
+    values = np.arange(41.0)
+    masses = np.r_[0.4, 0.3, 0.2, 0.1, np.full(37, 1e-9)]
+    solved, undisturbed = [], program._solve
+
+    def counted(*given, **terms):
+        solved.append(undisturbed(*given, **terms))
+        return solved[-1]
+
+    monkeypatch.setattr(program, "_solve", counted)
+    channel = unbiased_channel(values, masses / masses.sum(), 8.0)
+    assert 1 < len(solved) <= 8, "30 rounds would take ten times as long"
+    assert channel.second_moment(masses) == pytest.approx(solved[0][0].second_moment(masses), rel=1e-4)

@@ -32,7 +32,7 @@ from labeldp.arrays import Floats
 Patterns = NDArray[np.bool_]
 """The anchors from which outputs are likely: one row per anchor, one column per pattern."""
 
-_HALVINGS = 60
+_HALVINGS = 30
 _TOLERANCE = 1e-8
 _LEAST_MASS = 1e-12
 

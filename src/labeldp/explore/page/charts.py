@@ -76,12 +76,12 @@ def outlook_chart(advice: Advice, now: Headline, epsilon: float, figure: str, na
     dashes = alt.Scale(domain=names, range=[[1, 0], [1, 0], [1, 0], [6, 3], [2, 3]])
     drawn = base.mark_line(strokeWidth=2.5).encode(strokeDash=alt.StrokeDash("model:N", scale=dashes, legend=None))
     mark = alt.Chart(_data([{"ε": epsilon, "value": getattr(now.trained, figure), "text": f"ε = {epsilon:g}"}]))
-    rule = mark.mark_rule(color=MARK, strokeDash=[3, 3]).encode(x="ε:Q")
+    rule = mark.mark_rule(color=MARK, strokeDash=[3, 3]).encode(x=alt.X("ε:Q"))
     point = mark.mark_point(size=130, filled=True, color=_colour(name), opacity=1).encode(
-        x="ε:Q", y="value:Q", tooltip=[alt.Tooltip("ε:Q"), alt.Tooltip("value:Q", format=".3f")]
+        x=alt.X("ε:Q"), y=alt.Y("value:Q"), tooltip=[alt.Tooltip("ε:Q"), alt.Tooltip("value:Q", format=".3f")]
     )
     text = mark.mark_text(dy=-8, color=MARK, fontSize=13, baseline="bottom").encode(
-        x="ε:Q", y=alt.value(0), text="text:N"
+        x=alt.X("ε:Q"), y=alt.YValue(0), text=alt.Text("text:N")
     )
     return _finished(alt.layer(drawn, rule, point, text), f"{title} against ε")
 
@@ -110,9 +110,9 @@ def outputs_chart(mechanism: FiniteMechanism, labels: Prior, chances: Floats, na
         alt.Chart(_data(rows))
         .mark_rule(color=_colour(name), strokeWidth=2.5)
         .encode(
-            x="reported as:Q",
+            x=alt.X("reported as:Q"),
             y=alt.Y("how often:Q", title="how often it is reported", axis=alt.Axis(format=".2~%", grid=False)),
-            y2=alt.datum(0),
+            y2=alt.Y2Datum(0),
             tooltip=[alt.Tooltip("reported as:Q", format=",.4g"), alt.Tooltip("how often:Q", format=".2%")],
         )
     )
@@ -123,7 +123,7 @@ def outputs_chart(mechanism: FiniteMechanism, labels: Prior, chances: Floats, na
         layers[0] = alt.layer(
             area,
             border.mark_rule(color=plots.QUIET, strokeDash=[2, 3]).encode(
-                x="border:Q", tooltip=[alt.Tooltip("border:Q", format=",.4g")]
+                x=alt.X("border:Q"), tooltip=[alt.Tooltip("border:Q", format=",.4g")]
             ),
         )
     return _finished(
@@ -153,10 +153,10 @@ def reports_chart(first: Reported, second: Reported | None, name: str) -> Pictur
             for value, often in zip(places.tolist(), shares.tolist(), strict=True)
         ]
     base = alt.Chart(_data(rows)).encode(x=x, y=y, color=colour, tooltip=tooltip)
-    bars = base.transform_filter(alt.datum.of == names[0]).mark_rule(strokeWidth=3).encode(y2=alt.datum(0))
+    bars = base.transform_filter(alt.datum.of == names[0]).mark_rule(strokeWidth=3).encode(y2=alt.Y2Datum(0))
     points = base.transform_filter(alt.datum.of != names[0]).mark_point(size=60, filled=True, shape="diamond")
     truth = alt.Chart(_data([{"of": words, "label": each.label} for words, each in zip(names, both, strict=True)]))
-    lines = truth.mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x="label:Q", color=colour)
+    lines = truth.mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x=alt.X("label:Q"), color=colour)
     return _finished(alt.layer(bars, points, lines), f"what {' and '.join(names)} are reported as")
 
 
@@ -181,7 +181,7 @@ def channel_chart(table: Channel) -> Picture:
         .mark_rect(strokeWidth=0.8)
         .encode(
             x=alt.X("from:Q", title="true label", scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(grid=False)),
-            x2="to:Q",
+            x2=alt.X2("to:Q"),
             y=alt.Y(
                 "row:O",
                 title="reported as",
@@ -230,9 +230,11 @@ def comparison_chart(points: Sequence[Point], figure: str, title: str, epsilon: 
     )
     drawn = base.mark_line(strokeWidth=2.5, point=alt.OverlayMarkDef(size=35, filled=True))
     mark = alt.Chart(_data([{"ε": epsilon, "text": f"ε = {epsilon:g}"}]))
-    layers: list[Any] = [drawn, mark.mark_rule(color=MARK, strokeDash=[3, 3]).encode(x="ε:Q")]
+    layers: list[Any] = [drawn, mark.mark_rule(color=MARK, strokeDash=[3, 3]).encode(x=alt.X("ε:Q"))]
     layers.append(
-        mark.mark_text(dy=-6, color=MARK, fontSize=12, baseline="bottom").encode(x="ε:Q", y=alt.value(0), text="text:N")
+        mark.mark_text(dy=-6, color=MARK, fontSize=12, baseline="bottom").encode(
+            x=alt.X("ε:Q"), y=alt.YValue(0), text=alt.Text("text:N")
+        )
     )
     return _finished(alt.layer(*layers), f"{title} against ε", height=340)
 

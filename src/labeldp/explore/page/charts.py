@@ -81,7 +81,7 @@ def outlook_chart(advice: Advice, now: Headline, epsilon: float, figure: str, na
         x=alt.X("ε:Q"), y=alt.Y("value:Q"), tooltip=[alt.Tooltip("ε:Q"), alt.Tooltip("value:Q", format=".3f")]
     )
     text = mark.mark_text(dy=-8, color=MARK, fontSize=13, baseline="bottom").encode(
-        x=alt.X("ε:Q"), y=alt.YValue(0), text=alt.Text("text:N")
+        x=alt.X("ε:Q"), y=alt.value(0), text=alt.Text("text:N")
     )
     return _finished(alt.layer(drawn, rule, point, text), f"{title} against ε")
 
@@ -233,7 +233,7 @@ def comparison_chart(points: Sequence[Point], figure: str, title: str, epsilon: 
     layers: list[Any] = [drawn, mark.mark_rule(color=MARK, strokeDash=[3, 3]).encode(x=alt.X("ε:Q"))]
     layers.append(
         mark.mark_text(dy=-6, color=MARK, fontSize=12, baseline="bottom").encode(
-            x=alt.X("ε:Q"), y=alt.YValue(0), text=alt.Text("text:N")
+            x=alt.X("ε:Q"), y=alt.value(0), text=alt.Text("text:N")
         )
     )
     return _finished(alt.layer(*layers), f"{title} against ε", height=340)

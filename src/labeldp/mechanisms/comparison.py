@@ -5,9 +5,12 @@ training, bias does not. So each row has both, and a choice for training goes by
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 
@@ -122,19 +125,37 @@ def compare(
     measure, budgets = get_loss(loss), [exact_epsilon(epsilon) for epsilon in epsilons]
     measure.valid_labels.check(prior.values[prior.masses > 0], f"labels under {measure.name} loss")
     models = ModelErrors(prior, records) if measure.name == "squared" else None
-    for name in comparable() if mechanisms is None else mechanisms:
-        for epsilon in budgets:
-            try:
-                if name in REFERENCES:
-                    row = _reference(name, epsilon, prior, measure, models, records)
-                else:
-                    made = MECHANISMS[name].make(Request(frame, epsilon, measure, prior, records))
-                    row = _row(name, made, prior, measure, models, records)
-            except InvalidInput:
-                if mechanisms is not None:
-                    raise
-                break  # its outputs leave the range that the loss is defined on
-            yield row
+
+    def row(name: str, epsilon: Fraction) -> Comparison:
+        if name in REFERENCES:
+            return _reference(name, epsilon, prior, measure, models, records)
+        made = MECHANISMS[name].make(Request(frame, epsilon, measure, prior, records))
+        return _row(name, made, prior, measure, models, records)
+
+    undefined: set[str] = set()
+    jobs = ((name, epsilon) for name in (comparable() if mechanisms is None else mechanisms) for epsilon in budgets)
+    for (name, _), answer in _two_at_a_time(row, jobs):
+        try:
+            if name not in undefined:
+                yield answer.result()
+        except InvalidInput:
+            if mechanisms is not None:
+                raise
+            undefined.add(name)  # its outputs leave the range that the loss is defined on
+
+
+def _two_at_a_time(
+    row: Callable[[str, Fraction], Comparison], jobs: Iterator[tuple[str, Fraction]]
+) -> Iterator[tuple[tuple[str, Fraction], Future[Comparison]]]:
+    """Each job with its answer, in order. Solvers and NumPy work without Python's lock, so a second thread is worth it."""
+    threads = ThreadPoolExecutor(2, "labeldp-compare")
+    try:
+        begun = deque((job, threads.submit(row, *job)) for job in islice(jobs, 3))
+        while begun:
+            yield begun.popleft()
+            begun.extend((job, threads.submit(row, *job)) for job in islice(jobs, 1))
+    finally:
+        threads.shutdown(cancel_futures=True)
 
 
 def _row(

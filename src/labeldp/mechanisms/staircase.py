@@ -98,9 +98,9 @@ class Staircase(ContinuousMechanism):
         def cost(gamma: float) -> float:
             return cls(frame, epsilon, gamma=gamma).expected_loss(prior, loss)
 
-        scan = np.linspace(0.02, 1, 50)
+        scan = np.linspace(0.04, 1, 25)
         best = float(scan[np.argmin([cost(gamma) for gamma in scan])])
-        found = minimize_scalar(cost, bounds=(max(1e-6, best - 0.02), min(1.0, best + 0.02)), method="bounded")
+        found = minimize_scalar(cost, bounds=(max(1e-6, best - 0.04), min(1.0, best + 0.04)), method="bounded")
         return cls(frame, epsilon, gamma=min((best, float(found.x)), key=cost))
 
     @property

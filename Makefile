@@ -60,7 +60,7 @@ docs-links: .venv/test  ## follow every link to other sites (needs a network)
 	$(BIN)/python -m sphinx -b linkcheck -q docs docs/_build/links
 
 clean:           ## remove the environments and caches
-	rm -rf .venv .venv-floors .pytest_cache .mypy_cache .ruff_cache dist
+	rm -rf .venv .venv-floors benchmarks/.peers .pytest_cache .mypy_cache .ruff_cache dist
 	rm -rf docs/_build docs/pictures docs/reference/command docs/reference/generated
 
 .PHONY: help demo test test-slow fuzz bench bench-quick test-floors check docs docs-serve docs-links clean

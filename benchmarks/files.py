@@ -112,7 +112,7 @@ def measure(
 
 def cases(*, quick: bool, sizes: list[int] | None) -> list[Case]:
     """The files, smallest first."""
-    given = sizes or ([1_000, 100_000] if quick else [1_000, 100_000, 1_000_000, 10_000_000])
+    given = sizes or ([1_000, 100_000] if quick else [1_000, 100_000, 1_000_000, 20_000_000])
     forms = ("parquet", "csv")
     every = [Case(rows, ids, form) for rows in given for ids in KINDS for form in forms]
     if not sizes:  # the smallest file shows start-up, and one kind is enough for that

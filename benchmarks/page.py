@@ -15,12 +15,24 @@ import re
 import sys
 from html import unescape
 from pathlib import Path
+from statistics import median
 
 from bench.part import ROOT
-from bench.results import Result, target_line
-from bench.standing import MissingSentenceError, paragraphs, read_sentences
+from bench.results import Column, Result, Table, target_line
+from bench.standing import MissingSentenceError, lead_over_peers, leads, paragraphs, read_sentences
 
 RESULTS, PAGE = ROOT / "docs" / "research" / "benchmarks", ROOT / "docs" / "research" / "benchmarks.md"
+ANCHORS = {
+    "optimiser": "the-optimiser",
+    "randomizing": "randomizing",
+    "files": "files",
+    "labels": "labels",
+    "models": "models",
+    "auditing": "audits",
+    "startup": "start-up",
+}
+"""The headings on the page, in order."""
+ORDER = list(ANCHORS)
 BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -49,12 +61,47 @@ def rendered(page: str, results: Path) -> str:
     sentences = read_sentences()
 
     def block(found: re.Match[str]) -> str:
+        if found[2] == "overview":
+            return f"{found[1]}{overview(results)}\n{found[3]}"
         path = results / f"{found[2]}.json"
         if not path.exists():
             return f"{found[1]}Not measured yet.\n{found[3]}"
         return f"{found[1]}{part_text(Result.read(path), results, sentences)}\n{found[3]}"
 
     return BLOCK.sub(block, page)
+
+
+def overview(results: Path) -> str:
+    """A line for each part that has figures: in how many rows who is ahead, and which targets are met."""
+    shown = Table(
+        "overview",
+        "A *row* is one piece of work that we and peers did. The factor is our lead over the best peer: the median of the rows, and the least.",
+        [
+            Column("part", "part"),
+            Column("rows", "rows", ",.0f"),
+            Column("ahead", "we lead or are level", ",.0f"),
+            Column("median", "lead, median", ".2f"),
+            Column("least", "lead, least", ".2f"),
+            Column("peers", "peers that lead somewhere"),
+            Column("targets", "targets met"),
+        ],
+    )
+    for path in sorted(results.glob("*.json"), key=lambda path: ORDER.index(path.stem)):
+        result = Result.read(path)
+        factors = [factor for contest in result.contests if (factor := lead_over_peers(contest)) is not None]
+        ahead = leads(result)
+        shown.add(
+            part=f"[{result.part}](#{ANCHORS[result.part]})",
+            rows=len(factors) or None,
+            ahead=len(factors) - len({lead.contest for lead in ahead}) if factors else None,
+            median=median(factors) if factors else None,
+            least=min(factors) if factors else None,
+            peers=", ".join(dict.fromkeys(lead.peer for lead in ahead)) or "none",
+            targets=f"{sum(target.met for target in result.targets)} of {len(result.targets)}"
+            if result.targets
+            else "–",
+        )
+    return shown.markdown()
 
 
 def part_text(result: Result, results: Path, sentences: list) -> str:

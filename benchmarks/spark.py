@@ -34,6 +34,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_session import local_session
 
 import labeldp.spark
+from files_input import generate
 from labeldp import ClippingWarning, Domain, KeyedRandomness, LabelRandomizer, LabelSource, Message
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.label_input import LabelInput
@@ -44,7 +45,6 @@ from labeldp.message.writer import new_message
 from labeldp.release.flow import release_labels
 from labeldp.release.key_file import KeyFile
 from labeldp.sampling.multiset import MultisetHash
-from privatize import generate
 from spark_processes import Peaks, processor_seconds
 
 MOST_MAP, MOST_RELEASE = 1.5, 3.0
@@ -130,7 +130,7 @@ class Case:
         small.folder.mkdir()
         case = cls(spark, folder, kind, rows)
         for each in (small, case):
-            generate(each.data, each.rows, kind)
+            generate(each.data, each.rows, kind, "sales")
         small.sort()
         small.release("message")
         shutil.rmtree(small.folder)

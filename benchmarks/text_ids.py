@@ -2,26 +2,19 @@
 
 Digests of the same ids are made turn by turn, by the library and by a loop over hashlib, and compared. Shown is the fastest time
 per id for each length. Then a new process compiles the loops with an empty cache and another one finds them there.
-
-With --privatize, the whole command also runs on a file of text ids, each time in a process of its own, once as it is and once
-with hashlib in its place. Shown are the fastest wall and processor times, start-up included, and their ratios.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-
-from privatize import generate, measured, privatize
 
 LENGTHS = (8, 16, 36, 200)
 HASHLIB = """
@@ -42,7 +35,6 @@ def by_hashlib(chunk, key):
         pairs[rows] = np.frombuffer(b"".join(found), pairs.dtype)
     return pairs["high"] | ids.TEXT_TAG, np.ascontiguousarray(pairs["low"])
 """
-WAYS = {"compiled": "", "hashlib": HASHLIB + "\nids._text_digests = by_hashlib\n"}
 FIRST_USE = """
 import time
 from labeldp.sampling.ids import digest_ids
@@ -57,14 +49,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ids", type=int, default=500_000, help="how many ids of each length")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--privatize", action="store_true", help="time the whole command, too")
-    parser.add_argument("--rows", type=int, default=5_000_000, help="how many rows the command gets")
-    parser.add_argument("--folder", type=Path, help="where to work, on a disk with 80 bytes per row free")
     options = parser.parse_args()
     per_id(options.ids, options.rounds)
     first_use()
-    if options.privatize:
-        whole_command(options.rows, options.rounds, options.folder)
 
 
 def per_id(count: int, rounds: int) -> None:
@@ -101,30 +88,6 @@ def first_use() -> None:
                 command, env=os.environ | {"NUMBA_CACHE_DIR": cache}, check=True, capture_output=True, text=True
             )
             print(f"  {what:14} {shown.stdout.strip()}", flush=True)
-
-
-def whole_command(rows: int, rounds: int, where: Path | None) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="labeldp-benchmark-", dir=where))
-    try:
-        data, message = folder / "data.parquet", folder / "message"
-        generate(data, rows, "str")
-        times: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
-        for _ in range(rounds):
-            for way, patch in WAYS.items():
-                command = privatize(data, message)
-                command[2] = patch + command[2]
-                seconds, busy, _ = measured(command)
-                times[way].append((seconds, busy))
-                shutil.rmtree(message)
-        print(f"privatize: {rows:,} rows with text ids, the fastest of {rounds}")
-        wall, processor = ({way: min(run[i] for run in runs) for way, runs in times.items()} for i in (0, 1))
-        for way in WAYS:
-            shares = (
-                f"hashlib / this: {wall['hashlib'] / wall[way]:5.2f}  {processor['hashlib'] / processor[way]:5.2f} CPU"
-            )
-            print(f"  {way:9} {wall[way]:6.1f} s  {processor[way]:6.1f} s CPU   {shares}")
-    finally:
-        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,15 @@ def leads(result: Result) -> list[Lead]:
     return [lead for contest in result.contests for lead in _leads(result.part, contest)]
 
 
+def lead_over_peers(contest: Contest) -> float | None:
+    """Our best figure beside the best of the peers: above 1 if we are ahead. None without figures of both."""
+    if not (contest.ours and contest.peers):
+        return None
+    if contest.better == "low":
+        return min(contest.peers.values()) / min(contest.ours.values())
+    return max(contest.ours.values()) / max(contest.peers.values())
+
+
 def _leads(part: str, contest: Contest) -> list[Lead]:
     if not contest.ours:
         return [Lead(part, contest.key, peer, float("inf")) for peer in contest.peers]

@@ -49,6 +49,30 @@ def test_blocks_are_written_and_the_rest_stays(results):
     assert page.rendered(text, results) == text
 
 
+def test_the_overview_counts_rows_leads_and_targets(tmp_path):
+    made = Result("files", "Files", "python benchmarks/files.py")
+    made.contests = [
+        Contest("a", "low", {"ours": 2.0}, {"them": 3.0, "others": 8.0}),
+        Contest("b", "low", {"ours": 2.0}, {"them": 1.0}),
+        Contest("c", "high", {"ours": 5.0}, {"them": 1.0}),
+        Contest("no peer ran", "high", {"ours": 5.0}, {}),
+    ]
+    made.targets = [Target("time", 2, 3.0, why="The disk is slow."), Target("memory", 1, 0.4)]
+    made.write(tmp_path / "files.json")
+    text = page.rendered("<!-- begin overview -->\n<!-- end overview -->\n", tmp_path)
+    assert "| [files](#files) | 3 | 2 | 1.50 | 0.50 | them | 1 of 2 |" in text
+
+
+def test_every_part_has_a_heading_on_the_page():
+    headings = {
+        line[3:].lower().replace(" ", "-")
+        for line in page.PAGE.read_text("utf-8").splitlines()
+        if line.startswith("## ")
+    }
+    assert set(page.ANCHORS) == set(run.PARTS)
+    assert set(page.ANCHORS.values()) <= headings
+
+
 def test_a_page_that_is_not_up_to_date_is_noticed(results, tmp_path, monkeypatch, capsys):
     path = tmp_path / "page.md"
     path.write_text(PAGE, encoding="utf-8")

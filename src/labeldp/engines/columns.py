@@ -94,9 +94,8 @@ def checked_ids(
         return column.cast(TEXT)
     if wanted == "int":
         return _integers(column, name, first, file)
-    if text_file and np.asarray(written_as_integers(column)).all():
-        return column.cast(pa.int64())
-    return column
+    numbers = plain_integers(column) if text_file else None
+    return column if numbers is None else numbers
 
 
 def not_text(ids: pa.Array) -> NDArray[np.bool_]:
@@ -111,6 +110,15 @@ def not_text(ids: pa.Array) -> NDArray[np.bool_]:
             except UnicodeDecodeError:
                 bad[row] = True
     return bad
+
+
+def plain_integers(texts: pa.Array) -> pa.Array | None:
+    """The texts as int64 if that gives all of them back unchanged, else None."""
+    try:
+        numbers = texts.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+    return numbers if numbers.cast(texts.type).equals(texts) else None
 
 
 def written_as_integers(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
@@ -138,11 +146,11 @@ def _integers(column: pa.Array, name: str, first: int, file: Path | str) -> pa.A
                 "Give --id-type str"
             )
         return column.cast(pa.int64())
-    plain = np.asarray(written_as_integers(column))
-    if not plain.all():
-        row = int(np.argmin(plain))
+    numbers = plain_integers(column)
+    if numbers is None:
+        row = int(np.argmin(np.asarray(written_as_integers(column))))
         raise InvalidInput(
             f"{file}: the id in row {row + first} (rows count from 0) of {name!r} is not a plain "
             "64-bit integer, as the others are. Give --id-type str to read all ids as text."
         )
-    return column.cast(pa.int64())
+    return numbers

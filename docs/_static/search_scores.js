@@ -1,9 +1,13 @@
-// Who searches for a word wants the page that explains it before each property of that name.
+// Who searches for a word wants the function or the page of that name first, then pages that explain it, and properties last.
 var Scorer = {
-  score: ([docname, , , , score]) => score + (/^(tutorials|guides|concepts|notebooks)\//.test(docname) ? 10 : 0),
-  objNameMatch: 6,
-  objPartialMatch: 2,
-  objPrio: { 0: 15, 1: 0, 2: -5 },
+  score: ([docname, , , description, score]) => {
+    const explains = /^(tutorials|guides|concepts|notebooks)\//.test(docname);
+    const property = /\b(property|attribute)\b/.test(description || "");
+    return score + (explains ? 4 : 0) - (property ? 21 : 0);
+  },
+  objNameMatch: 20,
+  objPartialMatch: 6,
+  objPrio: { 0: 15, 1: 5, 2: -5 },
   objPrioDefault: 0,
   title: 15,
   partialTitle: 7,

@@ -93,7 +93,7 @@ def one_case(
 
     jobs = {name: partial(noting, name, solver) for name, solver in solvers.items()}
     rounds = 5 if k <= 30 else 3 if k <= 10**5 else 1
-    times = alternately(jobs, rounds, clock=time.process_time, warm=k <= 10**4)
+    times = alternately(jobs, rounds, clock=time.process_time, warm=k <= 10**4, at_least=0.01)
     gaps = {name: abs(optima[name] / optima[OURS] - 1) for name in optima if name in {CUBIC, PLAIN}}
     if PROGRAM in optima and optima[PROGRAM] < optima[OURS] * (1 - 1e-6):
         raise AssertionError(f"the linear program found a better mechanism: {loss}, ε = {epsilon:g}, k = {k}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.part import ROOT
-from bench.results import Column, Result, Table, target_line
+from bench.results import PLAIN, Column, Result, Table, target_line
 from bench.standing import MissingSentenceError, lead_over_peers, leads, paragraphs, read_sentences
 
 RESULTS, PAGE = ROOT / "docs" / "research" / "benchmarks", ROOT / "docs" / "research" / "benchmarks.md"
@@ -75,13 +75,14 @@ def overview(results: Path) -> str:
     """A line for each part that has figures: in how many rows who is ahead, and which targets are met."""
     shown = Table(
         "overview",
-        "A *row* is one piece of work that we and peers did. The factor is our lead over the best peer: the median of the rows, and the least.",
+        "A *row* is one piece of work that we and peers did. The factors are our lead over the best peer of a row: the least, the median and the largest.",
         [
             Column("part", "part"),
             Column("rows", "rows", ",.0f"),
             Column("ahead", "we lead or are level", ",.0f"),
-            Column("median", "lead, median", ".2f"),
-            Column("least", "lead, least", ".2f"),
+            Column("least", "least lead", PLAIN),
+            Column("median", "median", PLAIN),
+            Column("most", "largest", PLAIN),
             Column("peers", "peers that lead somewhere"),
             Column("targets", "targets met"),
         ],
@@ -95,8 +96,9 @@ def overview(results: Path) -> str:
             rows=len(factors) or None,
             ahead=len(factors) - len({lead.contest for lead in ahead}) if factors else None,
             median=median(factors) if factors else None,
+            most=max(factors) if factors else None,
             least=min(factors) if factors else None,
-            peers=", ".join(dict.fromkeys(lead.peer for lead in ahead)) or "none",
+            peers="; ".join(dict.fromkeys(lead.peer for lead in ahead)) or "none",
             targets=f"{sum(target.met for target in result.targets)} of {len(result.targets)}"
             if result.targets
             else "–",

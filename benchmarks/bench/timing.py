@@ -53,11 +53,13 @@ def ratio(ones: Sequence[float], others: Sequence[float]) -> Ratio:
 
 
 def alternately(
-    jobs: Mapping[str, Job], rounds: int, *, clock: Clock = time.perf_counter, warm: bool = True
+    jobs: Mapping[str, Job], rounds: int, *, clock: Clock = time.perf_counter, warm: bool = True, at_least: float = 0.0
 ) -> dict[str, Times]:
     """Time every job once a round, after one round that does not count.
 
     A job that returns a float measured itself (in another process, say): that number is taken instead of the clock's.
+    A job that takes less than `at_least` seconds is repeated until so many have passed, and its mean counts: one call of a
+    few microseconds shows what lay in the processor's cache.
     """
     if warm:
         for job in jobs.values():
@@ -65,8 +67,11 @@ def alternately(
     taken: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(rounds):
         for name, job in jobs.items():
-            start = clock()
-            answer = job()
-            passed = clock() - start
-            taken[name].append(answer if isinstance(answer, float) else passed)
+            start, calls, passed = clock(), 0, 0.0
+            while calls == 0 or passed < at_least:
+                answer = job()
+                calls, passed = calls + 1, clock() - start
+                if isinstance(answer, float):
+                    break
+            taken[name].append(answer if isinstance(answer, float) else passed / calls)
     return {name: Times(tuple(seconds)) for name, seconds in taken.items()}

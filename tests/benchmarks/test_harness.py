@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -197,3 +198,11 @@ def test_a_peer_that_cannot_be_installed_is_reported_by_name(tmp_path, monkeypat
     monkeypatch.setenv("LABELDP_PEERS", str(tmp_path / "a file"))
     with pytest.raises(PeerUnavailableError, match="duckdb could not be installed"):
         python_of("duckdb")
+
+
+def test_a_short_job_is_repeated_and_its_mean_counts():
+    clock = count(0, 0.25)
+    calls = []
+    times = alternately({"short": lambda: calls.append(1)}, 2, clock=lambda: next(clock), warm=False, at_least=1.0)
+    assert len(calls) == 8
+    assert times["short"].seconds == (0.25, 0.25)

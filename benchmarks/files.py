@@ -251,6 +251,7 @@ def tabulate(result: Result, found: dict[Case, Runs]) -> None:
         peers = {name: size / GIB for name, size in runs.memory.items() if name not in {OURS, COPY}}
         result.contests.append(Contest(f"{case}, memory", "low", {OURS: runs.memory[OURS] / GIB}, peers, "GiB"))
     result.tables += [times, memory]
+    result.notes.append(on_the_largest(found))
     for ids, limit in LIMITS.items():
         large = [case for case in found if (case.ids, case.form, case.weeks) == (ids, "parquet", False)]
         largest = max(large, key=lambda case: case.rows, default=None)
@@ -269,6 +270,18 @@ def tabulate(result: Result, found: dict[Case, Runs]) -> None:
         for name in names
         if not name.endswith("noise only")
     }
+
+
+def on_the_largest(found: dict[Case, Runs]) -> str:
+    """How we stand beside those who do the same job, on the file with the most rows."""
+    case, runs = max(found.items(), key=lambda pair: pair[0].rows)
+    beside = [
+        f"{name} takes {ratio(runs.seconds[name], runs.seconds[OURS]).median:.2f} times as long as labeldp and "
+        f"{runs.memory[name] / runs.memory[OURS]:.1f} times the memory"
+        for name in (POLARS, DUCKDB)
+        if name in runs.seconds
+    ]
+    return f"On the largest file ({case}) and for the same job, {'; '.join(beside) or 'no peer ran'}."
 
 
 def draw(result: Result, path: Path) -> None:

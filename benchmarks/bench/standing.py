@@ -31,6 +31,7 @@ class Lead:
     contest: str
     peer: str
     factor: float
+    ours: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def _leads(part: str, contest: Contest) -> list[Lead]:
     factors = {
         peer: best / figure if contest.better == "low" else figure / best for peer, figure in contest.peers.items()
     }
-    return [Lead(part, contest.key, peer, factor) for peer, factor in factors.items() if factor > LEVEL]
+    return [Lead(part, contest.key, peer, factor, best) for peer, factor in factors.items() if factor > LEVEL]
 
 
 def read_sentences(path: Path = SENTENCES) -> list[Sentence]:
@@ -112,5 +113,6 @@ def _figures(mine: list[Lead], result: Result) -> dict[str, object]:
         "rows": len(contests),
         "all": len(result.contests),
         "where": where,
-        "peers": ", ".join(dict.fromkeys(lead.peer for lead in mine)),
+        "ours": f"{max(lead.ours for lead in mine):.2g}",
+        "peers": "; ".join(dict.fromkeys(lead.peer for lead in mine)),
     }

@@ -133,7 +133,7 @@ def test_a_sentence_is_shown_with_the_figures_of_the_run_and_only_if_it_is_neede
 
 def test_every_sentence_can_be_filled_in():
     for sentence in read_sentences():
-        text = sentence.text.format(factor="1.2", most="1.3", rows=1, all=2, where="a", peers="b")
+        text = sentence.text.format(factor="1.2", most="1.3", rows=1, all=2, where="a", peers="b", ours="1")
         assert "{" not in text
         assert sentence.text.strip().endswith((".", ")"))
 

@@ -97,7 +97,7 @@ def _use_one_thread() -> None:
 
 def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain | None, int | None]:
     """The prior; the label range and the training records of a named dataset's experiment, None for a file."""
-    from labeldp.paper.data import CALIBRATED
+    from labeldp.paper.calibrated import CALIBRATED
     from labeldp.priors.prior import Prior
 
     if path is not None and dataset is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from labeldp.losses import LossLike
 from labeldp.mechanisms.catalogue import Request, mechanism
 from labeldp.mechanisms.continuous import ContinuousMechanism
 from labeldp.priors import Prior
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_WIDTH = 1e-6
+"""Golden sections end when the minimum is known to this."""
 
 
 @mechanism(
@@ -91,8 +96,6 @@ class Staircase(ContinuousMechanism):
         -------
         Staircase
         """
-        from scipy.optimize import minimize_scalar
-
         frame = Domain(prior.values[0], prior.values[-1]) if domain is None else Domain.of(domain)
 
         def cost(gamma: float) -> float:
@@ -100,8 +103,8 @@ class Staircase(ContinuousMechanism):
 
         scan = np.linspace(0.04, 1, 25)
         best = float(scan[np.argmin([cost(gamma) for gamma in scan])])
-        found = minimize_scalar(cost, bounds=(max(1e-6, best - 0.04), min(1.0, best + 0.04)), method="bounded")
-        return cls(frame, epsilon, gamma=min((best, float(found.x)), key=cost))
+        found = _least(cost, max(1e-6, best - 0.04), min(1.0, best + 0.04))
+        return cls(frame, epsilon, gamma=min((best, found), key=cost))
 
     @property
     def _step(self) -> float:
@@ -164,9 +167,26 @@ def _periods(distance: Floats) -> tuple[NDArray[np.intp], Floats]:
 
 def _least_variance(epsilon: float) -> float:
     """The γ that minimises E[noise²]."""
-    from scipy.optimize import minimize_scalar
+    return _least(lambda gamma: noise_variance(gamma, epsilon), 1e-9, 1.0)
 
-    return float(minimize_scalar(lambda gamma: noise_variance(gamma, epsilon), bounds=(1e-9, 1), method="bounded").x)
+
+def _least(cost: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function with one minimum between two bounds has it, by golden sections.
+
+    `scipy.optimize.minimize_scalar` gives the same, and a test compares them. Its import takes longer than all searches of `compare`.
+    """
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = cost(left), cost(right)
+    while high - low > _WIDTH:
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = cost(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = cost(right)
+    return (low + high) / 2
 
 
 def noise_variance(gamma: float, epsilon: float) -> float:

@@ -1,7 +1,6 @@
 """The paper's data: loaders for its files, generators and public stand-ins, calibrated priors, and its printed figures."""
 
-from labeldp.paper.data.app_ads import app_ads_like
-from labeldp.paper.data.calibrated import (
+from labeldp.paper.calibrated import (
     CALIBRATED,
     CENSUS_TRAIN_ROWS,
     CRITEO_CLIP,
@@ -10,6 +9,7 @@ from labeldp.paper.data.calibrated import (
     census_prior,
     criteo_prior,
 )
+from labeldp.paper.data.app_ads import app_ads_like
 from labeldp.paper.data.census import load_census
 from labeldp.paper.data.criteo import criteo_batches, load_criteo
 from labeldp.paper.data.criteo_generated import criteo_like, criteo_like_batches, criteo_like_labels, write_criteo_like

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from labeldp.errors import InvalidInput
-from labeldp.paper.data.calibrated import CRITEO_CLIP
+from labeldp.paper.calibrated import CRITEO_CLIP
 from labeldp.paper.data.criteo_columns import CRITEO_CATEGORICAL, CRITEO_NUMERIC, CRITEO_SCHEMA
 from labeldp.paper.data.dataset import Dataset
 from labeldp.paper.data.reading import reading

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from labeldp.errors import InvalidInput
-from labeldp.paper.data.calibrated import CRITEO_CLIP, criteo_prior
+from labeldp.paper.calibrated import CRITEO_CLIP, criteo_prior
 from labeldp.paper.data.chunks import CHUNK_ROWS, chunk_generator, chunks
 from labeldp.paper.data.criteo_columns import CRITEO_CATEGORICAL, CRITEO_NUMERIC, CRITEO_SCHEMA
 from labeldp.paper.data.criteo_world import Columns, purchases

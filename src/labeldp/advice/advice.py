@@ -9,7 +9,7 @@ from labeldp.advice.predictions import Prediction
 from labeldp.advice.targets import Target
 from labeldp.advice.words import Risk, percent
 from labeldp.priors import Prior
-from labeldp.shown import Tabular
+from labeldp.shown import Tabular, count_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,7 +101,7 @@ class Advice(Tabular):
         """What to do, in a sentence or two."""
         best, most = self.recommended, self.not_private.r2
         if most <= 0:
-            return f"No ε helps: even without privacy {self.records:,} records do not teach a model more than the mean."
+            return f"No ε helps: even without privacy {count_of(self.records, 'record')} {'does' if self.records == 1 else 'do'} not teach a model more than the mean."
         sums = next((each for each in self._good_enough("sums") if each.risk.protects), None)
         team = ""
         if sums is not None and (best is None or sums.epsilon < best.epsilon):

@@ -47,7 +47,7 @@ def figure(name: str, question: Question, *, label: float, names: tuple[str, ...
         found = reported(mechanism, label)
         entry = MECHANISMS.get(mechanism.kind if question.mechanism == RECEIVED else question.mechanism)
         colour = plots.CURVES[0] if entry is None else entry.colour
-        title = f"what a label of {label:g} is reported as"
+        title = f"what a label of {label:.4g} is reported as"
         axes = plots.new_axes()
         axes.vlines(found.outputs, 0, found.probabilities, color=colour, lw=2.2 if found.outputs.size <= 40 else 1.2)
         axes.plot([], [], color=colour, label="probability of a report")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,10 +11,11 @@ from typing import cast
 
 from labeldp.advice import Advice, Prediction, advise
 from labeldp.advice.learned import Learned
+from labeldp.advice.question import EPSILONS
 from labeldp.advice.words import Risk, percent
 from labeldp.arrays import Floats
 from labeldp.budget import exact_epsilon
-from labeldp.explore.designed import designed
+from labeldp.explore.designed import designed, merged
 from labeldp.explore.question import KEPT, RECEIVED, Question
 from labeldp.mechanisms.auto import MOST_FOR_PRIOR
 from labeldp.mechanisms.decoding import code_values
@@ -22,8 +24,10 @@ from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.priors import Prior
 from labeldp.shown import count_of
 
-EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Where the curve is computed. Between these it is nearly a line on a logarithmic scale."""
+FEW = 10_000
+"""Where records times ε are fewer, models on private labels were worse than predicted."""
+LOUD = 30.0
+"""So many times the spread of the labels is more noise than predictions were checked with."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,25 @@ def caveats(question: Question) -> list[str]:
             "Predictions were checked with models on auto's labels and on the paper's bins as they are sent. For other mechanisms, and for the values that labeldp "
             "train decodes from bins, the same rule is used."
         )
+        loudness = _loudness(question)
+        if loudness > LOUD:
+            notes.append(
+                f"Its noise is {loudness:,.0f} times the spread of the labels. Models on such labels can be far worse than predicted, and than the mean: choose "
+                "another mechanism."
+            )
+    if question.records * question.epsilon < FEW:
+        notes.append(
+            "With fewer than 10,000 records times ε, models on private labels were worse than predicted, down to no better than the mean. Sums were not: "
+            "docs/guides/choose-epsilon.md."
+        )
     return notes
+
+
+def _loudness(question: Question) -> float:
+    """The standard deviation of the noise in what models train on, over that of the labels."""
+    mechanism, prior = designed(question.without(loss="squared")).mechanism, merged(question.labels)
+    variances = mechanism.conditional_moments(prior.values, code_values(mechanism))[1]
+    return math.sqrt(float(prior.masses @ variances) / prior.variance) if prior.variance else 0.0
 
 
 def _advised(question: Question) -> Question:

@@ -38,7 +38,7 @@ SHORT = "datum.value >= 1000 ? format(datum.value, '.2~s') : format(datum.value,
 """How an axis writes large numbers in little room: 20k, 1.5M."""
 AUTO, BINS, SUMS, OPEN, MEAN = (
     "private labels (auto)",
-    "the paper's bins, as sent",
+    "paper's bins, as sent",
     "noisy sums (one team)",
     "no privacy",
     "the mean for all",
@@ -300,7 +300,7 @@ def _log_ticks(values: list[float]) -> list[float]:
 
 
 def _legend() -> alt.Legend:
-    return alt.Legend(orient="bottom", title=None, columns=2, labelLimit=170)
+    return alt.Legend(orient="bottom", title=None, columns=2, labelLimit=150)
 
 
 def _colour(name: str) -> str:

@@ -18,7 +18,11 @@ from labeldp.explore.page import charts
 from labeldp.explore.page.plain_text import as_text
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.simulated_prior import simulated_prior, why_none
+from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.shown import count_of, plain
+
+SMALL_BIAS = 0.05
+"""A squared bias of this share of the variance of the labels is small."""
 
 STRETCH: dict[str, Any] = (
     {"width": "stretch"} if "width" in signature(st.altair_chart).parameters else {"use_container_width": True}
@@ -40,7 +44,8 @@ def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
     whose = "" if question.mechanism == "auto" else "With auto: "
     st.markdown(f"**{as_text(whose + advice.recommendation)}**")
     st.markdown("**What this ε risks at worst**")
-    st.markdown("\n".join(f"- {as_text(sentence)}" for sentence in now.risk.words(now.statement)))
+    for_whom, *sentences = now.risk.words(now.statement)
+    st.markdown("\n".join([as_text(for_whom), "", *(f"- {as_text(sentence)}" for sentence in sentences)]))
     st.caption(
         "Predictions are for models of the default size, on labels distributed like this. On data that they were checked with they were off by a "
         "few percent; docs/guides/choose-epsilon.md says where by more."
@@ -63,8 +68,10 @@ def outputs(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
     )
     domain = question.domain
     if values.min() < domain.lower or values.max() > domain.upper:
+        averages = " A model averages them, and so its bias is small."
+        small = found.bias**2 <= SMALL_BIAS * labels.variance
         st.markdown(
-            "Reports lie outside the bounds on purpose: they are numbers to train on. A model averages them, and so its bias is small."
+            f"Reports lie outside the bounds on purpose: they are numbers to train on.{averages if small else ''}"
         )
     _costs(question, found)
 
@@ -156,11 +163,13 @@ def comparison(question: Question, names: tuple[str, ...]) -> None:
                 f"No line for the error of a label: {', '.join(outside)}. Its reports leave the range of {question.loss} loss."
             )
         )
+    model_error = (
+        "The error of a model takes features to explain 0.7 of the label, whatever the left side says; the sentence on top "
+        "takes the share on the left. Both take the values that `labeldp train` takes by default. "
+    )
     st.caption(
         f"Expectations under the distribution, with labels merged into at most {COARSE}, designs that are quick, and all of ε spent on the labels: within "
-        "2 % of `labeldp compare`, and 5 % at ε = 8. The error of a model takes features to explain 0.7 of the label, whatever the left side says; the sentence on top "
-        "takes the share on the left. Both take the values that `labeldp train` takes by default. auto's private labels are "
-        "noisy on purpose."
+        f"2 % of `labeldp compare`, and 5 % at ε = 8. {model_error if modelled else ''}auto's private labels are noisy on purpose."
     )
 
 
@@ -178,11 +187,16 @@ def private_prior(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
     _chart(charts.prior_chart(found.assumed, found.drawn))
     st.button("Draw again", on_click=_next_draw)
     planned = designed(question)
+    lost = (
+        ""
+        if MECHANISMS[question.mechanism].for_training  # their labels are noisy on purpose, and more loss is no worse
+        else f" Designed for it, {question.mechanism} has an expected {question.loss} loss of {_figure(found.expected_loss)} a label; designed for the true "
+        f"distribution, {_figure(planned.expected_loss)}."
+    )
     st.markdown(
         as_text(
             f"The private prior would cost ε₁ = {found.epsilon_prior:.4g} of ε = {question.epsilon:g}. {percent(found.distance)} of its mass is in other "
-            f"cells than assumed ({len(found.drawn):,} cells, noise of scale {found.scale:.4g} on each count). Designed for it, {question.mechanism} has "
-            f"an expected {question.loss} loss of {_figure(found.expected_loss)} a label; designed for the true distribution, {_figure(planned.expected_loss)}."
+            f"cells than assumed ({len(found.drawn):,} cells, noise of scale {found.scale:.4g} on each count).{lost}"
         )
     )
 

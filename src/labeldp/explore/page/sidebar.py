@@ -125,10 +125,10 @@ def _file(preset: str | None) -> tuple[Known | None, str | None]:
     elif kept is None:
         st.info("Until there is a file, the page shows the shape below.")
     if kept is not None:
-        cost = "public" if kept.public else f"estimated from labels at ε = {kept.prior.epsilon:.4g}"
+        cost = "" if kept.public else f", estimated from labels at ε = {kept.prior.epsilon:.4g}"
         if kept.uniform:
-            cost = "taken as uniform, since the file has no distribution"
-        st.caption(as_text(f"{kept.name}: {len(kept.prior):,} values, mean {kept.prior.mean:.4g}, {cost}"))
+            cost = ", taken as uniform, since the file has no distribution"
+        st.caption(as_text(f"{kept.name}: {len(kept.prior):,} values, mean {kept.prior.mean:.4g}{cost}"))
     return kept, problem
 
 

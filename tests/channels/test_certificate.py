@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
@@ -101,3 +102,14 @@ def test_no_channel_is_below_the_bound():
     assert len(reached) > 20
     assert min(reached) > bound
     assert min(reached) == pytest.approx(bound, rel=1e-3)  # a bound that is a little too high would not pass
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 4])
+def test_the_bound_closes_where_many_labels_are_rare(epsilon):
+    """The bound of a biased design stands still for some rounds and rises after all."""
+    values = np.arange(21.0)
+    masses = np.array([3.0**k / math.factorial(k) for k in range(21)])
+    masses /= masses.sum()
+    terms = {"weight": 1.0, "curvature": 198 * np.diag(masses), "slope": -2 * masses * values}
+    channel = bias_variance_channel(values, masses, epsilon, **terms)
+    assert channel.dual.lower_bound() == pytest.approx(value(channel, values, masses, **terms), rel=1e-5)

@@ -253,3 +253,12 @@ def test_what_does_not_go_together_is_said_before_anything_is_computed(question,
 def test_whole_numbers_and_a_grid_of_their_size_are_different_questions():
     assert Question(whole=True) != Question(cells=401)
     assert Question(whole=True).domain.whole
+
+
+def test_where_predictions_do_not_hold_the_page_says_so():
+    few = replace(FIRST, records=20_000, epsilon=0.25)
+    assert any("fewer than 10,000" in note for note in caveats(few))
+    assert not any("fewer than 10,000" in note for note in caveats(replace(few, epsilon=0.5)))
+    loud = replace(FIRST, mechanism="randomized-response", epsilon=1.0)
+    assert any("times the spread of the labels" in note for note in caveats(loud))
+    assert not any("times the spread" in note for note in caveats(replace(loud, mechanism="unbiased")))

@@ -25,7 +25,7 @@ from labeldp.priors import Prior
 from labeldp.shown import count_of
 
 FEW = 10_000
-"""Where records times ε are fewer, models on private labels were worse than predicted."""
+"""Where records times ε are fewer, models on private labels were worse than predicted on some data."""
 LOUD = 30.0
 """So many times the spread of the labels is more noise than predictions were checked with."""
 
@@ -130,8 +130,8 @@ def caveats(question: Question) -> list[str]:
             )
     if question.records * question.epsilon < FEW:
         notes.append(
-            "With fewer than 10,000 records times ε, models on private labels were worse than predicted, down to no better than the mean. Sums were not: "
-            "docs/guides/choose-epsilon.md."
+            "Records times ε are fewer than 10,000: models on private labels may be worse than predicted, down to no better than the mean. "
+            "docs/guides/choose-epsilon.md has examples."
         )
     return notes
 

@@ -135,13 +135,16 @@ def compare(
     undefined: set[str] = set()
     jobs = ((name, epsilon) for name in (comparable() if mechanisms is None else mechanisms) for epsilon in budgets)
     for (name, _), answer in _two_at_a_time(row, jobs):
+        if name in undefined:
+            continue
         try:
-            if name not in undefined:
-                yield answer.result()
+            found = answer.result()
         except InvalidInput:
             if mechanisms is not None:
                 raise
             undefined.add(name)  # its outputs leave the range that the loss is defined on
+        else:
+            yield found
 
 
 def _two_at_a_time(

@@ -21,8 +21,8 @@ BATCH_BYTES = 1 << 26
 
 MAPPED_BATCH = 1 << 28
 """An Arrow file whose batches are larger on average is memory-mapped, since a batch might not fit into memory."""
-BLOCK_BYTES = 1 << 23
-"""Of text files. Larger blocks do not stay in the processor's cache, and take up to twice as long."""
+BLOCK_BYTES = 1 << 24
+"""Of text files. A record must fit into one or two of them."""
 
 
 def read_parquet(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:

@@ -137,7 +137,7 @@ def plain_log_ticks(axes: Axes) -> None:
     axes : matplotlib axes
         The axes.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     low, high = axes.get_ylim()
     between = next(
@@ -150,7 +150,8 @@ def plain_log_ticks(axes: Axes) -> None:
         )
         if most == math.inf or high <= most * low
     )
-    axes.yaxis.set_major_locator(LogLocator(subs=between))
+    narrow = high <= 2.5 * low  # hardly a curve: evenly spaced numbers
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]) if narrow else LogLocator(subs=between))
     axes.yaxis.set_major_formatter(
         FuncFormatter(lambda value, _: f"{value:,.6g}" if value < 1e6 else f"{value / 1e6:,.6g} M")
     )

@@ -2,6 +2,7 @@
 
 python benchmarks/files_input.py generate FILE ROWS int|str sales|weeks
 python benchmarks/files_input.py copy FILE TARGET
+python benchmarks/files_input.py copy-groups FILE TARGET
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ def main(job: str, *given: str) -> None:
     if job == "generate":
         path, rows, ids, shape = given
         generate(Path(path), int(rows), ids, shape)
-    else:
+    elif job == "copy":
         copy(*map(Path, given))
+    else:
+        copy_groups(*map(Path, given))
 
 
 def generate(path: Path, rows: int, ids: str, shape: str) -> None:
@@ -70,6 +73,21 @@ def copy(source: Path, target: Path) -> None:
     with pq.ParquetFile(source) as parquet, pq.ParquetWriter(target, parquet.schema_arrow) as writer:
         for batch in parquet.iter_batches():
             writer.write_batch(batch)
+
+
+def copy_groups(source: Path, target: Path) -> None:
+    """The fastest plain copy that we know: large pieces, each of which becomes a row group."""
+    if source.suffix == ".csv":
+        with (
+            csv.open_csv(source, csv.ReadOptions(block_size=1 << 23)) as reader,
+            pq.ParquetWriter(target, reader.schema) as writer,
+        ):
+            for batch in reader:
+                writer.write_batch(batch)
+        return
+    with pq.ParquetFile(source) as parquet, pq.ParquetWriter(target, parquet.schema_arrow) as writer:
+        for group in range(parquet.num_row_groups):
+            writer.write_table(parquet.read_row_group(group))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ own rows, at most `--records` to train on. Every method gets the same rows and t
 - labeldp, labels and labeldp, sums: the same with `method=`;
 - paper's bins: RR-on-Bins on the clipped histogram, as published, with gradient boosting sized by `boosting_settings`;
 - clipped Laplace: OpenDP's Laplace noise on each label, clipped to the bounds, and scikit-learn's gradient boosting as it stands;
+- sized Laplace: the same noise, not clipped, and boosting sized by `boosting_settings` for the noise that is in it;
 - diffprivlib: its LinearRegression on numbers within [-1, 1];
 - DP-EBM: `interpret`'s boosting machine (`dp_ebm.py`);
 - AdaSSP and fitted ridge: noisy sufficient statistics with public features (`adassp.py`);
@@ -47,17 +48,19 @@ TITLES = {"criteo": "Criteo-like", "app-ads": "app-ads-like", "fertility": "Fert
 PLACES = ".3f"
 DELTA, TEST_ROWS, BUCKETS = 1e-6, 20_000, 16
 CHOSEN = "labeldp"
-LABELS, SUMS, BINS, LAPLACE = "labeldp, labels", "labeldp, sums", "paper's bins", "clipped Laplace"
+LABELS, SUMS, BINS = "labeldp, labels", "labeldp, sums", "paper's bins"
+LAPLACE, SIZED = "clipped Laplace", "sized Laplace"
 LINEAR, EBM, ADASSP, RIDGE = "diffprivlib", "DP-EBM", "AdaSSP", "fitted ridge"
 SGD, PROJECTED = "DP-SGD", "projected gradients"
 OURS = (CHOSEN, LABELS, SUMS)
-PEERS = (BINS, LAPLACE, LINEAR, EBM, ADASSP, RIDGE, SGD, PROJECTED)
+PEERS = (BINS, LAPLACE, SIZED, LINEAR, EBM, ADASSP, RIDGE, SGD, PROJECTED)
 PROTECTS = {
     CHOSEN: ("labels", "pure ε", "labels or sums, chosen without looking at labels", "exact integers"),
     LABELS: ("labels", "pure ε", "each label, before it leaves its owner", "exact integers"),
     SUMS: ("labels", "pure ε", "sums; one team holds labels and features", "exact integers"),
     BINS: ("labels", "pure ε", "each label, before it leaves its owner", "exact integers (our code)"),
     LAPLACE: ("labels", "pure ε", "each label, before it leaves its owner", "exact (OpenDP)"),
+    SIZED: ("labels", "pure ε", "each label, before it leaves its owner", "exact (OpenDP)"),
     LINEAR: ("labels and features", "pure ε", "the model", "floats"),
     EBM: ("labels and features", f"ε, δ = {DELTA:g}", "the model", "floats"),
     ADASSP: ("labels", f"ε, δ = {DELTA:g}", "sums; one team holds labels and features", "floats (our code)"),
@@ -134,7 +137,7 @@ def one_seed(
         if BINS not in without:
             found[BINS] = paper(split, epsilon)
         if LAPLACE not in without:
-            found[LAPLACE] = training.error(split, clipped_laplace(labels, split["domain"], epsilon), 1.0, "stock")
+            found.update(laplace(split, epsilon))
         if not {ADASSP, RIDGE} <= without:
             models = adassp.predictions(*numbers(split), epsilon, DELTA)
             found |= {ADASSP: error(models["adassp"]), RIDGE: error(models["ridge"])}
@@ -201,14 +204,24 @@ def paper(split: dict, epsilon: float) -> float:
     return training.error(split, bins.randomize(labels), share, "boosting")
 
 
-def clipped_laplace(labels: np.ndarray, domain: Domain, epsilon: float) -> np.ndarray:
-    """As a user of OpenDP would write it: noise of the range over ε on each label, then clip."""
+def laplace(split: dict, epsilon: float) -> dict[str, float]:
+    """As a user of OpenDP would write it: noise of the range over ε on each label, then clip; and as one who knows that models keep bias.
+
+    How much of the variance is noise is known from its scale and from the noisy labels, which costs no budget.
+    """
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
+    domain = split["domain"]
     space = dp.vector_domain(dp.atom_domain(T="f64", nan=False)), dp.l1_distance(T="f64")
-    noise = dp.m.make_laplace(*space, scale=(domain.upper - domain.lower) / epsilon)
-    return np.clip(np.array(noise(labels)), domain.lower, domain.upper)
+    scale = (domain.upper - domain.lower) / epsilon
+    noisy = np.array(dp.m.make_laplace(*space, scale=scale)(split["labels"]))
+    share = float(np.clip(1 - 2 * scale**2 / noisy.var(), 0.001, 1))
+    clipped = np.clip(noisy, domain.lower, domain.upper)
+    return {
+        LAPLACE: training.error(split, clipped, 1.0, "stock"),
+        SIZED: training.error(split, noisy, share, "boosting"),
+    }
 
 
 def numbers(split: dict) -> tuple:

@@ -15,24 +15,22 @@ import re
 import sys
 from html import unescape
 from pathlib import Path
-from statistics import median
 
 from bench.part import ROOT
-from bench.results import PLAIN, Column, Result, Table, target_line
-from bench.standing import MissingSentenceError, lead_over_peers, leads, paragraphs, read_sentences
+from bench.results import Column, Result, Table, target_line
+from bench.standing import LEVEL, MissingSentenceError, lead_over_peers, leads, paragraphs, read_sentences
 
 RESULTS, PAGE = ROOT / "docs" / "research" / "benchmarks", ROOT / "docs" / "research" / "benchmarks.md"
-ANCHORS = {
-    "optimiser": "the-optimiser",
-    "randomizing": "randomizing",
-    "files": "files",
-    "labels": "labels",
-    "models": "models",
-    "auditing": "audits",
-    "startup": "start-up",
+PARTS = {
+    "optimiser": ("the-optimiser", "time for one loss, ε and number of labels"),
+    "randomizing": ("randomizing", "speed with one kind of noise, without ids or with them"),
+    "files": ("files", "one file: time of the same job, time of noise alone, or memory"),
+    "labels": ("labels", "expected error under one distribution and ε"),
+    "models": ("models", "test error on one data set at one ε"),
+    "auditing": ("audits", "nobody is ranked"),
+    "startup": ("start-up", "nobody is compared"),
 }
-"""The headings on the page, in order."""
-ORDER = list(ANCHORS)
+"""The heading of each part on the page, and what peers are compared by."""
 BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -75,33 +73,37 @@ def overview(results: Path) -> str:
     """A line for each part that has figures: in how many rows who is ahead, and which targets are met."""
     shown = Table(
         "overview",
-        "A *row* is one piece of work that we and peers did. The factors are our lead over the best peer of a row: the least, the median and the largest.",
+        "In how many rows we lead, are level (within 1 %) or a peer leads.",
         [
             Column("part", "part"),
+            Column("row", "what a row is"),
             Column("rows", "rows", ",.0f"),
-            Column("ahead", "we lead or are level", ",.0f"),
-            Column("least", "least lead", PLAIN),
-            Column("median", "median", PLAIN),
-            Column("most", "largest", PLAIN),
-            Column("peers", "peers that lead somewhere"),
+            Column("ahead", "we lead", ",.0f"),
+            Column("level", "level", ",.0f"),
+            Column("behind", "a peer leads", ",.0f"),
+            Column("peers", "who leads there"),
             Column("targets", "targets met"),
         ],
     )
-    for path in sorted(results.glob("*.json"), key=lambda path: ORDER.index(path.stem)):
+    for path in sorted(results.glob("*.json"), key=lambda path: list(PARTS).index(path.stem)):
         result = Result.read(path)
         factors = [factor for contest in result.contests if (factor := lead_over_peers(contest)) is not None]
-        ahead = leads(result)
+        behind = leads(result)
+        counts = {
+            "rows": len(factors),
+            "ahead": sum(factor > LEVEL for factor in factors),
+            "behind": len({lead.contest for lead in behind}),
+        }
+        counts["level"] = counts["rows"] - counts["ahead"] - counts["behind"]
+        anchor, row = PARTS[result.part]
         shown.add(
-            part=f"[{result.part}](#{ANCHORS[result.part]})",
-            rows=len(factors) or None,
-            ahead=len(factors) - len({lead.contest for lead in ahead}) if factors else None,
-            median=median(factors) if factors else None,
-            most=max(factors) if factors else None,
-            least=min(factors) if factors else None,
-            peers="; ".join(dict.fromkeys(lead.peer for lead in ahead)) or "none",
+            part=f"[{result.part}](#{anchor})",
+            row=row,
+            peers="; ".join(dict.fromkeys(lead.peer for lead in behind)) or "–",
             targets=f"{sum(target.met for target in result.targets)} of {len(result.targets)}"
             if result.targets
             else "–",
+            **(counts if factors else {}),
         )
     return shown.markdown()
 

@@ -259,16 +259,12 @@ def tabulate(
                 decided=one.decided,
             )
         result.tables.append(table)
-        figures = {one.name: (1 / taken[group][one.name].median, one.ours) for one in entrants if one.group == group}
-        result.contests.append(
-            Contest(
-                title,
-                "high",
-                {name: figure for name, (figure, mine) in figures.items() if mine},
-                {name: figure for name, (figure, mine) in figures.items() if not mine},
-                "labels per second",
-            )
-        )
+        rate = 1 / first.median
+        rates = {one.name: rate / taken[group][one.name].over(first).median for one in entrants if one.group == group}
+        peers = {one.name: rates[one.name] for one in entrants if one.group == group and not one.ours}
+        for one in (one for one in entrants if one.group == group and one.ours):
+            key = title if one.name == "labeldp, array" else f"{title}, {one.name.removeprefix('labeldp, ')}"
+            result.contests.append(Contest(key, "high", {one.name: rates[one.name]}, peers, "labels per second"))
     table = Table(
         "limits",
         "What the machine allows: labels per second if nothing but this were done, and as a multiple of our randomized response on an array.",
@@ -279,13 +275,12 @@ def tabulate(
         rate = 1 / taken["limit"][one.name].median
         table.add(name=one.name, rate=rate, ratio=rate / array)
     result.tables.append(table)
-    numpy_time = 1 / taken["response"]["NumPy, insecure"].median
-    result.targets.append(Target("our time over insecure NumPy's, randomized response", 3, numpy_time / array, "×"))
+    over_numpy = taken["response"]["labeldp, array"].over(taken["response"]["NumPy, insecure"]).median
+    result.targets.append(Target("our time over insecure NumPy's, randomized response", 3, over_numpy, "×"))
     for name, limit in (("OpenDP, integers", 50), ("diffprivlib, Geometric", 50), ("diffprivlib, Laplace", 50)):
         if name in taken["laplace"]:
-            rate = 1 / taken["laplace"]["labeldp, array"].median
-            ratio = rate * taken["laplace"][name].median
-            result.targets.append(Target(f"our speed over {name}", limit, ratio, "×", "high"))
+            faster = taken["laplace"][name].over(taken["laplace"]["labeldp, array"]).median
+            result.targets.append(Target(f"our speed over {name}", limit, faster, "×", "high"))
     result.plot = {
         GROUPS.get(group, "Limits of the machine").split(" for ")[0]: {
             name: 1 / times.median for name, times in members.items()

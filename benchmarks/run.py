@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60, help="the time for all parts together")
     parser.add_argument("--out", type=Path, help="where JSON files and pictures go")
     options = parser.parse_args()
-    parts = options.only.split(",")
+    parts = options.only.replace(" ", "").split(",")
     unknown = set(parts) - set(PARTS)
     if unknown:
         parser.error(f"no part called {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")

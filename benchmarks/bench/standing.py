@@ -47,7 +47,7 @@ class Sentence:
         """Whether it speaks of this lead."""
         return (
             self.part == lead.part
-            and fnmatchcase(lead.contest, self.contest)
+            and any(fnmatchcase(lead.contest, pattern.strip()) for pattern in self.contest.split("|"))
             and any(fnmatchcase(lead.peer, pattern.strip()) for pattern in self.peer.split("|"))
         )
 

@@ -25,11 +25,12 @@ def main(source, target, job):
     rows = rows.select("id", code=pl.when(pl.col("word") < keep).then(pl.col("code")).otherwise(another))
     rows = rows.with_columns(private_label=pl.col("code").replace_strict(range(outputs), OUTPUTS))
     if job == "same":
-        counted = rows.select(pl.len(), pl.col("id").n_unique().alias("ids")).collect(engine="streaming")
-        if counted["len"][0] != counted["ids"][0]:
-            raise SystemExit("ids repeat")
-        rows = rows.sort(pl.col("id").hash(2))
+        rows = rows.sort(pl.col("id").hash(2), "id")
     rows.sink_parquet(target)
+    if job == "same":  # in the sorted file, repeated ids are neighbours
+        equal = pl.scan_parquet(target).select((pl.col("id") == pl.col("id").shift(1)).any())
+        if equal.collect(engine="streaming").item():
+            raise SystemExit("ids repeat")
 
 
 main(*sys.argv[1:])

@@ -4,11 +4,15 @@ import numpy as np
 
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
 from labeldp.mechanisms.catalogue import mechanism
 from labeldp.mechanisms.cells import gridded
 from labeldp.mechanisms.encoders import Grid
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.sampling import WeightTable
+
+MOST_CELLS = 4472
+"""A larger table would have more entries than `WeightTable` takes."""
 
 
 @mechanism(
@@ -44,6 +48,11 @@ class Exponential(FiniteMechanism):
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
         budget, frame = exact_epsilon(epsilon), gridded(domain)
         grid = frame.grid
+        if grid.size > MOST_CELLS:
+            raise InvalidInput(
+                f"the exponential mechanism has a table of cells by cells, so it takes at most {MOST_CELLS:,} cells, not {grid.size:,}: give fewer, or "
+                "choose discrete-laplace"
+            )
         cells = np.arange(grid.size)
         distance = np.abs(cells[:, None] - cells[None, :]) / (grid.size - 1)
         rows = np.exp(-float(budget) / 2 * distance)

@@ -4,7 +4,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 
 help:            ## show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/core: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -25,11 +25,23 @@ help:            ## show this list
 demo: .venv/core  ## set up and run the main job
 	$(BIN)/labeldp demo --force
 
-test: .venv/test  ## set up and run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+PYTEST := $(BIN)/python -m pytest -n 2
+GROUPS := pages or site or browser or spark or slow
 
-test-slow: .venv/test  ## the tests that take minutes
-	$(BIN)/python -m pytest -m slow $(ARGS)
+test: .venv/test  ## set up and run the tests that a contributor runs after every change
+	$(PYTEST) --dist loadfile $(ARGS)
+
+test-groups: .venv/test  ## the other tests of CI: pages, site, browser, Spark, slow oracles, more Hypothesis examples
+	$(PYTEST) --dist loadgroup -m "$(GROUPS)" $(ARGS)
+	HYPOTHESIS_PROFILE=long $(PYTEST) --dist loadfile -m "hypothesis and not ($(GROUPS) or soak)" $(ARGS)
+
+test-all: test test-groups  ## every test that CI runs
+
+test-soak: .venv/test  ## tests that take an hour or more: thousands of kills, hundreds of millions of rows
+	$(BIN)/python -m pytest -m soak $(ARGS)
+
+test-mutants: .venv/test  ## plant bugs one at a time and see whether the tests of `make test` find them
+	$(BIN)/python tests/mutants/run.py $(ARGS)
 
 fuzz: .venv/test  ## corrupt the files of every reader, for an hour (ARGS="--seconds 60")
 	$(BIN)/python benchmarks/fuzz.py --jobs 2 $(ARGS)
@@ -44,7 +56,7 @@ bench-%: .venv/test
 	$(BIN)/python benchmarks/run.py --only $* $(ARGS)
 
 test-floors: .venv-floors/test  ## the tests on the oldest versions that pyproject.toml allows
-	.venv-floors/bin/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	.venv-floors/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: .venv/test  ## ruff, mypy and the import contract
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
@@ -63,4 +75,4 @@ clean:           ## remove the environments and caches
 	rm -rf .venv .venv-floors benchmarks/.peers .pytest_cache .mypy_cache .ruff_cache dist
 	rm -rf docs/_build docs/pictures docs/reference/command docs/reference/generated
 
-.PHONY: help demo test test-slow fuzz bench bench-quick test-floors check docs docs-serve docs-links clean
+.PHONY: help demo test test-groups test-all test-soak test-mutants fuzz bench bench-quick test-floors check docs docs-serve docs-links clean

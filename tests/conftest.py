@@ -1,32 +1,72 @@
-"""One thread per test process: the suite runs on as many processes as there are cores, and spinning threads stall it.
+"""What all tests share: seeded draws, default signal handlers, groups of tests, and a report of what was left out.
 
-All tests that need Spark share one session in one process, since each session starts a Java machine. Without Java they skip.
+`make test` runs the tests without a group. Each group has a marker, so that `pytest -m spark` runs one; pyproject.toml
+describes them. All tests that need Spark share one session in one process, since each session starts a Java machine.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
+from collections import Counter
+from contextlib import nullcontext
 
+# One thread per test process: there is one process per core, and spinning threads would stall them.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+# What users may have set and what would change output.
+for variable in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERM", "PYTHONWARNINGS", "SPARK_HOME"):
+    os.environ.pop(variable, None)
+os.environ.update(LC_ALL="C.UTF-8", TZ="UTC")
+# A shell that starts a run in the background ignores these, and children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 import pytest  # noqa: E402 - after the environment is set
 from hypothesis import HealthCheck, settings  # noqa: E402
 
+from seeded_words import seed_of, seeded_draws  # noqa: E402
+
+GROUPS = ("soak", "spark", "browser", "site", "pages", "slow")
 # The first call of a kernel compiles it, and a busy machine may take long over anything.
-settings.register_profile("labeldp", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("labeldp")
+ALWAYS = {"deadline": None, "derandomize": True, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("short", max_examples=20, stateful_step_count=15, **ALWAYS)
+settings.register_profile("long", max_examples=200, **ALWAYS)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items):
     for item in items:
         if {"java", "spark"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group("spark"))
             # PySpark 4.1 leaves sockets to the garbage collector
             sockets = r"ignore:Exception ignored in. <socket\.socket:pytest.PytestUnraisableExceptionWarning"
             item.add_marker(pytest.mark.filterwarnings(sockets))
+
+
+def seeded_by(name, node):
+    """Seed all draws by a name, unless the test or module has the marker `os_randomness`."""
+    return nullcontext() if node.get_closest_marker("os_randomness") else seeded_draws(seed_of(name))
+
+
+@pytest.fixture(autouse=True)
+def seeded(request):
+    with seeded_by(request.node.nodeid, request.node):
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """Seed fixtures of modules and sessions by their own names: which test needs one first depends on the load."""
+    if fixturedef.scope == "function":
+        return (yield)
+    number = getattr(request, "param_index", 0)
+    name = f"{fixturedef.baseid}::{fixturedef.argname}[{number}]"
+    with seeded_by(name, request.node):
+        return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +87,29 @@ def spark(java, tmp_path_factory):
     session = local_session(folder, "local[2,2]", **settings)  # a task that fails is tried once more
     yield session
     session.stop()
+
+
+# The end of a run tells how many tests were left out, by group. With xdist, only the workers see which.
+left_out: Counter[str] = Counter()
+
+
+def pytest_deselected(items):
+    left_out.update(next((group for group in GROUPS if item.get_closest_marker(group)), "others") for item in items)
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    left_out.update(Counter(node.workeroutput["left_out"]) - left_out if not error else {})  # every worker has them all
+
+
+def pytest_terminal_summary(terminalreporter):
+    for reason, count in Counter(report.longrepr[2] for report in terminalreporter.getreports("skipped")).items():
+        terminalreporter.write_line(f"skipped: {count} ({reason.removeprefix('Skipped: ')})")
+    for group, count in sorted(left_out.items()):
+        how = f"pytest -m {group}" if group in GROUPS else "see the selection on the command line"
+        terminalreporter.write_line(f"left out: {count} {group} ({how})")

@@ -3,19 +3,23 @@
 - A `python` block runs in the page's namespace. Text after `print(...)  # `, and a plain block directly after the example, is
   what it prints.
 - A `console` block runs line by line. If it has lines that start with `$ `, these are the commands, and the other lines are
-  their output; `# exit code 2` at the end of a command says how it ends. Output is compared in its words: numbers and digests
-  may differ, because noise is drawn anew.
-- `...` in shown output stands for anything.
+  their output; `# exit code 2` at the end of a command is its exit code.
+- Draws are seeded with the page's name, so shown output is compared character by character. Only digests may differ, and
+  numbers by two percent: other processors round the last digits of a design differently.
+- `...` in shown output matches anything.
 - `<!-- run first:` with Python code, up to `-->`, prepares what a reader has already: files, a received
   message. In it, `shell("labeldp …")` runs a command.
 - `<!-- not run: the reason -->` on the line before a block leaves it out.
 
 `labeldp` runs in this process, which saves the start, unless it starts Spark; everything else runs in bash. Commands that cannot run inside a test are
 in `ELSEWHERE`, with the place where they do.
+
+`python tests/page_runner.py docs/guides/keys.md …` runs pages and notebooks and writes what they print into them.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import os
@@ -23,9 +27,13 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
+
+from seeded_words import seed_of, seeded_draws
 
 ELSEWHERE = {
     "make ": "its targets are checked to exist; CI runs `make check`, `make test` and `make docs`",
@@ -89,44 +97,60 @@ def commands(block):
 
 
 class PageRunner:
-    """Runs steps in the current folder, in one namespace."""
+    """Runs a page in the current folder, in one namespace."""
 
     def __init__(self, name):
         self.name = name
         self.names = {"__name__": "example", "print": self._record}
         self.printed = []
 
-    def run(self, text):
-        """Run a whole page. Fails at the first step that does not do what the page says."""
-        end = -1
-        for step in steps(text):
-            if not step.runs:
-                continue
-            if step.kind in ("python", "hidden"):
-                self.printed.clear()
-                self.names["shell"] = shell if step.kind == "hidden" else None
-                exec(compile(step.text, self.name, "exec"), self.names)
-                for number, line in enumerate(step.text.splitlines(), 1):
-                    if shown := re.match(r"print\(.*\)  # (.+)", line):
-                        assert_shows(shown[1], dict(self.printed)[number])
-                end = step.end if step.kind == "python" else -1
-            elif step.kind == "console":
-                for command in commands(step.text):
-                    self.type(command)
-            elif step.kind == "" and text[end : step.start].isspace():  # directly after an example: its output
-                assert_shows(step.text.strip("\n"), "\n".join(text for _, text in self.printed))
+    def run(self, text, check=None):
+        """Run a whole page and check what each step prints. Fails at the first step that does not do what the page shows."""
+        check, end = check or assert_shows, -1
+        with seeded_run(self.name):
+            for step in steps(text):
+                if not step.runs:
+                    continue
+                if step.kind in ("python", "hidden"):
+                    self.printed.clear()
+                    self.names["shell"] = shell if step.kind == "hidden" else None
+                    exec(compile(step.text, self.name, "exec"), self.names)
+                    for number, line in enumerate(step.text.splitlines(), 1):
+                        if shown := re.match(r"print\(.*\)  # (.+)", line):
+                            check(shown[1], dict(self.printed)[number], f"{self.name}, line {number}")
+                    end = step.end if step.kind == "python" else -1
+                elif step.kind == "console":
+                    for command in commands(step.text):
+                        self.type(command, check)
+                elif step.kind == "" and text[end : step.start].isspace():  # directly after an example: its output
+                    check(step.text.strip("\n"), "\n".join(text for _, text in self.printed), self.name)
 
-    def type(self, command):
-        """Run one command, and compare its exit code and its words with the page's."""
+    def type(self, command, check):
+        """Run one command, and compare its exit code and its output with the page's."""
         if any(command.line.startswith(start) for start in ELSEWHERE):
             return
         code, printed = run_command(command.line)
         assert code == command.exit_code, f"{self.name}: {command.line}\nends with {code}:\n{printed}"
         if command.shown:
-            assert_same_words(command.shown, printed, f"{self.name}: {command.line}")
+            check(command.shown, printed.strip("\n"), f"{self.name}: {command.line}")
 
     def _record(self, *values):
         self.printed.append((sys._getframe(1).f_lineno, " ".join(str(value) for value in values)))
+
+
+@contextlib.contextmanager
+def seeded_run(name):
+    """Seed this process and its children, and stop the ledger's clock."""
+    seed = seed_of(name)
+    moment = mock.patch("labeldp.release.ledger._now", return_value="2026-01-02T03:04:05+00:00")
+    with seeded_draws(seed, any_processor=True), mock.patch.dict(os.environ, child_environment(seed)), moment:
+        yield
+
+
+def child_environment(seed):
+    here = Path(__file__).parent
+    path = [str(here / "children"), str(here), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"LABELDP_TEST_SEED": str(seed), "PYTHONPATH": os.pathsep.join(path)}
 
 
 def run_command(line):
@@ -174,19 +198,88 @@ def run_labeldp(words):
     return code, printed.getvalue()
 
 
-def assert_shows(shown, printed):
-    pattern = re.escape(shown).replace(re.escape("..."), ".*")
-    assert re.fullmatch(pattern, printed, re.DOTALL), f"the page shows {shown!r}, printed is {printed!r}"
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
+DIGEST = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b")
 
 
-def assert_same_words(shown, printed, where):
-    pattern = re.escape(words(shown)).replace(re.escape("..."), ".*")
-    assert re.fullmatch(pattern, words(printed), re.DOTALL), f"{where}\nshows:\n{shown}\n\nprints:\n{printed}"
+def assert_shows(shown, printed, where):
+    """Fail unless `printed` is `shown`, with anything for `...`, other digests, and numbers that differ by two percent."""
+    shown, printed = (DIGEST.sub("#", re.sub(r" +$", "", text, flags=re.MULTILINE)) for text in (shown, printed))
+    parts = re.split(rf"({NUMBER.pattern}|\.\.\.)", shown)
+    numbers = [part for part in parts if NUMBER.fullmatch(part)]
+    pattern = "".join(
+        f"({NUMBER.pattern})" if NUMBER.fullmatch(part) else ".*" if part == "..." else re.escape(part)
+        for part in parts
+    )
+    found = re.fullmatch(pattern, printed, re.DOTALL)
+    assert found, f"{where}\nshows:\n{shown}\n\nprints:\n{printed}"
+    for one, other in zip(numbers, found.groups(), strict=True):
+        a, b = (float(number.replace(",", "")) for number in (one, other))
+        assert abs(a - b) <= 0.02 * abs(a) + 0.011, f"{where}\nshows {one}, prints {other}:\n{printed}"
 
 
 def words(text):
-    """The text with every number and digest as `#`, without lines and bars of tables, its words one space apart."""
-    text = re.sub(r"[─━│┃┏┓┗┛┡┩┳┻╇╈└┘┴┬├┤┼╸╺█▏▎▍▌▋▊▉]", " ", text)
-    text = re.sub(r"\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b", "#", text)
-    text = re.sub(r"[-−+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?", "#", text)
-    return " ".join(text.split())
+    """Return the text with every number and digest as `#` and single spaces."""
+    return " ".join(NUMBER.sub("#", DIGEST.sub("#", text)).split())
+
+
+def updated(shown, printed):
+    """Return `shown` with each line as it is printed now. Lines that match nothing end up as they are, with a warning."""
+    lines, rest = [], printed.splitlines()
+    if "..." not in shown:
+        return printed
+    for line in shown.splitlines():
+        pattern = re.escape(words(line)).replace(re.escape("..."), ".*")
+        found = next((place for place, other in enumerate(rest) if re.fullmatch(pattern, words(other))), None)
+        if line.strip() == "..." or found is None:
+            lines.append(line)
+            if line.strip() != "...":
+                print(f"no printed line matches {line!r}")
+        else:
+            lines.append(line if "..." in line else rest[found].rstrip())
+            rest = rest[found + 1 :]
+    return "\n".join(lines)
+
+
+def write(page):
+    """Run a page or a notebook and store what it prints."""
+    if page.suffix == ".ipynb":
+        import nbformat
+
+        from test_notebooks import execute
+
+        notebook = nbformat.read(page, as_version=nbformat.NO_CONVERT)
+        with tempfile.TemporaryDirectory() as folder:
+            execute(notebook, page.stem, Path(folder))
+        nbformat.write(notebook, page)
+        return
+    text, changes = page.read_text(encoding="utf-8"), []
+
+    def note(shown, printed, where):
+        try:
+            assert_shows(shown, printed, where)
+            same = "..." in shown or shown == printed
+        except AssertionError:
+            same = False
+        if not same:
+            changes.append((shown, re.sub(r" +$", "", updated(shown, printed), flags=re.MULTILINE)))
+
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            PageRunner(page.name).run(text, note)
+        finally:
+            os.chdir(before)
+    for shown, printed in changes:
+        assert text.count(shown) >= 1, shown
+        text = text.replace(shown, printed, 1)
+    page.write_text(text, encoding="utf-8")
+    print(f"{page}: {len(changes)} outputs changed")
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description=write.__doc__)
+    arguments.add_argument("pages", type=Path, nargs="+")
+    for each in arguments.parse_args().pages:
+        write(each.resolve())

@@ -1,16 +1,29 @@
-"""Words that follow from a seed alone, for tests of frequencies.
+"""Randomness for tests that follows from a seed alone.
 
-Keyed words follow from the mechanism too, and a mechanism that comes out of a solver differs in its last digits from one
-processor to the next: under a fixed key every processor would draw other labels, and some would draw unlucky ones.
+`conftest.py` runs every test inside `seeded_draws`, with a seed made from the test's name. A test that needs the operating
+system's randomness has the marker `os_randomness` and states its false-alarm rate.
 """
 
 from __future__ import annotations
 
+import os
+import random
+import zlib
+from contextlib import contextmanager
+from unittest import mock
+
 import numpy as np
+import opendp.measurements
+
+from labeldp.sampling import KeyedRandomness
 
 
 class SeededWords:
-    """A source of draws for `Mechanism.codes`; every call goes on in the same stream."""
+    """A source of draws for `Mechanism.codes`. Every call continues the same stream.
+
+    Keyed words depend on the mechanism too, and a mechanism that a solver designed differs in its last digits between
+    processors. So a test of frequencies on keyed words could be unlucky on some processors.
+    """
 
     needs_ids = False
 
@@ -23,3 +36,50 @@ class SeededWords:
     def draw(self, symbols, *, ids=None, digest=b"", rounding=False):
         words = self._generator.integers(0, 1 << 64, (1 + rounding, symbols.size), dtype=np.uint64)
         return words[0], words[1] if rounding else None
+
+
+def seed_of(name):
+    return zlib.crc32(name.encode())
+
+
+@contextmanager
+def seeded_draws(seed, *, any_processor=False):
+    """Make every draw of labeldp, NumPy and scikit-learn in this process follow from the seed until the block ends.
+
+    Replaced are the two sources below all draws: `os.urandom`, from which labeldp and `secrets` take words, and OpenDP's
+    sampler, which takes no seed. Everything above them is the real code. With `any_processor`, keyed words do not depend
+    on the mechanism's digest either, so that they are the same on every processor (see `SeededWords`).
+    """
+    stream = np.random.Generator(np.random.Philox(seed))
+    laplace = np.random.Generator(np.random.Philox(seed + 1))
+
+    def make_laplace(domain, metric, scale):
+        """Return a measurement with the law of OpenDP's: it adds the difference of two geometric numbers."""
+        success, limits = -np.expm1(-1 / scale), np.iinfo(np.int64)
+
+        def noisy(values):
+            added, removed = (laplace.geometric(success, len(values)).tolist() for _ in range(2))
+            sums = (sum(terms) - less for *terms, less in zip(values, added, removed, strict=True))
+            return [min(max(total, limits.min), limits.max) for total in sums]
+
+        return noisy
+
+    subkeys = KeyedRandomness._subkeys_for
+
+    def subkeys_for_any(self, digest):
+        return subkeys(self, b"any mechanism" if any_processor else digest)
+
+    states = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        with (
+            mock.patch.object(os, "urandom", stream.bytes),
+            mock.patch.object(random, "_urandom", stream.bytes),  # SystemRandom's, which `secrets` uses
+            mock.patch.object(KeyedRandomness, "_subkeys_for", subkeys_for_any),
+            mock.patch.object(opendp.measurements, "make_laplace", make_laplace),
+        ):
+            yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])

@@ -61,12 +61,14 @@ def needs_spark(page):
 RUN = [page for page in PAGES if any(step.runs for step in blocks(page, "python", "console"))]
 
 
+@pytest.mark.pages
 @named([page for page in RUN if not needs_spark(page)])
 def test_a_page_runs_as_written_and_prints_what_it_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     PageRunner(page.name).run(text_of(page))
 
 
+@pytest.mark.pages
 @named([page for page in RUN if needs_spark(page)])
 def test_a_page_that_needs_spark_runs_as_written(page, spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from importlib import import_module
 
+import pytest
+
 import error_messages as found
 import labeldp
+
+pytestmark = pytest.mark.site
 
 PAGE = found.PAGE.read_text(encoding="utf-8")
 AGAIN = "Then run: python tests/error_messages.py"

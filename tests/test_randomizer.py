@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
@@ -22,7 +22,6 @@ from labeldp.priors import BudgetWarning
 LABELS = np.minimum(np.random.default_rng(0).exponential(90, 20_000), 400)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     epsilon=st.one_of(st.floats(0.2, 8), st.decimals("0.2", "8", places=3)),
     kind=st.sampled_from([entry.name for entry in MECHANISMS if entry.exact]),

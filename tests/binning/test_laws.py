@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from optimum_oracles import LOSSES
 
@@ -23,7 +23,6 @@ def priors(draw, min_size=1, max_size=40):
 
 
 epsilons = st.floats(0.01, 12)
-few = settings(max_examples=60, deadline=None)
 
 
 def loss_of(values, masses, epsilon, loss):
@@ -36,7 +35,6 @@ def loss_of(values, masses, epsilon, loss):
     ("loss", "mirrored"), [("squared",) * 2, ("absolute",) * 2, ("huber(2)",) * 2, ("pinball(0.2)", "pinball(0.8)")]
 )
 @given(prior=priors(), epsilon=epsilons)
-@few
 def test_mirroring_the_labels_does_not_change_the_optimum(loss, mirrored, prior, epsilon):
     there = loss_of(prior.values, prior.masses, epsilon, loss)
     back = loss_of(-prior.values[::-1], prior.masses[::-1], epsilon, mirrored)
@@ -45,7 +43,6 @@ def test_mirroring_the_labels_does_not_change_the_optimum(loss, mirrored, prior,
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "pinball(0.3)", "huber(1.5)"])
 @given(prior=priors(), epsilon=epsilons, shift=st.floats(-1e4, 1e4))
-@few
 def test_shifting_the_labels_does_not_change_the_optimum(loss, prior, epsilon, shift):
     there = loss_of(prior.values, prior.masses, epsilon, loss)
     assert loss_of(prior.values + shift, prior.masses, epsilon, loss) == pytest.approx(there, rel=1e-8, abs=1e-10)
@@ -55,7 +52,6 @@ def test_shifting_the_labels_does_not_change_the_optimum(loss, prior, epsilon, s
     ("loss", "degree"), [("squared", 2), ("absolute", 1), ("pinball(0.3)", 1), ("poisson", 1), ("gamma", 0)]
 )
 @given(prior=priors(), epsilon=epsilons, factor=st.sampled_from([2.0**-40, 0.125, 3.0, 2.0**40]))
-@few
 def test_scaling_the_labels_scales_the_optimum_by_the_degree_of_the_loss(loss, degree, prior, epsilon, factor):
     there = loss_of(prior.values, prior.masses, epsilon, loss)
     scaled = loss_of(prior.values * factor, prior.masses, epsilon, loss)
@@ -64,7 +60,6 @@ def test_scaling_the_labels_scales_the_optimum_by_the_degree_of_the_loss(loss, d
 
 @pytest.mark.parametrize("loss", LOSSES)
 @given(prior=priors(), epsilon=epsilons, data=st.data())
-@few
 def test_splitting_a_mass_at_its_point_does_not_change_the_optimum(loss, prior, epsilon, data):
     where = data.draw(st.integers(0, prior.values.size - 1))
     values = np.insert(prior.values, where, prior.values[where])
@@ -84,7 +79,6 @@ def loss_of_a_label(bins, label, epsilon, loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @given(prior=priors(min_size=2), epsilon=epsilons, data=st.data())
-@few
 def test_after_moving_a_labels_mass_to_its_neighbour_the_old_bins_are_no_better_than_the_new(
     loss, prior, epsilon, data
 ):
@@ -104,7 +98,6 @@ def test_after_moving_a_labels_mass_to_its_neighbour_the_old_bins_are_no_better_
 
 @pytest.mark.parametrize("loss", LOSSES)
 @given(prior=priors(), epsilon=st.floats(0.01, 10), more=st.floats(0.01, 10))
-@few
 def test_more_budget_never_costs_more(loss, prior, epsilon, more):
     little, much = optimal_bins(prior, epsilon, loss), optimal_bins(prior, epsilon + more, loss)
     assert much.expected_loss <= little.expected_loss * (1 + 1e-12)
@@ -112,7 +105,6 @@ def test_more_budget_never_costs_more(loss, prior, epsilon, more):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @given(prior=priors(), epsilon=epsilons, data=st.data())
-@few
 def test_labels_of_mass_zero_have_no_say(loss, prior, epsilon, data):
     extra = data.draw(st.lists(st.floats(0.001, 3000), min_size=1, max_size=5, unique=True))
     values = np.union1d(prior.values, extra)
@@ -125,7 +117,6 @@ def test_labels_of_mass_zero_have_no_say(loss, prior, epsilon, data):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @given(prior=priors(), epsilon=epsilons)
-@few
 def test_every_label_goes_to_an_output_where_it_loses_least(loss, prior, epsilon):
     bins, rule = optimal_bins(prior, epsilon, loss), get_loss(loss)
     own = rule(bins.outputs[bins.encode(prior.values)], prior.values)

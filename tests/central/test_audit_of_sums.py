@@ -11,7 +11,7 @@ from secrets import randbelow
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp import Domain, measure
@@ -52,6 +52,7 @@ class SeededNoise:
         return self.generator.integers(-found, found + 1, (draws, count))
 
 
+@pytest.mark.os_randomness
 @pytest.mark.parametrize("samples", [150_000, pytest.param(3_000_000, marks=pytest.mark.slow)])
 def test_sums_over_cells_show_no_excess(samples):
     found = measure(cell_sums, [0, TOP], epsilon=1, samples=samples, confidence=SURE)
@@ -71,6 +72,7 @@ def likelihood(values, width):
     return np.abs(values).max(axis=-1) - np.abs(values - width).max(axis=-1)
 
 
+@pytest.mark.os_randomness
 def test_cube_noise_shows_no_excess():
     """Both sums move by the whole range, from 0 to `width`."""
     width, numbers = 6, geometric(6.0, 4096)
@@ -118,7 +120,6 @@ def worth(answer, neighbours, codes, signs):
     return (far - near) / Fraction(answer.scale)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_no_chain_of_questions_is_worth_more_than_epsilon(data):
     """A histogram chooses the clip, and the clip decides on the noise of what follows: whatever comes out, the bound is exact."""

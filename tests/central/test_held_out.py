@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
@@ -64,7 +64,6 @@ NUMBERS = st.lists(st.tuples(st.floats(-80, 120), st.floats(-20, 60)), min_size=
 
 
 @pytest.mark.usefixtures("noiseless")
-@settings(max_examples=60)
 @given(NUMBERS)
 def test_without_noise_the_figures_are_exact(pairs):
     predictions, labels = np.array(pairs).T
@@ -130,7 +129,6 @@ def test_all_answers_together_cost_at_most_epsilon_and_nearly_all_of_it(costs, e
 
 
 @pytest.mark.usefixtures("noiseless")
-@settings(max_examples=40)
 @given(st.integers(0, 39), st.floats(0, 200), st.floats(0, 200))
 def test_one_label_moves_no_sum_by_more_than_its_cost(row, one, other):
     """Of the first three sums, which later ones may depend on."""

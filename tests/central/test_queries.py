@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp import Domain, InsufficientBudget, InvalidInput, LabelDPError, Ledger
@@ -29,7 +29,6 @@ def noiseless(monkeypatch):
 
 
 @pytest.mark.usefixtures("noiseless")
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_answers_are_sums_of_clipped_units(data):
     cells = data.draw(st.integers(2, 60))
@@ -131,7 +130,6 @@ def state(queries):
     return queries.remaining, queries.clipped, len(queries.answers), queries.released.to_json()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.fractions(Fraction(1, 100), 40, max_denominator=10**6), st.lists(st.tuples(QUESTIONS, AMOUNTS), max_size=12))
 def test_no_sequence_of_questions_spends_more_than_epsilon(epsilon, asked):
     queries = SumQueries([0, 3, 9, 4], epsilon, TEN)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp.channels import Anchors
@@ -14,7 +14,6 @@ from labeldp.errors import InvalidInput
 
 
 @given(st.integers(2, 60), st.integers(2, 30), st.integers(0, 10_000))
-@settings(max_examples=100, deadline=None)
 def test_the_rounded_label_has_the_labels_mean(size, count, seed):
     random = np.random.default_rng(seed)
     labels = np.cumsum(random.uniform(0.01, 5, size)) - 50

@@ -13,6 +13,8 @@ from labeldp import Ledger, Message
 from labeldp.cli import app
 from labeldp.paper.data import published_criteo
 
+pytestmark = pytest.mark.slow
+
 EPSILONS = ["0.5", "1", "2", "4"]
 
 
@@ -67,6 +69,7 @@ class Page(HTMLParser):
             self.figures[-1].append(data)
 
 
+@pytest.mark.slow
 def test_the_table_tells_the_story_at_one_epsilon(demo, table):
     assert "test error of the model, ε = 1" in demo[1].stdout
     mean, bins, debiased, auto, not_private = (error for error, _ in table.values())
@@ -77,6 +80,7 @@ def test_the_table_tells_the_story_at_one_epsilon(demo, table):
         assert above == pytest.approx(100 * (error / not_private - 1), abs=0.6)
 
 
+@pytest.mark.slow
 def test_every_message_can_be_opened_and_the_ledger_has_paid_for_it(demo):
     folder, _ = demo
     ids = sorted(pq.read_table(folder / "labels.parquet")["order"].to_pylist())

@@ -88,6 +88,7 @@ def prepared(tmp_path_factory):
     return folder
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("line", list(examples()), ids=lambda line: " ".join(line.replace("\\\n", " ").split())[:100])
 def test_an_example_runs(line, prepared, run, tmp_path, monkeypatch):
     words = shlex.split(line.replace("\\\n", " "))

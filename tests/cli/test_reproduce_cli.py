@@ -14,6 +14,8 @@ from labeldp.errors import InvalidInput
 from labeldp.paper.data import published_census
 from labeldp.paper.experiments import page
 
+pytestmark = pytest.mark.slow
+
 runner = CliRunner()
 
 

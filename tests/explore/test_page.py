@@ -17,6 +17,8 @@ pytest.importorskip("streamlit", reason="the page's tests need the extra explore
 
 from labeldp.explore.page.plain_text import as_text
 
+pytestmark = pytest.mark.browser
+
 FIRST = Question()
 
 

@@ -21,6 +21,8 @@ from labeldp.explore.question import Question
 from labeldp.explore.take_away import Names, advise_command, command, prior_csv, python_call
 from labeldp.message.description import total_epsilon
 
+pytestmark = pytest.mark.browser
+
 SMALL = Question(lower=0, upper=52, whole=True, distribution="poisson:mean=6", records=2000, epsilon=0.7)
 ODD = Names(source="my labels' file.parquet", label="a$b", id='i"d', out="out; rm *")
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
@@ -45,7 +45,6 @@ every_kind = pytest.mark.parametrize("kind", [entry.name for entry in MECHANISMS
 
 
 @every_kind
-@settings(max_examples=60, deadline=None)
 @given(
     epsilon=st.one_of(st.floats(1e-3, 12), st.sampled_from([1e-6, 0.05, 30.0, 40.0])),
     cells=st.integers(2, 60),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp import OsEntropy, Prior, RROnBins
@@ -16,7 +16,6 @@ PRIOR = Prior(np.arange(6.0), [5, 4, 3, 2, 1, 1])
 
 
 @given(st.lists(st.integers(-50, 200), min_size=1, max_size=30), st.integers(1, 1000))
-@settings(max_examples=200, deadline=None)
 def test_projection_is_the_nearest_point_of_the_simplex(noisy, records):
     counts = np.array(noisy, float)
     nearest = project_counts(np.array(noisy), records) * records

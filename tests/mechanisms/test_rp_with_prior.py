@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp import Domain, LabelRandomizer, Prior, RPWithPrior, RROnBins, code_values
@@ -56,7 +56,6 @@ def made_of(mechanism):
     return int(first), int(last), int(half_width - 0.5)
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     cells=st.integers(2, 9), epsilon=epsilons, seed=seeds, loss=st.sampled_from(["squared", "absolute", "huber(2.0)"])
 )
@@ -68,7 +67,6 @@ def test_optimal_is_the_best_of_all_windows(cells, epsilon, seed, loss):
     assert expected(prior, epsilon, *made_of(mechanism), loss) == pytest.approx(best, rel=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
 @given(cells=st.integers(2, 9), epsilon=epsilons, seed=seeds)
 def test_the_interval_maximises_the_chance_of_an_output_near_the_label(cells, epsilon, seed):
     prior = random_prior(cells, seed)
@@ -79,7 +77,6 @@ def test_the_interval_maximises_the_chance_of_an_output_near_the_label(cells, ep
         assert chance(prior, epsilon, *found) == pytest.approx(max(chances), rel=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
 @given(cells=st.integers(2, 9), epsilon=epsilons, seed=seeds, loss=st.sampled_from(["squared", "absolute"]))
 def test_the_default_half_width_loses_least_among_those_intervals(cells, epsilon, seed, loss):
     prior = random_prior(cells, seed)
@@ -91,7 +88,6 @@ def test_the_default_half_width_loses_least_among_those_intervals(cells, epsilon
     assert RPWithPrior(prior, epsilon, loss).expected_loss(prior, loss) == pytest.approx(best, rel=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
 @given(cells=st.integers(3, 9), epsilon=epsilons, seed=seeds)
 def test_a_given_interval_gets_the_half_width_of_least_loss(cells, epsilon, seed):
     prior = random_prior(cells, seed)
@@ -100,7 +96,6 @@ def test_a_given_interval_gets_the_half_width_of_least_loss(cells, epsilon, seed
     assert mechanism.expected_loss(prior) == pytest.approx(best, rel=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     cells=st.integers(2, 40),
     epsilon=epsilons,
@@ -190,7 +185,6 @@ def test_a_large_epsilon_keeps_every_label(make):
     assert mechanism.expected_loss(prior) < 1e-9
 
 
-@settings(deadline=None, max_examples=30)
 @given(cells=st.integers(2, 30), epsilon=epsilons, seed=seeds, scale=st.floats(0.01, 100), start=st.integers(-50, 50))
 def test_shift_scale_and_mirror_change_the_loss_as_they_should(cells, epsilon, seed, scale, start):
     prior = random_prior(cells, seed)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from labeldp import Domain, Laplace, Mechanism, OsEntropy, Prior
@@ -53,7 +53,6 @@ def test_every_cell_is_unbiased_in_exact_arithmetic_and_epsilon_is_proven(epsilo
     st.integers(0, 1000),
 )
 @example(masses=[1.0, 1.0], epsilon=9.0, start=297.0, seed=56)
-@settings(max_examples=40, deadline=None)
 def test_random_priors_give_unbiased_private_mechanisms_no_worse_than_randomized_response(masses, epsilon, start, seed):
     gaps = np.random.default_rng(seed).uniform(0.1, 10, len(masses))
     prior = Prior(start + np.cumsum(gaps), masses)

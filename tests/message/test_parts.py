@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forgery import batch_digest, edit_json, rewrite_manifest, rewrite_rows, split
@@ -81,7 +81,6 @@ cuts = st.none() | st.lists(st.integers(0, ROWS), max_size=5)
 
 
 @pytest.mark.parametrize("kind", ["int", "str"])
-@settings(max_examples=25)
 @given(cuts=cuts, later=cuts)
 def test_how_rows_are_split_into_parts_does_not_show_in_what_is_read(tmp_path_factory, kind, cuts, later):
     """A cut at an end, or the same cut twice, makes an empty part."""

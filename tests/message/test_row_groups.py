@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp.domain import Domain
@@ -65,7 +65,6 @@ def some_rows(kind, rows):
 
 
 @pytest.mark.parametrize("kind", ["int", "str"])
-@settings(max_examples=30)
 @given(cuts=st.lists(st.integers(0, 90), max_size=8), text=st.integers(50, 5000))
 def test_the_file_is_the_same_to_the_byte_however_its_rows_come(tmp_path_factory, kind, cuts, text):
     folder = tmp_path_factory.mktemp("cuts")

@@ -13,6 +13,8 @@ from labeldp.cli import app
 from labeldp.message.reader import Message
 from labeldp.paper import demo
 
+pytestmark = pytest.mark.slow
+
 EPSILONS = ("0.5", "1", "4")  # four would take longer
 
 

@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, isotonic_regression, minimize
 
@@ -25,7 +25,6 @@ def with_noise(counts, scale, seed):
 
 
 @given(st.lists(st.integers(-300, 3000), min_size=1, max_size=60), st.integers(1, 5000), st.floats(0.5, 500))
-@settings(max_examples=150)
 def test_masses_are_masses(noisy, records, scale):
     masses = unimodal_masses(np.array(noisy), records, scale)
     assert masses.shape == (len(noisy),)
@@ -84,6 +83,7 @@ def test_with_hardly_any_records_the_mode_is_left_open():
     assert np.mean([np.count_nonzero(m > 0.001) for m in masses]) > 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 2])
 def test_mechanisms_designed_from_it_train_better_models_on_heavy_tails(epsilon):
     domain, records = Domain.integers(0, 77), int(VISITS.sum())

@@ -21,6 +21,7 @@ def soak(*options):
     return subprocess.run([sys.executable, str(SOAK), *options], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_short_soak_finds_no_violation():
     ended = soak("--faults", "25", "--seed", "1")
     assert ended.returncode == 0, ended.stdout + ended.stderr

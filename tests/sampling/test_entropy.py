@@ -1,3 +1,5 @@
+"""The operating system's randomness. Together these tests give a false alarm in fewer than one of 10⁹ runs."""
+
 from __future__ import annotations
 
 import copy
@@ -8,6 +10,8 @@ import numpy as np
 import pytest
 
 from labeldp.sampling import OsEntropy
+
+pytestmark = pytest.mark.os_randomness
 
 
 def draw(source: OsEntropy, count: int = 4) -> np.ndarray:

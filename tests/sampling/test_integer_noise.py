@@ -107,6 +107,7 @@ def test_a_geometric_number_continues_where_opendp_stops(monkeypatch):
     assert list(itertools.islice(geometric(1.0, 9), 4)) == [5, 2 * stop + 7, 0, stop - 1]
 
 
+@pytest.mark.os_randomness
 def test_opendp_stops_at_the_ends_of_int64():
     ends = {-(2**63), 2**63 - 1}
     assert set(laplace_noise(50, 1e60).tolist()) <= ends
@@ -161,6 +162,7 @@ def test_draws_follow_the_law(draws, count, scale):
         assert not counts_fit(counts, cube_law(count, 1.05 * scale, reach), draws)
 
 
+@pytest.mark.os_randomness
 def test_laplace_draws_follow_the_law():
     scale, draws = 7.25, 50_000
     q = math.exp(-1 / scale)
@@ -194,6 +196,7 @@ def test_noise_that_cannot_be_drawn_is_refused(count, scale, words):
         cube_noise(count, scale)
 
 
+@pytest.mark.os_randomness
 def test_noise_is_never_the_same_twice():
     assert len({tuple(cube_noise(3, 1e9)) for _ in range(20)}) == 20
     assert laplace_noise(0, 1.0).size == 0

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from table_oracles import brute_force_ratio, first_and_last_words
 
@@ -48,7 +48,6 @@ def ideal_noise(cells: int, epsilon: float, steps: int | None, distance: int) ->
     return math.fsum(mass(t) for t in range(distance, far)) / (2 * math.fsum(map(mass, range(1, far))) + mass(0))
 
 
-@settings(max_examples=300, deadline=None)
 @given(shift_settings())
 def test_every_table_of_noise_is_private_by_looking_at_every_pair(setting):
     table = build(*setting)
@@ -56,7 +55,6 @@ def test_every_table_of_noise_is_private_by_looking_at_every_pair(setting):
     assert brute_force_ratio(table) <= exp_lower(exact_epsilon(setting[2]))
 
 
-@settings(max_examples=200, deadline=None)
 @given(shift_settings())
 def test_the_sliding_window_finds_the_worst_ratio(setting):
     table = build(*setting)
@@ -66,7 +64,6 @@ def test_the_sliding_window_finds_the_worst_ratio(setting):
     assert Fraction(high, low) == worst.ratio
 
 
-@settings(max_examples=100, deadline=None)
 @given(shift_settings(most_cells=8), st.integers(0, 2**32 - 1))
 def test_the_worst_ratio_is_right_for_noise_that_is_not_unimodal_too(setting, seed):
     cells, window, *_ = setting
@@ -77,7 +74,6 @@ def test_the_worst_ratio_is_right_for_noise_that_is_not_unimodal_too(setting, se
     assert table.worst_ratio().ratio == brute_force_ratio(table)
 
 
-@settings(max_examples=60, deadline=None)
 @given(shift_settings(most_cells=12))
 def test_the_integers_follow_the_definition_of_the_noise(setting):
     cells, window, epsilon, steps = setting
@@ -88,7 +84,6 @@ def test_the_integers_follow_the_definition_of_the_noise(setting):
         assert tail == pytest.approx(ideal_noise(cells, epsilon, steps, distance), rel=1e-9, abs=1e-15)
 
 
-@settings(max_examples=100, deadline=None)
 @given(shift_settings(), st.integers(0, 2**32 - 1))
 def test_sampling_agrees_with_bisection_of_the_whole_matrix(setting, seed):
     table = build(*setting)
@@ -101,7 +96,6 @@ def test_sampling_agrees_with_bisection_of_the_whole_matrix(setting, seed):
     assert np.allclose(table.probabilities(), whole.probabilities(), rtol=1e-15, atol=0)
 
 
-@settings(max_examples=50, deadline=None)
 @given(shift_settings())
 def test_both_ends_of_every_range_of_words_are_sampled_right(setting):
     table = build(*setting)

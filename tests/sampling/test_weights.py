@@ -28,7 +28,6 @@ def random_private_matrix(generator: np.random.Generator, rows: int, columns: in
 settings_of_matrices = st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(1, 9), st.floats(0.001, 40))
 
 
-@settings(max_examples=300, deadline=None)
 @given(settings_of_matrices)
 def test_every_private_matrix_becomes_a_proven_table_close_to_it(setting):
     seed, rows, columns, epsilon = setting
@@ -39,7 +38,6 @@ def test_every_private_matrix_becomes_a_proven_table_close_to_it(setting):
     assert np.abs(table.probabilities() - matrix).max() < 1e-14
 
 
-@settings(max_examples=200, deadline=None)
 @given(settings_of_matrices)
 def test_the_worst_ratio_is_what_looking_at_every_pair_gives(setting):
     seed, rows, columns, epsilon = setting
@@ -63,7 +61,6 @@ def test_ratios_that_floats_cannot_tell_apart_are_ordered_exactly(quadruples):
     assert ratios[best] == max(ratios)
 
 
-@settings(max_examples=100, deadline=None)
 @given(settings_of_matrices)
 def test_each_output_owns_exactly_its_range_of_words(setting):
     seed, rows, columns, epsilon = setting
@@ -85,7 +82,6 @@ def ranges_around_a_whole_row(draw):
     return lower, upper, entries
 
 
-@settings(max_examples=300, deadline=None)
 @given(ranges_around_a_whole_row())
 def test_a_row_is_completed_within_its_ranges_however_far_it_is_off(case):
     from labeldp.sampling._kernels import spread_residual
@@ -165,7 +161,6 @@ def test_rows_that_sum_to_a_multiple_of_two_to_the_64_are_refused():
         WeightTable(np.array([[2**63, 2**63, 2**63, 2**63]], np.uint64))
 
 
-@settings(max_examples=50, deadline=None)
 @given(settings_of_matrices)
 def test_integers_survive_json(setting):
     seed, rows, columns, epsilon = setting
@@ -194,7 +189,6 @@ def test_too_many_entries_are_refused_before_memory_is_taken():
         WeightTable.from_probabilities(np.broadcast_to(1.0, (20_000_001, 1)), 1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     upper=arrays(np.uint64, 12, elements=st.integers(0, TOTAL - 1)),

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp import Domain, LabelRandomizer, Prior
@@ -47,7 +47,6 @@ def test_shuffled_ids_get_their_own_label(message):
     assert joined.without_label == joined.without_features == 0
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.sets(st.integers(0, 12_000), min_size=1, max_size=60))
 def test_unpaired_records_are_counted_on_both_sides(message, wanted):
     ids = np.array(sorted(wanted, key=lambda i: (i * 7919) % 10_007))

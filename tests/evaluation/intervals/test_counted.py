@@ -91,6 +91,7 @@ def test_quantiles_of_known_noise_are_never_too_small(risk):
     assert known_mean(2.0, both, risk) == pytest.approx(np.sqrt(10) * stats.norm.ppf(1 - risk / 2))
 
 
+@pytest.mark.slow
 def test_intervals_with_counts_cover_and_are_narrower():
     random = np.random.default_rng(5)
     labels, feature = population(random, 500_000)

@@ -110,6 +110,7 @@ def test_apply_killed_at_each_of_its_system_events_adds_the_batch_once(victim, f
     assert batches == {(1, 0), (2, 1), (2, 0)}  # before the batch, before the manifest, before the key file
 
 
+@pytest.mark.slow
 def test_apply_killed_while_drawing_accepts_no_other_batch_in_its_place(victim, folder):
     """The killed batch may be in a copy of the message: an id of it with another label would be a second draw."""
     ended = set()
@@ -135,6 +136,7 @@ def test_apply_killed_while_drawing_accepts_no_other_batch_in_its_place(victim, 
     }  # before it began, in the middle, unnoted, after the end
 
 
+@pytest.mark.slow
 def test_runs_of_one_release_that_begin_together_charge_once_and_one_of_them_ends(victim, folder):
     rng = random.Random(1)
     length = undisturbed_seconds(victim, folder, 20_000)

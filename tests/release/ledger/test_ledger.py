@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, PrivacyRefused
@@ -58,7 +58,6 @@ amounts = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=40)
 @given(budget=amounts, requests=st.lists(amounts, max_size=12))
 def test_a_reservation_succeeds_if_and_only_if_the_exact_sum_stays_within_the_budget(budget, requests):
     with tempfile.TemporaryDirectory() as folder:

@@ -199,6 +199,7 @@ def kill_while_spending(ledger, raw, kills):
     assert ledger.verify().releases == len(ledger.history())
 
 
+@pytest.mark.slow
 def test_whatever_a_killed_process_had_reserved_is_charged(ledger, raw):
     kill_while_spending(ledger, raw, 10)
 

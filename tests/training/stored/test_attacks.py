@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from crafted import LINE, changed, holding, inner, nothing_is_run, put_together, taken_apart  # noqa: F401 - a fixture
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -222,7 +222,6 @@ def test_a_file_that_was_cut_is_refused(data):
         from_bytes(data + b"\0")
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.sampled_from([BOOSTING, NETWORK, CONDITIONAL]), st.floats(0, 1, exclude_max=True), st.integers(0, 255))
 def test_a_file_with_a_wrong_byte_is_refused_or_its_trees_are_sound(data, where, byte):
     place = int(where * len(data))

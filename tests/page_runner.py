@@ -29,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -150,7 +151,7 @@ def seeded_run(name):
 def child_environment(seed):
     here = Path(__file__).parent
     path = [str(here / "children"), str(here), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"LABELDP_TEST_SEED": str(seed), "PYTHONPATH": os.pathsep.join(path)}
+    return {"LABELDP_TEST_SEED": str(seed), "PYTHONPATH": os.pathsep.join(path), "COLUMNS": "110"}
 
 
 def run_command(line):
@@ -204,7 +205,7 @@ DIGEST = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b")
 
 def assert_shows(shown, printed, where):
     """Fail unless `printed` is `shown`, with anything for `...`, other digests, and numbers that differ by two percent."""
-    shown, printed = (DIGEST.sub("#", re.sub(r" +$", "", text, flags=re.MULTILINE)) for text in (shown, printed))
+    shown, printed = (DIGEST.sub("#", trimmed(text)) for text in (shown, printed))
     parts = re.split(rf"({NUMBER.pattern}|\.\.\.)", shown)
     numbers = [part for part in parts if NUMBER.fullmatch(part)]
     pattern = "".join(
@@ -216,6 +217,10 @@ def assert_shows(shown, printed, where):
     for one, other in zip(numbers, found.groups(), strict=True):
         a, b = (float(number.replace(",", "")) for number in (one, other))
         assert abs(a - b) <= 0.02 * abs(a) + 0.011, f"{where}\nshows {one}, prints {other}:\n{printed}"
+
+
+def trimmed(text):
+    return re.sub(r" +$", "", text, flags=re.MULTILINE).strip("\n")
 
 
 def words(text):
@@ -249,8 +254,10 @@ def write(page):
         from test_notebooks import execute
 
         notebook = nbformat.read(page, as_version=nbformat.NO_CONVERT)
+        metadata = deepcopy(notebook.metadata)  # an execution adds facts about this machine
         with tempfile.TemporaryDirectory() as folder:
             execute(notebook, page.stem, Path(folder))
+        notebook.metadata = metadata
         nbformat.write(notebook, page)
         return
     text, changes = page.read_text(encoding="utf-8"), []
@@ -262,7 +269,7 @@ def write(page):
         except AssertionError:
             same = False
         if not same:
-            changes.append((shown, re.sub(r" +$", "", updated(shown, printed), flags=re.MULTILINE)))
+            changes.append((shown, trimmed(updated(shown, printed))))
 
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
@@ -279,6 +286,8 @@ def write(page):
 
 
 if __name__ == "__main__":
+    import conftest  # noqa: F401 - sets the environment of tests
+
     arguments = argparse.ArgumentParser(description=write.__doc__)
     arguments.add_argument("pages", type=Path, nargs="+")
     for each in arguments.parse_args().pages:

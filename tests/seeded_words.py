@@ -53,8 +53,8 @@ def seeded_draws(seed, *, any_processor=False):
     stream = np.random.Generator(np.random.Philox(seed))
     laplace = np.random.Generator(np.random.Philox(seed + 1))
 
-    def make_laplace(domain, metric, scale):
-        """Return a measurement with the law of OpenDP's: it adds the difference of two geometric numbers."""
+    def make_laplace(*arguments, scale):
+        """Return a measurement with the law and the privacy map of OpenDP's. It adds the difference of two geometric numbers."""
         success, limits = -np.expm1(-1 / scale), np.iinfo(np.int64)
 
         def noisy(values):
@@ -62,8 +62,10 @@ def seeded_draws(seed, *, any_processor=False):
             sums = (sum(terms) - less for *terms, less in zip(values, added, removed, strict=True))
             return [min(max(total, limits.min), limits.max) for total in sums]
 
+        noisy.map = measurement(*arguments, scale=scale).map
         return noisy
 
+    measurement = opendp.measurements.make_laplace
     subkeys = KeyedRandomness._subkeys_for
 
     def subkeys_for_any(self, digest):

@@ -149,7 +149,7 @@ def uniform(*worlds):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1])
 def test_odds_differ_by_e_to_twice_epsilon_where_another_record_follows_the_victim(epsilon):
-    follows = {world: 1e-12 for world in WORLDS} | uniform((0, 0), (1, 2))
+    follows = dict.fromkeys(WORLDS, 1e-12) | uniform((0, 0), (1, 2))
     assert most_moved(histogram_law, follows, epsilon) == pytest.approx(math.exp(ANY_READER * epsilon), rel=1e-6)
 
 

@@ -158,6 +158,20 @@ def test_what_was_changed_by_hand_is_refused(sums, change):
         PrivateSums.from_json(text_of(record))
 
 
+EXTREMES = [5e-324, 1e-300, 1e-3, 0.0249, 2.0**55 * (1 + 1e-15), 1e30, 1e154, 1e155, 1e300, 1.7e308]
+
+
+@pytest.mark.parametrize("place", range(3), ids=KINDS)
+@pytest.mark.parametrize("scale", EXTREMES)
+def test_a_scale_that_no_noise_has_is_refused_though_all_costs_follow_from_it(sums, place, scale):
+    record = json.loads(sums.to_json())
+    answer = record["answers"][place]
+    answer.update(scale=scale, epsilon=str(sums.answers[place].sensitivity / Fraction(scale)))
+    record["epsilon"] = "40"
+    with pytest.raises(InvalidInput, match=r"scale|cube noise"):
+        PrivateSums.from_json(text_of(record))
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"format": "labeldp private sums"}', 7])
 def test_other_texts_are_refused(text):
     with pytest.raises(InvalidInput):

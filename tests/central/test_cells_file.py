@@ -100,3 +100,21 @@ def test_ids_of_another_number_than_labels_were_summed_are_not_read(tmp_path, mo
     monkeypatch.undo()
     written(tmp_path / RECORDS, {"id": range(3)})
     assert SumsAnswer.open(tmp_path).ids.to_pylist() == [0, 1, 2]
+
+
+def test_a_link_or_another_file_in_an_answer_is_refused(tmp_path):
+    folder = tmp_path / "sums"
+    folder.mkdir()
+    sums = PrivateSums.over_cells([1, 2, 3], [0, 0, 0], epsilon=1, domain=(0, 100))
+    (folder / SUMS).write_text(sums.to_json(), encoding="utf-8")
+    written(folder / RECORDS, {"id": range(3)})
+    (folder / ".DS_Store").touch()
+    assert SumsAnswer.open(folder).sums == sums
+    (folder / "labels.csv").touch()
+    with pytest.raises(InvalidInput, match="does not belong to an answer with sums"):
+        SumsAnswer.open(folder)
+    (folder / "labels.csv").unlink()
+    (folder / RECORDS).rename(tmp_path / RECORDS)
+    (folder / RECORDS).symlink_to(tmp_path / RECORDS)
+    with pytest.raises(InvalidInput, match="is a link"):
+        SumsAnswer.open(folder)

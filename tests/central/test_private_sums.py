@@ -1,4 +1,4 @@
-"""Private sums carry their proof and survive JSON unchanged; whatever was changed in between is refused."""
+"""Private sums carry their proof and survive JSON unchanged; text that contradicts itself is refused."""
 
 from __future__ import annotations
 

@@ -310,7 +310,7 @@ class PrivateSums(Shown):
         Raises
         ------
         InvalidInput
-            If the text was edited or damaged, has an unknown field, or comes from another version.
+            If the text is damaged or contradicts itself, has an unknown field, or comes from another version.
         PrivacyRefused
             If the answers cost more than is claimed.
         """

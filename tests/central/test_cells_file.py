@@ -13,6 +13,7 @@ from labeldp import InvalidInput, PrivateSums
 from labeldp.central import cells_file
 from labeldp.central.cells_file import CellsFile
 from labeldp.central.sums_answer import RECORDS, SUMS, SumsAnswer
+from labeldp.central.sums_for_cells import SumsOutcome
 
 
 @pytest.fixture
@@ -118,3 +119,11 @@ def test_a_link_or_another_file_in_an_answer_is_refused(tmp_path):
     (folder / RECORDS).symlink_to(tmp_path / RECORDS)
     with pytest.raises(InvalidInput, match="is a link"):
         SumsAnswer.open(folder)
+
+
+def test_the_shown_outcome_does_not_tell_how_many_labels_were_clipped(tmp_path):
+    sums = PrivateSums.over_cells([1, 2, 3], [0, 0, 0], epsilon=1, domain=(0, 100))
+    outcome = SumsOutcome(tmp_path, sums, without_label=0, without_cells=0, clipped=77123)
+    assert outcome.clipped == 77123
+    assert "77123" not in repr(outcome)
+    assert "clipped" not in repr(outcome)

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen
-from labeldp.budget import MAX_EPSILON
 from labeldp.domain import Domain
 from labeldp.engines.exact_sums import centre_of
 from labeldp.errors import InvalidInput, described
-from labeldp.sampling.integer_noise import WIDEST, check_cube
 from labeldp.shown import Shown, count_of, plain
 
 KINDS = ("histogram", "cells", "signs")
@@ -93,23 +91,8 @@ class Answer(Shown):
             raise InvalidInput("the grain of an answer does not fit its kind")
         if not 0 <= self.scale < math.inf or (self.scale == 0) != (self.sensitivity == 0):
             raise InvalidInput("the scale of an answer must be positive, and 0 only where one label changes nothing")
-        if self.scale:
-            self._check_scale()
         if self.kind == "histogram" and (self.counts != part_sizes(self.sizes[0], self.domain.count)).any():
             raise InvalidInput("the parts of a histogram must be equal parts of the grid")
-
-    def _check_scale(self) -> None:
-        """Raise `InvalidInput` for noise that no sampler draws: such an answer was not made by `SumQueries`."""
-        if self.scale > WIDEST:
-            raise InvalidInput(
-                "the scale of an answer is too large for noise of 64-bit integers: ask for the sums again"
-            )
-        if self.sensitivity > MAX_EPSILON * Fraction(self.scale):
-            raise InvalidInput(
-                f"the scale of an answer is so small that it costs more than epsilon = {MAX_EPSILON}: ask for the sums again"
-            )
-        if self.kind == "signs":
-            check_cube(self.values.size, self.scale)
 
     @property
     def sensitivity(self) -> int:

@@ -14,7 +14,9 @@ own rows, at most `--records` to train on. Every method gets the same rows and t
 - diffprivlib: its LinearRegression on numbers within [-1, 1];
 - DP-EBM: `interpret`'s boosting machine (`dp_ebm.py`);
 - AdaSSP and fitted ridge: noisy sufficient statistics with public features (`adassp.py`);
-- DP-SGD: a small network with Opacus; projected gradients: the same after LabelDP-Pro, for labels alone (`peers/opacus_worker.py`).
+- DP-SGD: a small network with Opacus (`peers/opacus_worker.py`);
+- same-batch projection: noisy gradients of the same network, for labels alone, projected onto the gradients of the same batch. It is a
+  baseline in our own code and not LabelDP-Pro (ICLR 2024), which was not run.
 
 What each protects is in a table. Figures are mean squared test errors over that of boosting on true labels: 1 is as good as without
 privacy. The column "mean" answers the mean of the true labels, which uses no feature.
@@ -51,7 +53,7 @@ CHOSEN = "labeldp"
 LABELS, SUMS, BINS = "labeldp, labels", "labeldp, sums", "paper's bins"
 LAPLACE, SIZED = "clipped Laplace", "sized Laplace"
 LINEAR, EBM, ADASSP, RIDGE = "diffprivlib", "DP-EBM", "AdaSSP", "fitted ridge"
-SGD, PROJECTED = "DP-SGD", "projected gradients"
+SGD, PROJECTED = "DP-SGD", "same-batch projection"
 OURS = (CHOSEN, LABELS, SUMS)
 PEERS = (BINS, LAPLACE, SIZED, LINEAR, EBM, ADASSP, RIDGE, SGD, PROJECTED)
 PROTECTS = {

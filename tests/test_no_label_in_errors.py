@@ -53,7 +53,19 @@ def shown(error):
     return "".join(traceback.format_exception(error))
 
 
+class Talkative:
+    """An array of the user's own, whose error quotes a label."""
+
+    def __len__(self):
+        return 41
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError(f"cannot convert {TEXT}")
+
+
 ARRAYS = {
+    "an array that quotes a label": Talkative(),
+    "a list of arrays that quote a label": [Talkative()],
     "text in a list": [*GOOD, TEXT],
     "text in an array": np.array([*GOOD, TEXT]),
     "text among objects": np.array([*GOOD, TEXT], object),

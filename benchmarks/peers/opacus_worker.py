@@ -1,7 +1,7 @@
-"""Private networks in an environment of their own: DP-SGD with Opacus, and noisy gradients that are projected, after LabelDP-Pro.
+"""Private networks in their own environment: DP-SGD with Opacus, and noisy gradients that are projected onto their own batch.
 
 Both train the same small network (one hidden layer, clipped targets scaled to [0, 1]) on the same numbers. Their settings were chosen by hand by
-test error on one other seed of two data sets: twelve were tried for DP-SGD (Adam's steps did best on both together), eight for projected gradients.
+test error on one other seed of two data sets: twelve were tried for DP-SGD (Adam's steps did best on both together), eight for the projection.
 """
 
 import math
@@ -53,6 +53,9 @@ def dp_sgd(train, labels, test, bounds, epsilons, delta, seed, epochs=10, batch=
 
 def projected(train, labels, test, bounds, epsilons, delta, seed, epochs=3, batch=500, rate=1.0, hidden=8, clip=1.0):
     """The same for labels alone, with public features: noisy gradients are projected onto those that labels within the bounds can give.
+
+    The projection is onto the gradients of the same batch, and the noise is calibrated without amplification by sampling. It is not
+    LabelDP-Pro (ICLR 2024), and its figures say nothing about that method.
 
     An epoch goes through disjoint batches, so that a label counts once in it. Replacing one moves its gradient by at most
     `clip`, and all epochs together are one Gaussian mechanism of √epochs times that sensitivity.

@@ -39,7 +39,7 @@ def number_array(values: Any, name: str) -> Floats:
     """Numbers of any shape as float64. The error for anything else shows nothing of it."""
     try:
         return np.asarray(values, np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # noqa: BLE001 - also what a user's own __array__ raises
         raise InvalidInput(f"{name} must be numbers: convert them first") from None
 
 
@@ -82,7 +82,13 @@ def as_numpy(labels: Any, name: str) -> NDArray[Any]:
         except Exception:  # noqa: BLE001 - a mixture of kinds, which Arrow refuses in words that show labels
             return np.asarray(series.to_list(), object)
     if hasattr(labels, "__array__"):
-        return np.asarray(labels)
+        try:
+            return np.asarray(labels)
+        except Exception as error:  # noqa: BLE001 - a user's own code, whose text and chain may show labels
+            reason = type(error).__name__
+        raise InvalidInput(
+            f"{name} cannot be read: the __array__ method of {type(labels).__name__} raised {reason}. Convert them to a NumPy array first"
+        )
     raise InvalidInput(
         f"{name} must be a list, a NumPy array, or a pandas, polars or Arrow series, got {type(labels).__name__}"
     )
@@ -99,7 +105,7 @@ def _from_masked(labels: Any, name: str) -> NDArray[Any]:
 def _from_sequence(labels: Any, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(labels)
-    except ValueError:  # its text and its chain may show labels
+    except Exception:  # noqa: BLE001 - also of an element's own __array__; its text and its chain may show labels
         raise InvalidInput(f"{name} must be a flat list of numbers, one for each record") from None
     return array if array.size else np.empty(0, np.float64)
 

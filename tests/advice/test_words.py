@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from labeldp import Domain, InvalidInput, RandomizedResponse, Risk
-from labeldp.advice.words import odds, percent
+from labeldp.advice.words import ANY_READER, meaning, odds, percent
 
+DOCS = Path(__file__).parents[2] / "docs"
 BELIEFS = [1e-6, 0.01, 0.3, 0.5, 0.9, 1 - 1e-6]
 
 
@@ -105,3 +108,81 @@ def test_a_belief_is_a_probability(belief):
         Risk(1).most(belief)
     with pytest.raises(InvalidInput, match="probability"):
         Risk(1).least(belief)
+
+
+MESSAGES = list(itertools.product(range(-1, 4), repeat=3))
+"""Noisy counts of three cells. Every ratio of likelihoods of two records occurs among these."""
+WORLDS = list(itertools.product(range(3), repeat=2))  # the label of the victim and of one other record
+
+
+def histogram_law(message, labels, epsilon):
+    """The likelihood of noisy counts up to a constant: integer Laplace noise of scale 2/ε on every count."""
+    counts = np.bincount(labels, minlength=3)
+    return math.exp(-epsilon / 2 * float(np.abs(np.subtract(message, counts)).sum()))
+
+
+def response_law(message, labels, epsilon):
+    """The likelihood of the codes of randomized response on three values, of which a message has two here."""
+    return math.prod(math.exp(epsilon * (code == label)) for code, label in zip(message, labels, strict=False))
+
+
+def most_moved(law, prior, epsilon):
+    """The most by which the odds of a claim about the victim differ if the victim's label was replaced, over all messages."""
+    most = 0.0
+    for message in MESSAGES:
+        seen = {world: prior[world] * law(message, world, epsilon) for world in prior}
+        for fixed in range(3):
+            replaced = {world: prior[world] * law(message, (fixed, world[1]), epsilon) for world in prior}
+            for claim in ({0}, {1}, {2}):  # the other claims are their opposites
+                most = max(most, abs(math.log(_odds(seen, claim) / _odds(replaced, claim))))
+    return math.exp(most)
+
+
+def _odds(weights, claim):
+    true = sum(weight for world, weight in weights.items() if world[0] in claim)
+    return true / (sum(weights.values()) - true)
+
+
+def uniform(*worlds):
+    return dict.fromkeys(worlds, 1 / len(worlds))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1])
+def test_odds_differ_by_e_to_twice_epsilon_where_another_record_follows_the_victim(epsilon):
+    follows = dict.fromkeys(WORLDS, 1e-12) | uniform((0, 0), (1, 2))
+    assert most_moved(histogram_law, follows, epsilon) == pytest.approx(math.exp(ANY_READER * epsilon), rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1])
+@pytest.mark.parametrize("law", [histogram_law, response_law])
+def test_odds_differ_by_e_to_epsilon_at_most_for_a_reader_who_knows_the_other_record(law, epsilon):
+    moved = [most_moved(law, uniform((0, known), (1, known), (2, known)), epsilon) for known in range(3)]
+    assert max(moved) <= Risk(epsilon).odds_factor * (1 + 1e-9)
+    two = [most_moved(law, uniform((0, known), (1, known)) | {(2, known): 1e-12}, epsilon) for known in range(3)]
+    assert max(two) == pytest.approx(Risk(epsilon).odds_factor, rel=1e-6)  # so the bound is not too large either
+
+
+@pytest.mark.parametrize("law", [histogram_law, response_law])
+def test_no_reader_sees_odds_differ_by_more(law):
+    generator = np.random.default_rng(0)
+    for _ in range(10):
+        prior = dict(zip(WORLDS, generator.dirichlet(np.full(len(WORLDS), 0.2)) + 1e-12, strict=True))
+        assert most_moved(law, prior, 1) <= math.exp(ANY_READER) * (1 + 1e-9)
+
+
+def test_a_group_with_one_label_reveals_it_whatever_each_code_hides():
+    """The figure of docs/concepts/label-dp.md: log-odds add up over 20,000 records that share one of two labels."""
+    truth, lie = RandomizedResponse(Domain.integers(0, 1), 0.5).matrix(np.array([0.0, 1.0]))[0]
+    assert 20_000 * (truth - lie) * math.log(truth / lie) == pytest.approx(2449, abs=1)
+    assert "e^2449" in (DOCS / "concepts" / "label-dp.md").read_text()
+
+
+@pytest.mark.parametrize("page", ["concepts/label-dp.md", "guides/choose-epsilon.md", "guides/faq.md"])
+def test_pages_state_the_meaning_of_epsilon_in_the_tested_words(page):
+    assert meaning() in " ".join((DOCS / page).read_text().split())
+
+
+def test_the_glossary_has_the_first_sentence():
+    assert (
+        meaning().partition(". ")[0].replace("your label", "a label") in (DOCS / "guides" / "glossary.md").read_text()
+    )

@@ -13,6 +13,7 @@ from labeldp import InvalidInput, PrivateSums
 from labeldp.central import cells_file
 from labeldp.central.cells_file import CellsFile
 from labeldp.central.sums_answer import RECORDS, SUMS, SumsAnswer
+from labeldp.central.sums_for_cells import SumsOutcome
 
 
 @pytest.fixture
@@ -100,3 +101,29 @@ def test_ids_of_another_number_than_labels_were_summed_are_not_read(tmp_path, mo
     monkeypatch.undo()
     written(tmp_path / RECORDS, {"id": range(3)})
     assert SumsAnswer.open(tmp_path).ids.to_pylist() == [0, 1, 2]
+
+
+def test_a_link_or_another_file_in_an_answer_is_refused(tmp_path):
+    folder = tmp_path / "sums"
+    folder.mkdir()
+    sums = PrivateSums.over_cells([1, 2, 3], [0, 0, 0], epsilon=1, domain=(0, 100))
+    (folder / SUMS).write_text(sums.to_json(), encoding="utf-8")
+    written(folder / RECORDS, {"id": range(3)})
+    (folder / ".DS_Store").touch()
+    assert SumsAnswer.open(folder).sums == sums
+    (folder / "labels.csv").touch()
+    with pytest.raises(InvalidInput, match="does not belong to an answer with sums"):
+        SumsAnswer.open(folder)
+    (folder / "labels.csv").unlink()
+    (folder / RECORDS).rename(tmp_path / RECORDS)
+    (folder / RECORDS).symlink_to(tmp_path / RECORDS)
+    with pytest.raises(InvalidInput, match="is a link"):
+        SumsAnswer.open(folder)
+
+
+def test_the_shown_outcome_does_not_tell_how_many_labels_were_clipped(tmp_path):
+    sums = PrivateSums.over_cells([1, 2, 3], [0, 0, 0], epsilon=1, domain=(0, 100))
+    outcome = SumsOutcome(tmp_path, sums, without_label=0, without_cells=0, clipped=77123)
+    assert outcome.clipped == 77123
+    assert "77123" not in repr(outcome)
+    assert "clipped" not in repr(outcome)

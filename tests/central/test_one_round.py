@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import Domain, InvalidInput, Ledger, PrivateSums
+from labeldp.budget import format_amount
 from labeldp.central import cell_columns
 from labeldp.central.cell_columns import CellColumns, answer_columns
 from labeldp.central.one_round import CellsPlan, model_from_answer
@@ -301,3 +302,49 @@ def test_the_unit_of_a_number_does_not_matter(unit):
 def test_numbers_without_a_finite_square_can_be_planned_for():
     numbers = np.clip(RANDOM.normal(size=(500, 2)), -4, 4) * 1e307
     assert len(CellsPlan.make(numbers, 1).columns(numbers)[0]) == 500
+
+
+SMALL = np.column_stack([np.linspace(-2, 2, 300), np.arange(300) % 3])
+SMALL_PLAN = CellsPlan.make(SMALL, 30)
+
+
+def crafted(generator, width):
+    """The text of sums whose domain, clip, scales and numbers are extreme, and whose costs follow from them."""
+    sums = answer_columns(np.arange(300) % 100, SMALL_PLAN.columns(SMALL), 30, (0, 400))
+    record, total = json.loads(sums.to_json()), Fraction(0)
+    ends = [(0.0, 400.0), (0.0, 1e60), (-1e60, 1e60), (0.0, 1e155), (0.0, 1e-60), (1e15, 1e15 + 1e6), (0.0, 1e-300)]
+    record["domain"][:2] = ends[generator.integers(len(ends))]
+    lower = int(generator.choice([0, 1, 5000, sums.domain.count - 1 - width]))
+    for place, answer in enumerate(record["answers"]):
+        answer["clip"] = [str(lower), str(lower + width)] if place else ["0", str(sums.domain.count - 1)]
+        change = 2 if place == 0 else width * int(answer["grain"])
+        answer["scale"] = float(2.0 ** generator.uniform(np.log2(change / 8), 52)) if change else 0.0
+        cost = change / Fraction(answer["scale"]) if change else Fraction(0)
+        answer.update(sensitivity=str(change), epsilon=str(cost))
+        most = int(generator.choice([1, 100, 2**61])) if change else 1
+        answer["values"] = [str(int(v)) for v in generator.integers(1 - most, most, len(answer["values"]))]
+        total += cost
+    return json.dumps(record | {"epsilon": format_amount(total)})
+
+
+@pytest.mark.parametrize("width", [1, 2, 1000, 10**6])
+def test_crafted_sums_are_refused_or_give_finite_predictions(width):
+    generator = np.random.default_rng(width)
+    read = 0
+    for _ in range(8):
+        try:
+            sums = PrivateSums.from_json(crafted(generator, width))
+            assert sums.card()
+            assert [str(sums.proof()), *map(repr, sums.answers)]
+            model = model_from_answer(SMALL_PLAN, SMALL, sums)
+        except InvalidInput:
+            continue
+        read += 1
+        assert np.isfinite(model.predict(SMALL)).all()
+    assert read  # not all were refused
+
+
+def test_sums_of_labels_clipped_to_one_value_train_nothing():
+    sums = PrivateSums.from_json(crafted(np.random.default_rng(0), 0))
+    with pytest.raises(InvalidInput, match="a single value"):
+        model_from_answer(SMALL_PLAN, SMALL, sums)

@@ -1,4 +1,4 @@
-"""Private sums carry their proof and survive JSON unchanged; whatever was changed in between is refused."""
+"""Private sums carry their proof and survive JSON unchanged; text that contradicts itself is refused."""
 
 from __future__ import annotations
 
@@ -155,6 +155,20 @@ def test_what_was_changed_by_hand_is_refused(sums, change):
     record = json.loads(sums.to_json())
     CHANGES[change](record)
     with pytest.raises(InvalidInput):
+        PrivateSums.from_json(text_of(record))
+
+
+EXTREMES = [5e-324, 1e-300, 1e-3, 0.0249, 2.0**55 * (1 + 1e-15), 1e30, 1e154, 1e155, 1e300, 1.7e308]
+
+
+@pytest.mark.parametrize("place", range(3), ids=KINDS)
+@pytest.mark.parametrize("scale", EXTREMES)
+def test_a_scale_that_no_noise_has_is_refused_though_all_costs_follow_from_it(sums, place, scale):
+    record = json.loads(sums.to_json())
+    answer = record["answers"][place]
+    answer.update(scale=scale, epsilon=str(sums.answers[place].sensitivity / Fraction(scale)))
+    record["epsilon"] = "40"
+    with pytest.raises(InvalidInput, match=r"scale|cube noise"):
         PrivateSums.from_json(text_of(record))
 
 

@@ -85,6 +85,7 @@ def test_the_whole_round(run, world, tmp_path, features):
     code, out, err = run("audit", tmp_path / "sums")
     assert (code, err) == (0, "")
     assert "proven" in out
+    assert "signature  none: nothing shows who wrote these sums" in out
     code, out, err = train(run, world, tmp_path, *plan(tmp_path), features=features)
     assert (code, err) == (0, "")
     assert "the model explains about" in out

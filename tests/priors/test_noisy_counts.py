@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -114,3 +115,15 @@ def test_a_mechanism_without_counts_is_the_same_mechanism(description):
     assert bare.prior.counts is None
     assert mechanism.prior.counts is not None
     assert bare.without_counts() is bare
+
+
+@pytest.mark.parametrize("scale", [0.0, 5e-324, 1e-3, 0.0499, 1e17, 1e154, 1e300, 1.7e308, math.inf, math.nan])
+def test_a_scale_that_no_noise_has_is_refused(scale):
+    with pytest.raises(InvalidInput, match="scale of noisy counts"):
+        NoisyCounts([1, 2], scale, 3)
+
+
+@pytest.mark.parametrize("scale", [0.05, 2.0**55])
+def test_moments_are_finite_for_every_scale_that_is_accepted(scale):
+    counts = NoisyCounts([1, 2], scale, 3)
+    assert all(map(math.isfinite, (counts.noise_variance, counts.noise_kurtosis, float(counts.epsilon_exact))))

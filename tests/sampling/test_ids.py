@@ -136,6 +136,16 @@ def test_a_null_is_named_by_its_row():
         digest_ids(["a", "b", None], KEY)
 
 
+@pytest.mark.parametrize("values", [["a", None, "c"], [4, None, 6]])
+def test_a_null_among_the_values_of_a_dictionary_is_a_null(values):
+    ids = pa.DictionaryArray.from_arrays(pa.array([0, 2, 1]), pa.array(values))
+    assert ids.null_count == 0  # Arrow counts nulls among the indices
+    for one in (ids, pa.chunked_array([ids[:1], ids[1:]])):
+        with pytest.raises(InvalidInput, match="row 2"):
+            digest_ids(one, KEY)
+    assert bits(digest_ids(ids[:2], KEY)) == bits(digest_ids([values[0], values[2]], KEY))
+
+
 @pytest.mark.parametrize(
     "ids", [[], np.array([], np.int64), pa.array([], pa.string()), pa.chunked_array([], pa.int64())]
 )

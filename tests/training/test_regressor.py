@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from labeldp import Domain, LabelDPRegressor, Ledger, Prior
+from labeldp import ConditionalRegressor, Domain, LabelDPRegressor, LabelRandomizer, Ledger, Prior
 from labeldp.errors import InsufficientBudget, InvalidInput
 from labeldp.priors import BudgetWarning
 
@@ -180,6 +180,48 @@ def test_sample_weights_are_routed_through_a_search():
     assert search.best_estimator_.estimator_.coef_ == pytest.approx(exact, abs=0.05)
 
 
+HELD_OUT = {"X_val": X[:1], "y_val": np.array([137.0])}
+STOPS_EARLY = HistGradientBoostingRegressor(early_stopping=True, max_iter=3)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "parameters"),
+    [
+        (STOPS_EARLY, HELD_OUT),
+        (make_pipeline(STOPS_EARLY), {f"histgradientboostingregressor__{name}": at for name, at in HELD_OUT.items()}),
+        *(
+            (Ridge(), {name: [(X[:1], Y[:1])]})
+            for name in ("eval_set", "eval_y", "validation_data", "callbacks", "other")
+        ),
+        (Ridge(), {"ridge__sample_weight__y": Y}),
+        (None, HELD_OUT),
+    ],
+)
+def test_parameters_that_could_carry_true_labels_are_refused_before_the_charge(ledger, estimator, parameters):
+    # Trees that stop early keep the score of the held-out records: for one record it gives the label away.
+    model = LabelDPRegressor(estimator, domain=(0, 400), ledger=ledger, dataset="sales")
+    with pytest.raises(InvalidInput, match="could carry true labels") as refused:
+        model.fit(X[:500], Y[:500], **parameters)
+    assert "137" not in str(refused.value)
+    assert ledger.remaining("sales") == 3
+
+
+@pytest.mark.parametrize("name", ["y_val", "sample_weight"])  # under its own name, and as an alias of an accepted one
+def test_routing_cannot_pass_true_labels_to_the_estimator(name):
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = clone(STOPS_EARLY).set_fit_request(y_val=name, X_val=True, sample_weight=False)
+        with pytest.raises(InvalidInput, match="could carry true labels"):
+            LabelDPRegressor(inner, domain=(0, 400)).fit(X[:500], Y[:500], X_val=X[:1], **{name: Y[:1]})
+
+
+@pytest.mark.filterwarnings("ignore::labeldp.priors.budget_split.BudgetWarning")
+def test_a_conditional_regressor_refuses_labels_to_validate_on():
+    private = LabelRandomizer(1, (0, 400), "absolute").randomize(Y[:500])
+    model = ConditionalRegressor(STOPS_EARLY, private.mechanism, "absolute")
+    with pytest.raises(InvalidInput, match="could carry true labels"):
+        model.fit(X[:500], private, **HELD_OUT)
+
+
 def test_every_fit_is_charged(tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.add_dataset("sales", 3)
@@ -317,10 +359,10 @@ WEIGHTS = np.where(np.arange(ROWS) == 900, np.nan, 1.0)
         (None, scipy.sparse.csr_matrix(X[:ROWS]), {}, TypeError, "dense"),
         (None, NAMED, {"sample_weight": np.ones(5)}, ValueError, r"\(5,\)"),
         (None, NAMED, {"sample_weight": WEIGHTS}, ValueError, "NaN"),
-        (None, NAMED, {"nonsense": 1}, TypeError, "nonsense"),
+        (None, NAMED, {"nonsense": 1}, ValueError, "nonsense"),
         (Ridge(), NAMED, {"sample_weight": np.ones(5)}, ValueError, r"\(5,\)"),
         (Ridge(), NAMED, {"sample_weight": WEIGHTS}, ValueError, "NaN"),
-        (Ridge(), NAMED, {"nonsense": 1}, TypeError, "nonsense"),
+        (Ridge(), NAMED, {"nonsense": 1}, ValueError, "nonsense"),
         (make_pipeline(Ridge()), NAMED, {"ridge__sample_weight": WEIGHTS}, ValueError, "NaN"),
         (Ridge(), NAMED.assign(t=TEXT), {}, ValueError, "hold text where numbers are needed"),
         (Ridge(), pa.table({"t": TEXT}), {}, ValueError, "hold text where numbers are needed"),

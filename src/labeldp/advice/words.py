@@ -1,8 +1,7 @@
 """ε in words: what somebody who knows everything else can learn about one label.
 
-Compare what somebody believes about a label after the message with what they would believe had that label been replaced by any other: the odds differ
-by at most e^ε. For somebody who knows all other records, that is the change from before to after. What the other records teach about people
-like this one is not limited. The m rows of one person together count as m·ε.
+`meaning` states the bounds for a reader who knows all other records, and for any other reader. The m rows of one person together
+count as m·ε.
 """
 
 from __future__ import annotations
@@ -16,6 +15,34 @@ from labeldp.shown import Shown, count_of, plain
 
 ALMOST_SURE = 0.95
 """An advantage from which on little is protected."""
+KNOWS_OTHERS, ANY_READER = 1, 2
+"""Multiples of ε in the exponent of the largest change of odds, for a reader who knows all other records and for any reader.
+
+Let t be the message, D the labels, and D' the same labels with one replaced by a fixed value. The odds of a claim given t and the
+odds given that t was made from D' differ by (Σ_A P[t | D]p(D) / Σ_A P[t | D']p(D)) / (the same over not A). Each fraction lies between
+e^-ε and e^ε, hence 2ε. A reader who knows all other records has one P[t | D'] for all D, which cancels, hence ε.
+"""
+
+
+def meaning() -> str:
+    """Return what ε means for beliefs about one label, in the words that the documentation uses.
+
+    Examples
+    --------
+    >>> from labeldp.advice.words import meaning
+    >>> print(meaning().partition(". ")[0])
+    For a reader who knows all other records, the message changes the odds of any claim about your label by a factor of at most e^ε
+    """
+    return (
+        "For a reader who knows all other records, the message changes the odds of any claim about your label by a factor of at most "
+        f"{_power(KNOWS_OTHERS)}. For any other reader, compare two beliefs about your label after the message: the actual one, and the one "
+        "they would hold if they knew that your label had been replaced by a fixed value before the message was made. Their odds differ by a "
+        f"factor of at most {_power(ANY_READER)}. What the other records teach about people like you is not limited."
+    )
+
+
+def _power(multiple: int) -> str:
+    return "e^ε" if multiple == 1 else f"e^({multiple}ε)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,9 +63,9 @@ class Risk(Shown):
 
     Privacy
     -------
-    Bounds for the worst case: an attacker who knows all features and all other records. For others they bound what this label's own part in the message
-    tells. What the other records teach about people like this one is not limited (docs/guides/what-an-attacker-can-do.md). Attacks that were
-    tried get less far (docs/guides/attack.md).
+    Bounds for an attacker who knows all features and all other records. `meaning` has the bound for other readers. What the other records
+    teach about people like this one is not limited (docs/guides/what-an-attacker-can-do.md). Measured attacks achieve less
+    (docs/guides/attack.md).
 
     Examples
     --------
@@ -69,7 +96,7 @@ class Risk(Shown):
     def odds_factor(self) -> float:
         """The most by which the odds of anything about this person's labels can change for somebody who knows all others; infinite where floats end."""
         try:
-            return math.exp(self.total)
+            return math.exp(KNOWS_OTHERS * self.total)
         except OverflowError:
             return math.inf
 

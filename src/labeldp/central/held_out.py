@@ -125,6 +125,12 @@ def held_out_error(
         `mse`, `mse_of_mean`, `gain` and `r2`, each with a standard error and a 95 % interval for the population that the records were
         drawn from. With few records and a small ε, an estimate may lie outside of what is possible, since it is unbiased.
 
+    Notes
+    -----
+    Intervals take the sampling of records as normal. If a few rare labels make up most of an error, the intervals of `mse` and
+    `mse_of_mean` are too narrow at a large ε: in simulations at ε = 40, those of three to five rare labels among 2,000 covered 0.92 to
+    0.94 instead of 0.95, and those of thirty or more covered 0.95. At ε = 1 the noise dominates, and all covered at least 0.95.
+
     Raises
     ------
     InvalidInput

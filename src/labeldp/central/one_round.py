@@ -300,9 +300,10 @@ def _in_order(asked: CellsPlan, sums: PrivateSums) -> tuple[Answer, tuple[Answer
             "these sums do not answer this plan: it asks for other columns. Give the plan.json that was written together with "
             "the cells.parquet that was sent"
         )
-    if any(len(answer.sizes) > 1 or answer.clip != answers[1].clip for answer in answers[1:]):
+    if any(len(answer.sizes) > 1 or answer.clip != answers[1].clip or not answer.scale for answer in answers[1:]):
         raise InvalidInput(
-            "these sums do not answer a plan of cells: their clips differ, or partitions share an answer"
+            "these sums do not answer a plan of cells: their clips differ or are a single value, or partitions share an answer. Ask for the "
+            "sums again"
         )
     return answers[0], answers[1:]
 

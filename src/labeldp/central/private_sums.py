@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, as_numpy
-from labeldp.budget import Epsilon, exact_epsilon, float_up, format_amount, parse_amount
+from labeldp.budget import MAX_EPSILON, Epsilon, exact_epsilon, float_up, format_amount, parse_amount
 from labeldp.central.answer import LARGEST_SUM, Answer, parts_of
 from labeldp.central.held_labels import are_several
 from labeldp.central.sum_source import SumSource
@@ -29,6 +29,7 @@ from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput, described
 from labeldp.json_text import parse_json
 from labeldp.release.ledger import Ledger
+from labeldp.sampling.integer_noise import WIDEST, check_cube
 from labeldp.shown import Shown, count_of
 
 FORMAT = "labeldp private sums"
@@ -310,7 +311,7 @@ class PrivateSums(Shown):
         Raises
         ------
         InvalidInput
-            If the text was edited or damaged, has an unknown field, or comes from another version.
+            If the text is damaged or contradicts itself, has an unknown field, or comes from another version.
         PrivacyRefused
             If the answers cost more than is claimed.
         """
@@ -357,10 +358,24 @@ def _check_answer(answer: Answer, domain: Domain, records: int) -> None:
         raise InvalidInput(f"the signs of an answer cannot add up to this for {records:,} records")
     if (abs(answer.values) > LARGEST_SUM).any():
         raise InvalidInput("a number of an answer is larger than 2^61")
-    if answer.scale == 0 and (answer.values != _without_noise(answer, records)).any():
+    if answer.scale:
+        _check_scale(answer)
+    elif (answer.values != _without_noise(answer, records)).any():
         raise InvalidInput(
             "an answer without noise is about labels that are all alike, and its numbers are not those of such labels"
         )
+
+
+def _check_scale(answer: Answer) -> None:
+    """Raise `InvalidInput` for noise that no sampler draws: such an answer was not made by `SumQueries`."""
+    if answer.scale > WIDEST:
+        raise InvalidInput("the scale of an answer is too large for noise of 64-bit integers: ask for the sums again")
+    if answer.sensitivity > MAX_EPSILON * Fraction(answer.scale):
+        raise InvalidInput(
+            f"the scale of an answer is so small that it costs more than epsilon = {MAX_EPSILON}: ask for the sums again"
+        )
+    if answer.kind == "signs":
+        check_cube(answer.values.size, answer.scale)
 
 
 def _without_noise(answer: Answer, records: int) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from labeldp.central.private_sums import PrivateSums
 from labeldp.engines.columns import checked_ids
 from labeldp.errors import InvalidInput, PrivacyRefused, why_unreadable
 from labeldp.json_text import read_text
+from labeldp.message.listing import DESKTOP_FILES, refuse_links
 from labeldp.parquet_file import open_parquet, rows_in
 
 SUMS, RECORDS, CARD = "sums.json", "records.parquet", "PRIVACY.md"
@@ -44,12 +45,17 @@ class SumsAnswer:
 
     @classmethod
     def open(cls, path: str | Path) -> SumsAnswer:
-        """Read a folder, and prove ε again. Whatever does not fit together is refused."""
+        """Read a folder, and prove ε again. Refuse links, files that do not belong there, and files that contradict each other.
+
+        There are no digests and no signature: numbers or ids that were replaced by other possible ones are not noticed, nor is
+        another `PRIVACY.md`.
+        """
         folder = Path(path)
         if not is_answer(folder):
             raise InvalidInput(
                 f"{folder} is not an answer with sums: labeldp sums writes a folder with {SUMS} and {RECORDS}"
             )
+        _check_files(folder)
         try:
             sums = PrivateSums.from_json(read_text(folder / SUMS))
         except PrivacyRefused:
@@ -59,6 +65,14 @@ class SumsAnswer:
                 f"{folder / SUMS} is damaged: {error}. Copy the folder again, or ask for it again"
             ) from None
         return cls(folder, sums, _read_ids(folder / RECORDS, sums.records))
+
+
+def _check_files(folder: Path) -> None:
+    """Raise `InvalidInput` for links and for files that `write_answer` does not write, except those that desktops leave."""
+    for file in sorted(folder.iterdir()):
+        refuse_links(folder, file.name)
+        if file.name not in (SUMS, RECORDS, CARD) and not DESKTOP_FILES.fullmatch(file.name):
+            raise InvalidInput(f"{file} does not belong to an answer with sums: remove it, or ask for the folder again")
 
 
 def write_answer(

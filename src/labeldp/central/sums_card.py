@@ -46,7 +46,7 @@ Each cost is the most by which one label changes the exact sums, divided by the 
 ## What is not protected
 
 - **The features, and which records exist.** The number of records in each cell and the sums of signs are here as they are.
-- What can be inferred about a label from features or from general knowledge.
+- What can be inferred about a label from features, from the labels of other records, or from general knowledge.
 - **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
 - That the data were valid: the guarantee is over data sets of valid labels, and labels outside the public bounds were moved
   to the nearest bound.

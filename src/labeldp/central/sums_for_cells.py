@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +47,7 @@ class SumsOutcome:
     sums: PrivateSums
     without_label: int
     without_cells: int
-    clipped: int
+    clipped: int = field(repr=False)
 
 
 def sums_for_cells(

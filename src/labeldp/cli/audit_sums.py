@@ -10,7 +10,7 @@ from labeldp.cli.console import line, print_json
 
 
 def audit_sums(path: Path, width: int, *, as_json: bool) -> None:
-    """Print the proof. An answer that does not fit together, or costs more than it claims, was refused before."""
+    """Print the proof. An answer that contradicts itself, or costs more than it claims, was refused before."""
     from labeldp.central.sums_answer import SumsAnswer
 
     answer = SumsAnswer.open(path)
@@ -33,6 +33,7 @@ def audit_sums(path: Path, width: int, *, as_json: bool) -> None:
                     for one in proof.lines
                 ],
                 "holds": proof.holds,
+                "signature_verified": False,
             }
         )
         return
@@ -41,5 +42,10 @@ def audit_sums(path: Path, width: int, *, as_json: bool) -> None:
     for number, one in enumerate(proof.lines):
         line("" if number else "answers", str(one), width=width)
     line("in all", f"ε = {float(proof.total):.12g}", width=width)
+    line(
+        "signature",
+        "none: nothing shows who wrote these sums, or that numbers, ids and PRIVACY.md are unchanged",
+        width=width,
+    )
     verdict = Text.assemble(("proven", "green"), ": the exact costs add up to at most ε")
     line("verdict", verdict, width=width)

@@ -36,7 +36,7 @@ class ListedFile:
     def check(self, folder: Path) -> None:
         """Refuses a file that is missing or not the listed one, byte by byte."""
         path = folder / self.name
-        _refuse_links(folder, self.name)
+        refuse_links(folder, self.name)
         if not path.is_file():
             raise InvalidInput(f"{folder} is not a whole message: {self.name} is missing. {_AGAIN}")
         try:
@@ -69,7 +69,7 @@ class ListedBatch:
         Refuses links and a folder that holds anything but its parts. `count` gives the number of rows of a file, and refuses
         one that does not belong into the message.
         """
-        _refuse_links(labels.parent, labels.name)
+        refuse_links(labels.parent, labels.name)
         if not labels.is_dir():
             return cls(name, (ListedFile.of(labels, name, count(labels)),))
         return cls(name, tuple(ListedFile.of(part, f"{name}/{part.name}", count(part)) for part in _parts_in(labels)))
@@ -113,7 +113,7 @@ def _parts_in(folder: Path) -> list[Path]:
     if len(parts) > MOST_PARTS:
         raise InvalidInput(f"{folder} has {len(parts):,} files, and a batch has at most {MOST_PARTS:,} parts")
     for path, part in zip(held, parts, strict=True):
-        _refuse_links(folder, path.name)
+        refuse_links(folder, path.name)
         if path != part or not path.is_file():
             raise InvalidInput(
                 f"{path} is not a part of the batch: its folder may hold {parts[0].name} and so on, without a gap, and nothing else"
@@ -121,12 +121,12 @@ def _parts_in(folder: Path) -> list[Path]:
     return parts
 
 
-def _refuse_links(folder: Path, name: str) -> None:
+def refuse_links(folder: Path, name: str) -> None:
     """Refuses a file that is a link or lies behind one inside the folder."""
     path = folder
     for step in Path(name).parts:
         path = path / step
         if path.is_symlink():
             raise InvalidInput(
-                f"{path} is a link, and what it points to can change: copy the files themselves. {_AGAIN}"
+                f"{path} is a link, and what it points to can change: copy the files themselves, or ask for them again"
             )

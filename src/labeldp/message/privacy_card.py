@@ -42,7 +42,7 @@ under one label as under another (`labeldp audit` repeats the proof).
 ## What is not protected
 
 - The features, which are not in this message, and **which records exist**: the ids are here as they are.{_names(header)}
-- What can be inferred about a label from features or from general knowledge.
+- What can be inferred about a label from features, from the labels of other records, or from general knowledge.
 - **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
 - That the data were valid: the guarantee is over data sets of valid labels, and labels outside the public bounds were moved
   to the nearest bound.

@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.budget import MAX_EPSILON
 from labeldp.errors import InvalidInput, described
+from labeldp.sampling.integer_noise import WIDEST
 
 _MOST = 2**53
 """No count of a message may be larger: floats hold all integers up to here."""
+SMALLEST_SCALE = 2 / MAX_EPSILON
+"""Counts with less noise would cost more than the largest ε."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +61,15 @@ class NoisyCounts:
         given = self.values.tolist() if isinstance(self.values, np.ndarray) else list(self.values)
         if not all(type(count) is int and abs(count) <= _MOST for count in given):
             raise InvalidInput("noisy counts must be whole numbers of at most 2^53")
-        if isinstance(self.scale, bool) or not isinstance(self.scale, (int, float)) or not 0 < self.scale < math.inf:
-            raise InvalidInput(f"the scale of noisy counts must be a positive number, got {described(self.scale)}")
+        if (
+            isinstance(self.scale, bool)
+            or not isinstance(self.scale, (int, float))
+            or not SMALLEST_SCALE <= self.scale <= WIDEST
+        ):
+            raise InvalidInput(
+                f"the scale of noisy counts must be a number from {SMALLEST_SCALE:g} to 2^55, which noise can have, got {described(self.scale)}. "
+                "Ask for the message again"
+            )
         if type(self.records) is not int or not 0 <= self.records <= _MOST:
             raise InvalidInput(f"the number of counted labels must be a whole number, got {described(self.records)}")
         values = np.array(given, np.int64)

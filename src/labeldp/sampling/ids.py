@@ -126,6 +126,8 @@ def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
         raise InvalidInput(f"{_WANTED}; these are mixed, of another type, or not UTF-8") from None
     except OverflowError:
         raise InvalidInput("integer ids must fit into 64 bits: give larger ones as text") from None
+    if pa.types.is_dictionary(native.type):  # whose null_count does not count nulls among its values
+        native = native.cast(native.type.value_type)
     if len(native) == 0:  # an empty batch still has a type, an empty list has none
         if not pa.types.is_null(native.type):
             yield pa.array([], type=native.type)
@@ -158,8 +160,6 @@ def _chunk_digests(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], IdKind]:
     if isinstance(chunk, np.ndarray):
         return *_integer_digests(chunk.copy()), "int"  # the caller may change its array; Arrow's never change
-    if pa.types.is_dictionary(chunk.type):
-        chunk = chunk.dictionary_decode()
     if pa.types.is_integer(chunk.type):
         return *_integer_digests(numbers_in(chunk)), "int"
     if any(matches(chunk.type) for matches in _TEXT_TYPES):

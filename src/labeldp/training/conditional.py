@@ -32,6 +32,7 @@ from labeldp.mechanisms.decoding import FLOOR_SHARE, code_values, learnable_valu
 from labeldp.mechanisms.label_scale import NormalScores
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.mean_learners import check_learns_means
+from labeldp.training.rehearsal import check_fit_parameters
 from labeldp.training.scikit_words import without_values
 from labeldp.training.sizing import value_share
 
@@ -104,7 +105,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y : PrivateLabels or array of int
             The private labels, or their codes.
         **fit_params : dict
-            More parameters for the `fit` of every clone, such as `sample_weight`.
+            More parameters for the `fit` of every clone, such as `sample_weight`. Parameters that could carry labels are refused.
 
         Returns
         -------
@@ -112,6 +113,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             The fitted regressor itself.
         """
         expect(self.mechanism, FiniteMechanism, "mechanism", "take that of the private labels: private.mechanism")
+        check_fit_parameters(fit_params)
         if self.estimator is not None:
             check_learns_means(self.estimator, get_loss(self.loss))
         codes = self._codes(y)

@@ -33,7 +33,7 @@ from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.mean_learners import check_learns_means
 from labeldp.training.method import Method, check_method, choose_method, fits_sums, grid_for_sums
 from labeldp.training.recipe import Recipe, check_target_values, extreme_targets
-from labeldp.training.rehearsal import check_given, default_trees, rehearse
+from labeldp.training.rehearsal import check_fit_parameters, check_given, default_trees, rehearse
 from labeldp.training.scikit_words import QuietScore, without_values
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
     `private.values()`.
 
     There is no `random_state`: secure randomness has no seed, so two fits differ. Sample weights reach the inner estimator
-    and must not depend on the labels.
+    and must not depend on the labels. The same holds for
+    what `estimator` contains before `fit`, such as a frozen step or a callback.
 
     Examples
     --------
@@ -172,7 +173,8 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         sample_weight : array-like, optional
             Weights for the inner estimator. They must not depend on the labels.
         **fit_params : dict
-            More parameters for the inner estimator's `fit`.
+            More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
+            that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
 
         Returns
         -------
@@ -475,16 +477,18 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
 
     def _inner_params(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        if not _routing_enabled():
-            return weights | fit_params
-        routed: Bunch = process_routing(self, "fit", **weights, **fit_params)
-        return dict(routed.estimator.fit)
+        inner = weights | fit_params
+        if _routing_enabled():
+            routed: Bunch = process_routing(self, "fit", **inner)
+            inner = dict(routed.estimator.fit)
+        check_fit_parameters(inner)  # after routing, which renames parameters
+        return inner
 
     def _estimator(self) -> Any:
         return HistGradientBoostingRegressor() if self.estimator is None else self.estimator
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Metadata routing of scikit-learn: everything passed to `fit` goes to the inner estimator.
+        """Metadata routing of scikit-learn: parameters of `fit` that cannot carry labels go to the inner estimator.
 
         Returns
         -------

@@ -19,6 +19,34 @@ from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.scikit_words import without_values
 
 REHEARSAL_ROWS = 500
+FIT_PARAMETERS = (
+    "sample_weight",
+    "groups",
+    "categorical_feature",
+    "cat_features",
+    "feature_name",
+    "batch_size",
+    "epochs",
+    "check_input",
+    "verbose",
+)
+"""Parameters of an estimator's `fit` that have no use for labels, in scikit-learn, LightGBM, XGBoost, CatBoost and Keras."""
+
+
+def check_fit_parameters(inner: dict[str, Any]) -> None:
+    """Raise `InvalidInput` for a parameter of `fit` through which true labels could reach the estimator.
+
+    Validation labels (`y_val`, `eval_set`) end up in the scores that an estimator keeps, and a score of one record reveals its
+    label. Estimators name such parameters as they like, so only known names are accepted. A pipeline prefixes them with a step.
+    """
+    names = [name for name, value in inner.items() if value is not None]
+    if refused := [name for name in names if name.rpartition("__")[2] not in FIT_PARAMETERS]:
+        raise InvalidInput(
+            f"fit does not pass {', '.join(refused)} to the estimator, because such parameters could carry true labels, which the "
+            "fitted model would then reveal without noise. Leave them out. Set options in the estimator's constructor; for early "
+            "stopping, let the estimator hold out some of the private labels itself (validation_fraction in scikit-learn). "
+            f"fit accepts {', '.join(FIT_PARAMETERS)}, in a pipeline as step__sample_weight"
+        )
 
 
 def rehearse(estimator: Any, X: Any, targets: Floats, inner: dict[str, Any]) -> None:

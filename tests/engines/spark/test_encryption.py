@@ -57,7 +57,7 @@ def test_a_frame_of_spark_connect_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.usefixtures("java")
 def test_a_plain_cluster_is_refused_before_anything_is_charged_unless_told_otherwise(tmp_path):
     scene = Scene.make(tmp_path / "scene", rows=ROWS)
@@ -72,7 +72,7 @@ def test_a_plain_cluster_is_refused_before_anything_is_charged_unless_told_other
     assert (scene.spent, Message.open(scene.message).records) == (EPSILON, ROWS)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.usefixtures("java")
 def test_an_encrypted_cluster_is_taken(tmp_path):
     scene = Scene.make(tmp_path / "scene", rows=ROWS)

@@ -102,7 +102,7 @@ def test_a_driver_killed_while_labels_are_drawn_resumes_with_the_same_labels(spa
     assert (message.records, scene.two_labels(), scene.spent) == (ROWS, 0, EPSILON)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("place", "charged"),
     [
@@ -126,7 +126,7 @@ def test_a_driver_killed_anywhere_resumes_with_the_same_labels(spark, scene, pla
     assert (message.records, scene.two_labels(), scene.spent) == (ROWS, 0, EPSILON)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_fresh_noise_after_a_driver_was_killed_is_noticed(spark, scene):
     with scene.driver("--task", DRAWING, "--kind", HANG, "--fresh") as process:
         scene.wait_for(process, scene.has_fired)
@@ -164,7 +164,7 @@ def events_of(scene):
     return [json.loads(line) for line in lines]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("fresh", [False, True], ids=["keyed", "fresh noise"])
 @pytest.mark.parametrize("task", [DRAWING, ORDERING])
 def test_an_executor_killed_while_it_runs(cluster, scene, task, fresh):
@@ -182,7 +182,7 @@ def test_an_executor_killed_while_it_runs(cluster, scene, task, fresh):
     assert (scene.two_labels() > 0) == fresh
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("fresh", [False, True], ids=["keyed", "fresh noise"])
 def test_a_speculative_copy_of_a_slow_task(cluster, scene, fresh):
     settings = {

@@ -198,7 +198,7 @@ def logging_cluster(folder, *, encrypted):
         yield cluster
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("encrypted", [True, False], ids=["encrypted", "plain"])
 def test_keys_and_labels_are_nowhere_on_a_cluster(scene, search, tmp_path, encrypted):
     with logging_cluster(tmp_path / "cluster", encrypted=encrypted) as cluster:
@@ -211,7 +211,7 @@ def test_keys_and_labels_are_nowhere_on_a_cluster(scene, search, tmp_path, encry
     assert ("broadcast files" in given_away) == ("shuffle and block files" in given_away) == (not encrypted)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("encrypted", [True, False], ids=["encrypted", "plain"])
 def test_nothing_is_left_when_driver_and_executors_are_killed(scene, search, tmp_path, encrypted):
     with logging_cluster(tmp_path / "cluster", encrypted=encrypted) as cluster:

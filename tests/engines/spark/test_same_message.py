@@ -67,7 +67,7 @@ def test_parts_without_rows_leave_no_file(spark, tmp_path, monkeypatch):
     assert 2 < len(message.files) <= 10
 
 
-@pytest.mark.parametrize("partitions", [12, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("partitions", [12, pytest.param(64, marks=pytest.mark.soak)])
 def test_more_partitions_than_records(spark, tmp_path, partitions):
     table = records(10)
     same(frame_of(spark, table, tmp_path).repartition(partitions), table, tmp_path)

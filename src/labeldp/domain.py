@@ -19,6 +19,8 @@ MAX_CELLS = 2**32
 MOST_DEFAULT_CELLS = 1001
 MOST_CLIPPED = 0.05
 """More clipped labels than this share are worth a warning: the bounds, or their unit, may be wrong."""
+REFUSED_CLIPPED = 0.2
+"""More clipped labels than this share are refused unless the user asks for it: the bounds are almost certainly wrong."""
 OutOfRange = Literal["clip", "clip-all", "error"]
 LARGEST = 1e100
 """Bounds and their distance are at most this and at least its inverse, or zero: floats hold their squares and quotients."""
@@ -224,8 +226,8 @@ class Domain:
             A list, or a NumPy, pandas, polars or Arrow array of numbers, or of durations if the domain has a unit.
         out_of_range : {"clip", "clip-all", "error"}, default "clip"
             What happens to labels outside the bounds. "clip" moves them to the nearer bound, warns if they are more than
-            5 %, and raises an error if they are all labels. "clip-all" moves any number of them without a word. "error"
-            raises an error.
+            5 %, and raises an error if they are more than 20 %. "clip-all" moves any number of them without a warning.
+            "error" raises an error if there is one.
 
         Returns
         -------
@@ -289,9 +291,9 @@ class Domain:
     def judge_clipping(
         self, clipped: int, records: int, out_of_range: OutOfRange = "clip", *, stacklevel: int = 2
     ) -> None:
-        """Warn if more than 5 % of the labels are moved to the bounds, and refuse if all of them are.
+        """Warn if more than 5 % of the labels lie outside the bounds, and raise an error if more than 20 % do.
 
-        One label alone is never refused, so that a program that randomizes records one by one does not fail on a label.
+        A single label outside is never an error, so that a program can randomize records one by one.
 
         Parameters
         ----------
@@ -307,7 +309,7 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If all labels lie outside, and there are at least two.
+            If more than 20 % of the labels lie outside, and at least two. The message does not show the share.
 
         Warns
         -----
@@ -321,11 +323,12 @@ class Domain:
         if out_of_range == "clip-all" or clipped <= MOST_CLIPPED * records:
             return
         bounds = f"the bounds {self.lower:g} to {self.upper:g}{'' if self.unit is None else f' {self.unit}'}"
-        if clipped == records > 1:
+        if clipped > 1 and clipped > REFUSED_CLIPPED * records:
             raise InvalidInput(
-                f"every label lies outside {bounds} and would become a bound. Nothing was released or charged. Check "
-                'the label column, the bounds and their unit. If this is meant, use out_of_range="clip-all" (--out-of-range clip-all) or clip '
-                "the labels yourself. This is about the true labels: keep it to yourself"
+                f"more than {REFUSED_CLIPPED:.0%} of the labels lie outside {bounds}. Nothing was released or charged. Check the "
+                "label column, the bounds and their unit. To move all these labels to the bounds, use "
+                'out_of_range="clip-all" (--out-of-range clip-all) or clip the labels yourself. This is about the true '
+                "labels: keep it to yourself"
             )
         warnings.warn(
             f"{clipped / records:.1%} of the labels lie outside {bounds} and are moved to them. If that is not meant, choose "

@@ -267,7 +267,7 @@ def test_the_label_column_need_not_be_named_again(run, message):
 
 def test_labels_beyond_the_bounds_are_moved_and_only_the_owner_is_told(run, message):
     write("later.parquet", [ROWS, ROWS + 1], [1e9, 1e9])
-    refused(run, "later.parquet", says="every label lies outside")
+    refused(run, "later.parquet", says="more than 20% of the labels lie outside")
     code, output, errors = apply(run, "later.parquet", "--out-of-range", "clip-all")
     assert code == 0
     assert "2 labels lay outside" in errors

@@ -26,9 +26,7 @@ Delimiter = Annotated[
     ),
 ]
 OutOfRange = Literal["clip", "clip-all", "error"]
-OUT_OF_RANGE = (
-    "Labels beyond the bounds: clip moves them, but refuses if they are all; clip-all moves all; error refuses any."
-)
+OUT_OF_RANGE = "Labels outside the bounds: clip moves them to the bounds, up to 20 % of all; clip-all moves any number; error refuses any."
 SignKey = Annotated[
     Path | None,
     OutputOption(

@@ -44,8 +44,9 @@ under one label as under another (`labeldp audit` repeats the proof).
 - The features, which are not in this message, and **which records exist**: the ids are here as they are.{_names(header)}
 - What can be inferred about a label from features or from general knowledge.
 - **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
-- That the data were valid: the guarantee is over data sets of valid labels, and labels outside the public bounds were moved
-  to the nearest bound.
+- That the data were valid: the guarantee is over data sets of valid labels. Labels outside the public bounds were moved to
+  the nearest bound. A release may be refused if labels are invalid or too many of them lie outside the bounds, so that this
+  release exists reveals that it was not refused.
 
 ## How the labels were randomized
 

@@ -260,6 +260,16 @@ def test_another_label_column_is_refused(run, message):
     assert held(message).keys() == set(range(ROWS))
 
 
+def test_privatize_repeated_after_later_batches_reports_the_records_of_the_whole_message(run, message):
+    write("wednesday.parquet", [5000, 5001], [1, 2])
+    assert apply(run)[0] == apply(run, "wednesday.parquet")[0] == 0
+    again = ("monday.parquet", "--id", "id", "--key-file", "key")
+    code, output, _ = privatize(run, *again)
+    assert (code, "records  1,592, 92 of them from later batches" in output) == (0, True)
+    told = json.loads(privatize(run, *again, "--json")[1])
+    assert (told["records"], told["message_records"]) == (ROWS, len(Message.open(message)))
+
+
 def test_the_label_column_need_not_be_named_again(run, message):
     code, output, _ = run("apply", "message", "tuesday.parquet", "--key-file", "key")
     assert (code, "90 new records" in output) == (0, True)

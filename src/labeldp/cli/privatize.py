@@ -253,7 +253,8 @@ def _report(outcome: ReleaseOutcome) -> None:
     record = outcome_record(outcome)
     again = " (the same release as before: nothing was charged again)" if outcome.resumed else ""
     line("message", f"{outcome.message}{again}")
-    line("records", f"{outcome.records:,}")
+    later = outcome.message_records - outcome.records
+    line("records", f"{outcome.message_records:,}{f', {later:,} of them from later batches' if later else ''}")
     parts = f"{record['epsilon_prior']:.4g} prior + {record['epsilon_labels']:.4g} labels"
     line("epsilon", f"{float(record['epsilon']):g} = {parts}")
     domain = outcome.mechanism.domain

@@ -167,6 +167,7 @@ def add_batch(
         batch.scanned.clipped,
         resumed=kept.pending is not None,
         already_held=batch.scanned.records - added,
+        message_records=opened.records + (0 if is_there else added),
     )
 
 

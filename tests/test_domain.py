@@ -49,7 +49,7 @@ def test_every_kind_of_series_becomes_the_same_floats(labels):
         (["a", "b"], "text"),
         ([1, "x"], "must be numbers"),
         (pl.Series(["a"]), "must be numbers"),
-        ([True, False], "booleans"),
+        ([True, "x"], "must be numbers"),
         ([[1, 2], [3, 4]], "one-dimensional"),
         ([[1], [2, 3]], "flat list"),
         ("123", "got str"),
@@ -122,6 +122,11 @@ def test_cell_is_the_nearest_grid_point(lower, width, cells, places):
     labels = np.clip(lower + np.asarray(places) * width, domain.lower, domain.upper)
     distance = np.abs(domain.grid[domain.cell(labels)] - labels)
     assert (distance <= domain.step / 2 * (1 + 1e-6) + 1e-9 * abs(lower)).all()
+
+
+@pytest.mark.parametrize("made", [list, np.array, pl.Series, pa.array, lambda given: pd.Series(given, dtype="boolean")])
+def test_booleans_are_zeros_and_ones(made):
+    assert Domain(0, 1).check(made([True, False, True])).tolist() == [1, 0, 1]
 
 
 def test_out_of_range_labels_are_clipped_or_refused():

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, label_array, number_array, offending_rows, read_labels
+from labeldp.arrays import Floats, label_array, number_array, offending_rows
 from labeldp.durations import check_unit
 from labeldp.errors import ClippingWarning, InvalidInput, described
 
@@ -45,8 +45,9 @@ class Domain:
         Whether it is public that all labels are whole numbers. Estimates then come with narrower intervals. Use
         `Domain.integers` to set it.
     unit : str, optional
-        For labels that are durations: the unit of the bounds and of all numbers that come out, such as "hours" or "days".
-        It is public and written into messages. The bounds may then be durations too.
+        The unit of time of the bounds, the labels and all numbers that come out, such as "hours" or "days". Durations are
+        converted to it, and plain numbers are taken to be in it. It is public and written into messages. The bounds may then
+        be durations too.
 
     Raises
     ------
@@ -111,7 +112,7 @@ class Domain:
         lower, upper : int
             The smallest and the largest label.
         unit : str, optional
-            The unit of labels that are durations.
+            The unit of time of the labels.
 
         Returns
         -------
@@ -223,7 +224,8 @@ class Domain:
         Parameters
         ----------
         labels : array-like
-            A list, or a NumPy, pandas, polars or Arrow array of numbers, or of durations if the domain has a unit.
+            A list, or a NumPy, pandas, polars or Arrow array of numbers, or of durations if the domain has a unit. Plain
+            numbers are taken to be in that unit. Booleans become 0 and 1.
         out_of_range : {"clip", "clip-all", "error"}, default "clip"
             What happens to labels outside the bounds. "clip" moves them to the nearer bound, warns if they are more than
             5 %, and raises an error if they are more than 20 %. "clip-all" moves any number of them without a warning.
@@ -237,8 +239,8 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If a label is missing, not a number, or outside where that is an error, or if labels with a unit are plain
-            numbers. The message names the first such rows and shows no label.
+            If a label is missing, not a number, or outside where that is an error. The message names the first such rows
+            and shows no label.
 
         Warns
         -----
@@ -246,12 +248,7 @@ class Domain:
             If more than 5 % of the labels are moved.
         """
         check_out_of_range(out_of_range)
-        values, durations = read_labels(labels, unit=self.unit)
-        if self.unit is not None and not durations and values.size:
-            raise InvalidInput(
-                f"the domain's unit is {self.unit}, but the labels are plain numbers, whose unit nobody knows: give "
-                "durations (timedelta), or leave out the unit if the numbers are meant as they are"
-            )
+        values = label_array(labels, unit=self.unit)
         self.require_whole(values)
         outside = (values < self.lower) | (values > self.upper)
         if not outside.any():

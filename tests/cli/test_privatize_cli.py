@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow import repeated_ids
@@ -320,12 +321,27 @@ def test_delimiters_are_recognised_or_given(run, folder, delimiter):
     refused(run, "odd.csv", "--delimiter", "::", says="one character", out="third")
 
 
+def test_plain_numbers_may_have_a_unit(run, folder):
+    code, output, _ = privatize(run, "sales.parquet", "--unit", "hours")
+    assert (code, "hours" in output, Message.open("message").unit) == (0, True, "hours")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_booleans_are_zeros_and_ones(run, folder, suffix):
+    table = pa.table({"order": np.arange(ROWS), "paid": np.arange(ROWS) % 3 == 0})
+    (pq.write_table if suffix == "parquet" else csv.write_csv)(table, f"paid.{suffix}")
+    refused(run, f"paid.{suffix}", label="paid", says=["booleans", "--integers 0:1"])
+    code, _, errors = privatize(run, f"paid.{suffix}", label="paid", bounds=("--integers", "0:1"))
+    assert code == 0, errors
+    domain = Message.open("message").mechanism.domain
+    assert (domain.lower, domain.upper) == (0, 1)
+
+
 def test_durations_need_a_unit_and_the_report_says_it(run, folder):
     waits = pa.array(np.arange(ROWS) * 60, pa.duration("s"))
     write("waits.parquet", wait=waits)
     refused(run, "waits.parquet", label="wait", says="--unit hours")
     refused(run, "waits.parquet", "--unit", "hrs", label="wait", says="Did you mean 'hours'")
-    refused(run, "sales.parquet", "--unit", "hours", says="not durations")
     code, output, _ = privatize(
         run, "waits.parquet", "--unit", "hours", label="wait", bounds=("--lower", "0", "--upper", "34")
     )

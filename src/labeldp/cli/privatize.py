@@ -78,7 +78,7 @@ def privatize(
     unit: Annotated[
         str | None,
         BoundsOption(
-            metavar="UNIT", help="For labels that are durations: the unit of the bounds, such as hours or days."
+            metavar="UNIT", help="The unit of time of labels and bounds, such as hours or days. Durations need it."
         ),
     ] = None,
     out_of_range: OutOfRangeLabels = "clip",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain, OutOfRange
+from labeldp.engines.columns import check_boolean_bounds
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.labels_file import code_dtype
@@ -73,6 +74,7 @@ def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -
 
     Labels between whole numbers are refused where the bounds say that there are none.
     """
+    check_boolean_bounds(batch.types.labels, domain)
     domain.require_whole(batch.labels, batch.first_row)
     beyond = outside(batch.labels, domain)
     if out_of_range == "error" and beyond.any():

@@ -62,7 +62,7 @@ Written by labeldp {version("labeldp")}; release `{header.release}`.
 
 def _unit(mechanism: FiniteMechanism) -> str:
     unit = None if mechanism.domain is None else mechanism.domain.unit
-    return "" if unit is None else f"The labels are durations. All numbers that stand for them are in **{unit}**.\n"
+    return "" if unit is None else f"All numbers that represent labels are in **{unit}**.\n"
 
 
 def _names(header: Header) -> str:

@@ -75,7 +75,7 @@ def test_many_labels_outside_are_told_to_the_labels_party(spark, place):
 
 COLUMNS = {
     "text labels": ("y", pa.array([SECRET] * 21), "holds string, not numbers"),
-    "booleans": ("y", pa.array([True] * 21), "holds bool, not numbers"),
+    "booleans": ("y", pa.array([True] * 21), "booleans, which become 0 and 1, but the bounds are 0 to 10"),
     "arrays": ("y", pa.array([[77123.0]] * 21), "holds list.*not numbers"),
     "structs": ("y", pa.array([{"a": 77123.0}] * 21), "holds struct.*not numbers"),
     "intervals without a unit": ("y", pa.array([1] * 21, pa.duration("us")), "unit"),
@@ -102,9 +102,10 @@ def test_columns_of_types_that_only_spark_has(spark, place, kind, name):
         place.release(frame)
 
 
-def test_numbers_for_bounds_with_a_unit(spark, place):
-    with place.refused("not durations", error=InvalidInput):
-        place.release(spark.createDataFrame(records()), domain=Domain(0, 10, cells=11, unit="hours"))
+def test_numbers_and_booleans_are_taken_like_on_one_machine(spark, place):
+    place.release(spark.createDataFrame(records()), domain=Domain(0, 10, cells=11, unit="hours"))
+    booleans = pa.table({"id": range(500), "y": [number % 3 == 0 for number in range(500)]})
+    place.release(spark.createDataFrame(booleans), out=place.folder / "other", domain=Domain.integers(0, 1))
 
 
 RANDOM = ["rand()", "randn(5)", "length(uuid())", "monotonically_increasing_id()", "shuffle(array(1, 2, 3))[0]"]

@@ -295,7 +295,6 @@ SETTINGS = {
     "cells of floats": ({"cells": ["z"]}, "column 'z' holds double, and cell numbers are whole numbers"),
     "signs of text": ({"signs": ["t"]}, "column 't' holds string, and signs are whole numbers"),
     "labels of text": (BOTH | {"label": "t"}, "label column 't' holds string, not numbers"),
-    "no plain numbers": (BOTH | {"domain": Domain(0, 400, unit="hours")}, "not durations"),
     "a column twice": ({"cells": ["region", "region"]}, "cells names the column 'region' twice"),
     "no names": ({"cells": 5}, "cells must be names of columns, got"),
     "no cells": ({"cells": {"region": 0}}, "number of cells of 'region' must be a whole number of at least 1"),

@@ -23,6 +23,7 @@ MAPPED_BATCH = 1 << 28
 """An Arrow file whose batches are larger on average is memory-mapped, since a batch might not fit into memory."""
 BLOCK_BYTES = 1 << 24
 """Of text files. A record must fit into one or two of them."""
+_NUMBER = pa.float64()
 
 
 def read_parquet(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
@@ -68,11 +69,19 @@ def read_text(file: Path, delimiter: str | None, wanted: list[str], *, number: s
     names = text.header(file, sign)
     text.refuse_missing_header(file, wanted, names)
     require_columns(wanted, names, file)
-    said = None
+    said, begun = None, False
     try:
-        yield from _text_batches(file, sign, wanted, number)
+        for batch in _text_batches(file, sign, wanted, number):
+            begun = True
+            yield batch
     except pa.ArrowInvalid as error:
         said = str(error)
+    if said is not None and "conversion error to double" in said and not begun:
+        try:
+            yield from _text_batches(file, sign, wanted, number, kind=pa.bool_())
+            return
+        except pa.ArrowInvalid:  # not booleans either
+            pass
     if said is None:
         return
     # The rest is outside of the except clause: Arrow's text may show labels, and an error raised there would carry it along.
@@ -134,8 +143,10 @@ def _rows_in_bytes(metadata: Any) -> int:
     return max(1, min(BATCH_ROWS, BATCH_BYTES // widest))
 
 
-def _text_batches(file: Path, delimiter: str, wanted: list[str], number: str | None) -> Iterator[pa.RecordBatch]:
-    types = {name: pa.float64() if name == number else pa.large_string() for name in wanted}
+def _text_batches(
+    file: Path, delimiter: str, wanted: list[str], number: str | None, kind: pa.DataType = _NUMBER
+) -> Iterator[pa.RecordBatch]:
+    types = {name: kind if name == number else pa.large_string() for name in wanted}
     several = (
         len(text.header(file, delimiter)) > 1
     )  # in a file of one column an empty line is a record without its label
@@ -147,7 +158,11 @@ def _text_batches(file: Path, delimiter: str, wanted: list[str], number: str | N
                 delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=several
             ),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=wanted, column_types=types, strings_can_be_null=False
+                include_columns=wanted,
+                column_types=types,
+                strings_can_be_null=False,
+                true_values=["true", "True", "TRUE"],
+                false_values=["false", "False", "FALSE"],
             ),
         )
 

@@ -42,7 +42,7 @@ class LabelSource:
         The file, or a folder whose files are read in the order of their names. Files and folders whose names begin with
         "." or "_" are ignored.
     label_column : str
-        The name of the label column. It must hold finite numbers, or durations if the domain has a unit.
+        The name of the label column. It must hold finite numbers, booleans, or durations if the domain has a unit.
     id_column : str, optional
         The name of the id column. It must hold integers or text. Without it, a record's id is its row number, from 0,
         and a message shows the order of the input: if that follows the labels, it reveals them.
@@ -52,7 +52,7 @@ class LabelSource:
     delimiter : str, optional
         What separates the columns of text files. By default the header line shows it: a comma, a semicolon, a tab or "|".
     unit : str, optional
-        The unit in which durations are read, such as "hours". `privatize` and `apply` take it from the domain.
+        The unit in which durations are read and numbers are given, such as "hours". `privatize` and `apply` take it from the domain.
 
     Raises
     ------

@@ -217,8 +217,8 @@ def test_the_key_file_must_not_be_inside_the_message(run, message):
         (["7001", "x"], None, "is 'id' the right column?"),
         (["7001", "7002"], None, "Give --id-type int"),
         ([1 << 63, 5], pa.uint64(), "do not fit into int64"),
-        ([7_000, 7_000], None, "rows 0 and 1 have the same one"),
-        ([None, 7_000], pa.int64(), "has no id in row 0"),
+        ([7_000, 7_000], None, "row 2 (as row 1)"),
+        ([None, 7_000], pa.int64(), "with no id in 'id': row 1 "),
     ],
 )
 def test_ids_of_another_kind_are_refused(run, message, ids, kind, says):
@@ -228,10 +228,14 @@ def test_ids_of_another_kind_are_refused(run, message, ids, kind, says):
 
 def test_advice_is_about_what_apply_can_change(run, message):
     write("later.parquet", [7_001, 7_002], [1.0, 2.5])
-    refused(run, "later.parquet", says="row 1 is not. Is the label column the right one?")
+    refused(
+        run,
+        "later.parquet",
+        says="not a whole number: row 2 (rows count from 1). The bounds are whole numbers. Is it the right column?",
+    )
     assert "privatize --lower" in apply(run, "later.parquet")[2]
     (message.parent / "later.csv").write_text("id,y\n7001,1\n7002,\n")
-    refused(run, "later.csv", says="has 1 missing value near row 1 ")
+    refused(run, "later.csv", says="1 record with a missing label in 'y': line 3")
 
 
 def test_narrower_integers_are_the_same_ids(run, message):

@@ -181,10 +181,10 @@ def label_with(value):
 @pytest.mark.parametrize(
     ("amount", "says"),
     [
-        (label_with(None), ["missing", "1234", "Drop or repair"]),
-        (label_with(float("nan")), ["finite", "NaN or infinity in row 1234 ", "Drop or repair"]),
-        (label_with(float("inf")), ["finite", "NaN or infinity in row 1234 ", "Drop or repair"]),
-        (label_with(float("-inf")), ["finite", "NaN or infinity in row 1234 ", "Drop or repair"]),
+        (label_with(None), ["missing", "row 1235", "Drop or repair"]),
+        (label_with(float("nan")), ["not finite (NaN or infinity): row 1235 ", "Drop or repair"]),
+        (label_with(float("inf")), ["not finite (NaN or infinity): row 1235 ", "Drop or repair"]),
+        (label_with(float("-inf")), ["not finite (NaN or infinity): row 1235 ", "Drop or repair"]),
         (pa.array(["12.5"] * ROWS), ["not numbers", "Convert"]),
     ],
     ids=["null", "nan", "infinity", "minus infinity", "text"],
@@ -199,7 +199,7 @@ def test_duplicate_ids_are_refused_before_anything_is_charged(run, folder, kind)
     ids = [kind(number) for number in range(ROWS)]
     ids[1500] = ids[3]
     write("bad.parquet", order=pa.array(ids))
-    refused(run, "bad.parquet", says=["rows 3 and 1500 have the same one", "remove or combine"])
+    refused(run, "bad.parquet", says=["row 1501 (as row 4)", "Remove or combine"])
 
 
 def test_duplicates_in_an_input_too_large_to_test_early_are_refused_too(run, folder, monkeypatch):
@@ -209,7 +209,7 @@ def test_duplicates_in_an_input_too_large_to_test_early_are_refused_too(run, fol
     write("bad.parquet", order=ids)
     code, _, errors = privatize(run, "bad.parquet", *LEDGER)
     assert code == 2
-    assert "ids must be unique, but rows 3 and 1500 have the same one" in errors
+    assert "ids must be unique, but rows 4 and 1501 have the same one" in errors
     assert not Path("message").exists()
     assert spent() == 1  # by then the private prior had been drawn
 
@@ -219,9 +219,9 @@ def test_duplicates_in_an_input_too_large_to_test_early_are_refused_too(run, fol
     [
         ("empty.csv", b"", "a header line"),
         ("header.csv", b"order,amount\n", "no records"),
-        ("ragged.csv", b"order,amount\n1,2\n2,3,4\n", ["row 1 (rows count from 0) has 3 columns", "Every row needs"]),
-        ("short.csv", b"order,amount\n1,2\n2\n", ["row 1 (rows count from 0) has 1 columns", "Every row needs"]),
-        ("text.csv", b"order,amount\n1,2\n2,two\n", ["row 1 of the file", "must hold numbers"]),
+        ("ragged.csv", b"order,amount\n1,2\n2,3,4\n", ["header line, which has 2: line 3", "Every row needs"]),
+        ("short.csv", b"order,amount\n1,2\n2\n", ["header line, which has 2: line 3", "Every row needs"]),
+        ("text.csv", b"order,amount\n1,2\n2,two\n", ["not a number: line 3", "must be numbers"]),
         ("blank.csv", b"order,amount\n1,2\n2,\n", ["missing", "Drop or repair"]),
         ("empty.parquet", b"", "complete and undamaged"),
         ("cut.csv.gz", gzip.compress(b"order,amount\n" + b"1,2\n" * 500, mtime=0)[:-20], "complete and undamaged"),

@@ -612,7 +612,7 @@ def test_a_later_batch_is_judged_like_the_first_one(party):
     held = codes_by_id(party.folder / "message")
     with pytest.raises(InvalidInput, match="more than 20% of the labels lie outside"):
         apply(party.folder / "message", late, **kept)
-    with pytest.raises(InvalidInput, match="row 0 "):
+    with pytest.raises(InvalidInput, match="row 1, row 2 "):
         apply(party.folder / "message", late, **kept, out_of_range="error")
     assert codes_by_id(party.folder / "message") == held
     assert apply(party.folder / "message", late, **kept, out_of_range="clip-all").records == 2

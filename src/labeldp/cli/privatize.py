@@ -20,6 +20,7 @@ from labeldp.cli.options import (
     BudgetOption,
     Conf,
     Dataset,
+    DecimalMark,
     Delimiter,
     EngineChoice,
     IdType,
@@ -65,6 +66,7 @@ def privatize(
     ] = None,
     id_type: IdType = None,
     delimiter: Delimiter = None,
+    decimal: DecimalMark = ".",
     lower: Lower = None,
     upper: Upper = None,
     cells: Annotated[
@@ -166,7 +168,7 @@ def privatize(
         out_of_range,
     )
     get_loss(loss)  # an unknown loss is refused before the labels are read
-    labels = Labels(source, label, id_column, id_type, delimiter)
+    labels = Labels(source, label, id_column, id_type, delimiter, decimal)
     reader = EngineOptions(engine, master, conf or (), scratch, allow_unencrypted)
     reader.check(labels, keep_order=keep_order)
     if dry_run:

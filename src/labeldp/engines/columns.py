@@ -42,20 +42,20 @@ def checked_labels(column: pa.Array, name: str, first: int, file: Path | str, un
     if not (durations or any(is_kind(kind) for is_kind in _NUMBERS)):
         raise InvalidInput(f"{file}: the label column {name!r} holds {kind}, not numbers. Convert it first.")
     if column.null_count:
-        rows = np.flatnonzero(np.asarray(column.is_null()))[:3] + first
+        rows = np.flatnonzero(np.asarray(column.is_null()))[:3] + first + 1
         raise InvalidInput(
-            f"{file}: the label column {name!r} has {count_of(column.null_count, 'missing value')} near row "
+            f"{file}: the label column {name!r} has {count_of(column.null_count, 'missing value')} in row "
             f"{', '.join(map(str, rows))} "
-            "(rows count from 0). Drop or repair these records first."
+            "(rows count from 1). Drop or repair these records first."
         )
     labels = label_numbers(column, unit, f"{file}: the labels in {name!r}")
     if durations:
         return labels
     bad = ~np.isfinite(labels)
     if bad.any():
-        shown = ", ".join(f"row {row + first}" for row in np.flatnonzero(bad)[:3])
+        shown = ", ".join(f"row {row + first + 1}" for row in np.flatnonzero(bad)[:3])
         raise InvalidInput(
-            f"{file}: labels must be finite numbers, but {name!r} has NaN or infinity in {shown} (rows count from 0). Drop or "
+            f"{file}: labels must be finite numbers, but {name!r} has NaN or infinity in {shown} (rows count from 1). Drop or "
             "repair these records first."
         )
     return labels
@@ -92,11 +92,11 @@ def checked_ids(
     missing = column.is_null() if column.null_count else pc.equal(column, "") if text_file else None
     if missing is not None and (rows := np.flatnonzero(np.asarray(missing))).size:
         raise InvalidInput(
-            f"{file}: the id column {name!r} has no id in row {rows[0] + first} (rows count from 0). Drop or repair these records first"
+            f"{file}: the id column {name!r} has no id in row {rows[0] + first + 1} (rows count from 1). Drop or repair these records first"
         )
     if not pa.types.is_integer(column.type) and (bad := not_text(column)).any():
         raise InvalidInput(
-            f"{file}: the id in row {int(np.argmax(bad)) + first} (rows count from 0) of {name!r} is not UTF-8 text, so nobody "
+            f"{file}: the id in row {int(np.argmax(bad)) + first + 1} (rows count from 1) of {name!r} is not UTF-8 text, so nobody "
             "could read it. Drop or repair these records first"
         )
     if wanted == "str":
@@ -151,7 +151,7 @@ def _integers(column: pa.Array, name: str, first: int, file: Path | str) -> pa.A
         fits = np.asarray(column) <= np.iinfo(np.int64).max
         if not fits.all():
             raise InvalidInput(
-                f"{file}: the id in row {int(np.argmin(fits)) + first} (rows count from 0) of {name!r} is too large for int. "
+                f"{file}: the id in row {int(np.argmin(fits)) + first + 1} (rows count from 1) of {name!r} is too large for int. "
                 "Give --id-type str"
             )
         return column.cast(pa.int64())
@@ -159,7 +159,7 @@ def _integers(column: pa.Array, name: str, first: int, file: Path | str) -> pa.A
     if numbers is None:
         row = int(np.argmin(np.asarray(written_as_integers(column))))
         raise InvalidInput(
-            f"{file}: the id in row {row + first} (rows count from 0) of {name!r} is not a plain "
+            f"{file}: the id in row {row + first + 1} (rows count from 1) of {name!r} is not a plain "
             "64-bit integer, as the others are. Give --id-type str to read all ids as text."
         )
     return numbers

@@ -40,12 +40,12 @@ def test_every_kind_of_series_becomes_the_same_floats(labels):
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        ([1, None, 3], "row 1"),
-        ([1.0, math.nan], "row 1"),
-        ([math.inf, 1.0], "row 0"),
-        (pd.Series([1, None, 3], dtype="Int64"), "row 1"),
-        (pl.Series([1, 2, None]), "row 2"),
-        (pa.array([None, 1]), "row 0"),
+        ([1, None, 3], "index 1"),
+        ([1.0, math.nan], "index 1"),
+        ([math.inf, 1.0], "index 0"),
+        (pd.Series([1, None, 3], dtype="Int64"), "index 1"),
+        (pl.Series([1, 2, None]), "index 2"),
+        (pa.array([None, 1]), "index 0"),
         (["a", "b"], "text"),
         ([1, "x"], "must be numbers"),
         (pl.Series(["a"]), "must be numbers"),
@@ -134,7 +134,7 @@ def test_out_of_range_labels_are_clipped_or_refused():
     with pytest.warns(ClippingWarning):
         assert domain.check([5, 20]).tolist() == [5, 10]
     assert domain.check([-1, 5, 20], "clip-all").tolist() == [0, 5, 10]
-    with pytest.raises(InvalidInput, match="row 0, row 2 are outside"):
+    with pytest.raises(InvalidInput, match="index 0, index 2 are outside"):
         domain.check([-1, 5, 20], out_of_range="error")
     with pytest.raises(InvalidInput, match="out_of_range"):
         domain.check([-1], out_of_range="ignore")
@@ -222,6 +222,6 @@ def test_whole_labels_have_a_cell_each():
 def test_whole_bounds_take_whole_labels_only():
     whole = Domain.integers(0, 48)
     assert whole.check([3.0, 7, 48]).tolist() == [3, 7, 48]
-    with pytest.raises(InvalidInput, match=r"row 1 is not\. Is the label column .* Domain\(0, 48\)"):
+    with pytest.raises(InvalidInput, match=r"index 1 is not\. Is the label column .* Domain\(0, 48\)"):
         whole.check([3.0, 2.45])
     assert Domain(0, 48, 49).check([2.45]).tolist() == [2.45]

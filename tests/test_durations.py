@@ -69,10 +69,10 @@ def test_a_duration_is_the_nearest_float_or_its_neighbour(ticks, code, unit):
 
 @pytest.mark.parametrize("missing", [None, pd.NaT, np.timedelta64("NaT")])
 def test_a_missing_duration_is_named_by_its_row(missing):
-    with pytest.raises(InvalidInput, match="row 1 is missing"):
+    with pytest.raises(InvalidInput, match="index 1 is missing"):
         HOURS.check(pd.Series([WAITS[0], missing], dtype="timedelta64[ns]"))
     if missing is None or missing is pd.NaT:
-        with pytest.raises(InvalidInput, match="row 1 is missing"):
+        with pytest.raises(InvalidInput, match="index 1 is missing"):
             HOURS.check([WAITS[0], missing])
 
 

@@ -111,7 +111,7 @@ def test_labels_outside(use):
     with pytest.raises(LabelDPError) as refusal:
         use(np.array([*GOOD, NUMBER]))
     assert SECRET not in shown(refusal.value)
-    assert "row 40" in str(refusal.value) or "position" in str(refusal.value)
+    assert "index 40" in str(refusal.value) or "position" in str(refusal.value)
 
 
 MISPLACED = {

@@ -136,9 +136,9 @@ def _fits(value: Any) -> bool:
 
 
 def offending_rows(bad: NDArray[np.bool_], most: int = 3) -> str:
-    """The subject of a sentence, such as "row 3, row 7 and 2 more are". It shows no label."""
+    """Return the subject of a sentence, such as "index 3, index 7 and 2 more are". Indices count from 0. It shows no label."""
     where = np.flatnonzero(bad)
-    shown = ", ".join(f"row {i}" for i in where[:most])
+    shown = ", ".join(f"index {i}" for i in where[:most])
     rest = f" and {len(where) - most:,} more" if len(where) > most else ""
     verb = "is" if len(where) == 1 else "are"
     return f"{shown}{rest} {verb}"

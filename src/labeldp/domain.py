@@ -271,7 +271,7 @@ class Domain:
         labels : array of float64
             The labels.
         first_row : int
-            The row number of the first of them, for the message.
+            The index of the first of them in the whole input, for the message.
 
         Raises
         ------
@@ -280,7 +280,7 @@ class Domain:
         """
         if self.whole and (broken := labels != np.rint(labels)).any():
             raise InvalidInput(
-                f"labels must be whole numbers, as the bounds say: row {first_row + int(np.argmax(broken))} is not. Is the label "
+                f"labels must be whole numbers, as the bounds say: index {first_row + int(np.argmax(broken))} is not. Is the label "
                 f"column the right one? For labels in between, a release is made with Domain({self.lower:g}, {self.upper:g}) "
                 "(privatize --lower --upper)"
             )

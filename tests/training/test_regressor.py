@@ -252,7 +252,7 @@ def ledger(tmp_path):
 
 def test_labels_outside_the_bounds_are_refused_before_they_are_charged(ledger):
     model = LabelDPRegressor(Ridge(), domain=(0, 400), out_of_range="error", ledger=ledger, dataset="sales")
-    with pytest.raises(InvalidInput, match=f"row {len(Y) - 1} is outside"):
+    with pytest.raises(InvalidInput, match=f"index {len(Y) - 1} is outside"):
         model.fit(X, np.r_[Y[:-1], 401.0])
     model.set_params(out_of_range="clip")
     for method in ("labels", "sums"):

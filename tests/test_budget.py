@@ -19,6 +19,7 @@ from labeldp.budget import (
     float_up,
     format_amount,
     parse_amount,
+    shown_amount,
 )
 from labeldp.errors import InsufficientBudget, InvalidInput
 
@@ -121,6 +122,14 @@ def test_a_budget_beyond_all_bounds_is_refused_in_few_words(huge):
     with pytest.raises(InvalidInput, match="epsilon must be") as error:
         exact_epsilon(huge)
     assert len(str(error.value)) < 200
+
+
+def test_an_amount_is_shown_as_a_decimal_first_and_the_exact_fraction_after_it():
+    assert shown_amount(Fraction("0.96")) == "0.96"
+    assert shown_amount(Fraction(281474976710656, 4691249611844267)) == (
+        "0.06 (rounded up; exactly 281474976710656/4691249611844267)"
+    )
+    assert shown_amount(1 + Fraction(1, 3**9000)) == "1.00000000001 (rounded up)"
 
 
 @given(

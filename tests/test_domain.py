@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from labeldp import Domain, LabelDPRegressor, LabelRandomizer, Laplace, RROnBins, private_prior
 from labeldp.arrays import label_array
+from labeldp.central.queries import SumQueries
 from labeldp.errors import ClippingWarning, InvalidInput
 
 
@@ -39,16 +40,16 @@ def test_every_kind_of_series_becomes_the_same_floats(labels):
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        ([1, None, 3], "row 1"),
-        ([1.0, math.nan], "row 1"),
-        ([math.inf, 1.0], "row 0"),
-        (pd.Series([1, None, 3], dtype="Int64"), "row 1"),
-        (pl.Series([1, 2, None]), "row 2"),
-        (pa.array([None, 1]), "row 0"),
+        ([1, None, 3], "index 1"),
+        ([1.0, math.nan], "index 1"),
+        ([math.inf, 1.0], "index 0"),
+        (pd.Series([1, None, 3], dtype="Int64"), "index 1"),
+        (pl.Series([1, 2, None]), "index 2"),
+        (pa.array([None, 1]), "index 0"),
         (["a", "b"], "text"),
         ([1, "x"], "must be numbers"),
         (pl.Series(["a"]), "must be numbers"),
-        ([True, False], "booleans"),
+        ([True, "x"], "must be numbers"),
         ([[1, 2], [3, 4]], "one-dimensional"),
         ([[1], [2, 3]], "flat list"),
         ("123", "got str"),
@@ -123,17 +124,23 @@ def test_cell_is_the_nearest_grid_point(lower, width, cells, places):
     assert (distance <= domain.step / 2 * (1 + 1e-6) + 1e-9 * abs(lower)).all()
 
 
+@pytest.mark.parametrize("made", [list, np.array, pl.Series, pa.array, lambda given: pd.Series(given, dtype="boolean")])
+def test_booleans_are_zeros_and_ones(made):
+    assert Domain(0, 1).check(made([True, False, True])).tolist() == [1, 0, 1]
+
+
 def test_out_of_range_labels_are_clipped_or_refused():
     domain = Domain(0, 10)
     with pytest.warns(ClippingWarning):
-        assert domain.check([-1, 5, 20]).tolist() == [0, 5, 10]
-    with pytest.raises(InvalidInput, match="row 0, row 2 are outside"):
+        assert domain.check([5, 20]).tolist() == [5, 10]
+    assert domain.check([-1, 5, 20], "clip-all").tolist() == [0, 5, 10]
+    with pytest.raises(InvalidInput, match="index 0, index 2 are outside"):
         domain.check([-1, 5, 20], out_of_range="error")
     with pytest.raises(InvalidInput, match="out_of_range"):
         domain.check([-1], out_of_range="ignore")
 
 
-def test_up_to_5_percent_are_clipped_in_silence_more_with_a_warning_and_all_only_if_asked_for():
+def test_up_to_5_percent_are_clipped_in_silence_up_to_20_with_a_warning_and_more_only_on_request():
     domain = Domain(0, 10)
     labels = np.full(100, 5.0)
     labels[:5] = 11
@@ -142,10 +149,16 @@ def test_up_to_5_percent_are_clipped_in_silence_more_with_a_warning_and_all_only
     with pytest.warns(ClippingWarning, match=r"6\.0% of the labels .* This share is about the true labels: keep it"):
         assert domain.check(labels).min() == 0
     assert domain.check(labels, "clip-all").tolist() == np.clip(labels, 0, 10).tolist()
-    labels[:] = 11
-    with pytest.raises(InvalidInput, match=r'every label lies outside the bounds 0 to 10.*out_of_range="clip-all"'):
+    labels[:20] = 11
+    with pytest.warns(ClippingWarning, match=r"20\.0% of the labels"):
         domain.check(labels)
-    assert domain.check(labels, "clip-all").tolist() == [10] * 100
+    for outside in (21, 100):
+        labels[:outside] = 11
+        with pytest.raises(InvalidInput, match="more than 20% of the labels lie outside the bounds 0 to 10") as refused:
+            domain.check(labels)
+        assert 'out_of_range="clip-all"' in str(refused.value)
+        assert f"{outside}" not in str(refused.value)
+        assert domain.check(labels, "clip-all").tolist() == [10] * outside + [5] * (100 - outside)
     assert domain.check([]).size == 0
 
 
@@ -166,8 +179,10 @@ def test_one_label_alone_is_never_refused():
         lambda labels: Laplace((0, 10), 1).randomize(labels),
         lambda labels: private_prior(labels, (0, 10), 1),
         lambda labels: LabelDPRegressor(domain=(0, 10)).fit(labels[:, None], labels),
+        lambda labels: LabelDPRegressor(domain=(0, 10), method="labels").fit(labels[:, None], labels),
+        lambda labels: SumQueries(labels, 1, (0, 10)),
     ],
-    ids=["randomize", "fit", "mechanism", "float mechanism", "prior", "regressor"],
+    ids=["randomize", "fit", "mechanism", "float mechanism", "prior", "regressor", "regressor by labels", "sums"],
 )
 def test_every_way_in_judges_the_share_outside(use):
     labels = np.linspace(0, 10, 2000)
@@ -175,8 +190,8 @@ def test_every_way_in_judges_the_share_outside(use):
     labels[:200] = 99
     with pytest.warns(ClippingWarning, match=r"10\.0%"):
         use(labels)
-    labels[:] = 99
-    with pytest.raises(InvalidInput, match="every label"):
+    labels[:500] = 99
+    with pytest.raises(InvalidInput, match="more than 20% of the labels"):
         use(labels)
 
 
@@ -207,6 +222,6 @@ def test_whole_labels_have_a_cell_each():
 def test_whole_bounds_take_whole_labels_only():
     whole = Domain.integers(0, 48)
     assert whole.check([3.0, 7, 48]).tolist() == [3, 7, 48]
-    with pytest.raises(InvalidInput, match=r"row 1 is not\. Is the label column .* Domain\(0, 48\)"):
+    with pytest.raises(InvalidInput, match=r"index 1 is not\. Is the label column .* Domain\(0, 48\)"):
         whole.check([3.0, 2.45])
     assert Domain(0, 48, 49).check([2.45]).tolist() == [2.45]

@@ -69,10 +69,10 @@ def test_a_duration_is_the_nearest_float_or_its_neighbour(ticks, code, unit):
 
 @pytest.mark.parametrize("missing", [None, pd.NaT, np.timedelta64("NaT")])
 def test_a_missing_duration_is_named_by_its_row(missing):
-    with pytest.raises(InvalidInput, match="row 1 is missing"):
+    with pytest.raises(InvalidInput, match="index 1 is missing"):
         HOURS.check(pd.Series([WAITS[0], missing], dtype="timedelta64[ns]"))
     if missing is None or missing is pd.NaT:
-        with pytest.raises(InvalidInput, match="row 1 is missing"):
+        with pytest.raises(InvalidInput, match="index 1 is missing"):
             HOURS.check([WAITS[0], missing])
 
 
@@ -83,11 +83,9 @@ def test_without_a_unit_the_error_says_how_to_name_one(use, kind):
         use(KINDS[kind])
 
 
-def test_numbers_where_durations_are_announced_are_refused():
-    with pytest.raises(InvalidInput, match="unit is hours, but the labels are plain numbers"):
-        LabelRandomizer(1, HOURS).randomize([1.0, 2.0])
-    with pytest.raises(InvalidInput, match="plain numbers"):
-        LabelDPRegressor(Ridge(), domain=HOURS).fit(np.zeros((3, 1)), [1.0, 2.0, 3.0])
+def test_plain_numbers_are_taken_to_be_in_the_unit():
+    assert HOURS.check([1.5, 2.0]).tolist() == [1.5, 2.0]
+    assert LabelRandomizer(1, HOURS).randomize(np.linspace(0, 48, 500)).mechanism.domain.unit == "hours"
 
 
 def test_months_have_no_length():
@@ -172,8 +170,8 @@ def test_a_message_says_the_unit_and_takes_later_batches_in_it(folder):
     assert "**hours**" in (folder / "message" / "PRIVACY.md").read_text()
     assert json.loads((folder / "message" / "mechanism.json").read_text())["domain"][-1] == "hours"
     pq.write_table(pa.table({"order": [9999], "wait": [5.0]}), "plain.parquet")
-    with pytest.raises(InvalidInput, match="not durations"):
-        apply("message", LabelSource("plain.parquet", "wait", "order"), key_file="key")
+    assert apply("message", LabelSource("plain.parquet", "wait", "order"), key_file="key").records == 1
+    message = Message.open("message")
     features = pa.table({"order": range(len(WAITS)), "x": np.linspace(0, 1, len(WAITS))})
     assert train_on_message(message, features, "order", folds=0).facts["unit"] == "hours"
 
@@ -201,13 +199,14 @@ def test_the_source_and_the_domain_agree(folder):
     assert batch.labels.tolist() == pytest.approx([minutes / 1440 for minutes in range(0, 2880, 3)])
 
 
-def test_a_message_of_plain_numbers_has_no_unit(folder):
+def test_a_message_of_plain_numbers_has_the_unit_that_the_user_names(folder):
     pq.write_table(pa.table({"y": np.linspace(0, 48, 500)}), "plain.parquet")
     privatize(LabelSource("plain.parquet", "y"), LabelRandomizer(1, (0, 48)), "message")
     assert Message.open("message").unit is None
-    assert "durations" not in (folder / "message" / "PRIVACY.md").read_text()
-    with pytest.raises(InvalidInput, match="not durations"):
-        privatize(LabelSource("plain.parquet", "y"), LabelRandomizer(1, HOURS), "other")
+    assert "hours" not in (folder / "message" / "PRIVACY.md").read_text()
+    privatize(LabelSource("plain.parquet", "y"), LabelRandomizer(1, HOURS), "other")
+    assert Message.open("other").unit == "hours"
+    assert "**hours**" in (folder / "other" / "PRIVACY.md").read_text()
 
 
 DECIMALS = [Decimal(cents) / 100 for cents in range(0, 40_000, 37)]

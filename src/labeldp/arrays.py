@@ -30,28 +30,14 @@ def read_only(values: NDArray[Any]) -> NDArray[Any]:
 def label_array(labels: Any, name: str = "labels", unit: str | None = None) -> Floats:
     """`labels` as a one-dimensional float64 array of finite numbers; the error for any other names the first bad rows.
 
-    Durations become numbers in `unit`. Errors never show a label, since they end up in logs.
+    Durations become numbers in `unit`, booleans 0 and 1. Errors never show a label, since they end up in logs.
     """
-    return read_labels(labels, name, unit)[0]
-
-
-def number_array(values: Any, name: str) -> Floats:
-    """Numbers of any shape as float64. The error for anything else shows nothing of it."""
-    try:
-        return np.asarray(values, np.float64)
-    except Exception:  # noqa: BLE001 - also what a user's own __array__ raises
-        raise InvalidInput(f"{name} must be numbers: convert them first") from None
-
-
-def read_labels(labels: Any, name: str = "labels", unit: str | None = None) -> tuple[Floats, bool]:
-    """`label_array`, and whether the labels were durations."""
     array = as_numpy(labels, name)
     if array.ndim != 1:
         raise InvalidInput(f"{name} must be one-dimensional, got shape {array.shape}")
-    durations = are_durations(array)
-    if durations:
+    if are_durations(array):
         array = duration_numbers(array, unit, name)
-    elif array.dtype.kind not in "fiu":
+    elif array.dtype.kind not in "fiub":
         array = _numbers_in(array, name)
     result = array.astype(np.float64, copy=False)
     bad = ~np.isfinite(result)
@@ -60,7 +46,15 @@ def read_labels(labels: Any, name: str = "labels", unit: str | None = None) -> t
         raise InvalidInput(
             f"{name} must be finite numbers: {offending_rows(bad)} {kind}. Drop or repair these records first."
         )
-    return result, durations
+    return result
+
+
+def number_array(values: Any, name: str) -> Floats:
+    """Numbers of any shape as float64. The error for anything else shows nothing of it."""
+    try:
+        return np.asarray(values, np.float64)
+    except Exception:  # noqa: BLE001 - also what a user's own __array__ raises
+        raise InvalidInput(f"{name} must be numbers: convert them first") from None
 
 
 def as_numpy(labels: Any, name: str) -> NDArray[Any]:
@@ -98,7 +92,7 @@ def _from_masked(labels: Any, name: str) -> NDArray[Any]:
     shown = np.asarray(labels.data)
     if shown.dtype.kind == "m":
         return np.where(np.ma.getmaskarray(labels), np.timedelta64("NaT"), shown)
-    numbers = shown if shown.dtype.kind in "fiu" else _numbers_in(shown, name)
+    numbers = shown if shown.dtype.kind in "fiub" else _numbers_in(shown, name)
     return np.where(np.ma.getmaskarray(labels), np.nan, numbers.astype(np.float64))
 
 
@@ -115,6 +109,8 @@ def _from_arrow(array: Any) -> NDArray[Any]:
 
     if pa.types.is_decimal(array.type):
         array = array.cast(pa.float64())
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.int8())
     if array.null_count and (pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
         array = array.cast(pa.float64(), safe=False)
     if isinstance(array, pa.ChunkedArray):
@@ -125,7 +121,7 @@ def _from_arrow(array: Any) -> NDArray[Any]:
 def _numbers_in(array: NDArray[Any], name: str) -> Floats:
     """The numbers of an object array, with None as NaN; any other array is refused."""
     bad = np.ones(array.shape, bool)
-    what = {"b": "booleans", "U": "text", "S": "text", "M": "dates"}.get(array.dtype.kind, "not numeric")
+    what = {"U": "text", "S": "text", "M": "dates"}.get(array.dtype.kind, "not numeric")
     if array.dtype.kind == "O":
         kinds = (int, float, np.integer, np.floating, Decimal, type(None))
         bad = np.array([isinstance(value, bool) or not isinstance(value, kinds) for value in array], bool)
@@ -146,9 +142,9 @@ def _fits(value: Any) -> bool:
 
 
 def offending_rows(bad: NDArray[np.bool_], most: int = 3) -> str:
-    """The subject of a sentence, such as "row 3, row 7 and 2 more are". It shows no label."""
+    """Return the subject of a sentence, such as "index 3, index 7 and 2 more are". Indices count from 0. It shows no label."""
     where = np.flatnonzero(bad)
-    shown = ", ".join(f"row {i}" for i in where[:most])
+    shown = ", ".join(f"index {i}" for i in where[:most])
     rest = f" and {len(where) - most:,} more" if len(where) > most else ""
     verb = "is" if len(where) == 1 else "are"
     return f"{shown}{rest} {verb}"

@@ -28,6 +28,10 @@ MAX_DIGITS = 300
 _SPARE_DIGITS = 60
 """ε minus the cost of a private prior (2 over a float) has up to 51 digits more than ε."""
 
+_SHOWN_DIGITS = 12
+_SHOWN_BITS = 100
+"""`shown_amount` prints at most this many digits of a decimal, and a fraction of integers of at most this many bits."""
+
 _PLAIN_NUMBER = re.compile(
     r"\s*\+?(?:[0-9]+/0*[1-9][0-9]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*", re.ASCII
 )
@@ -141,6 +145,15 @@ def decimal_text(value: Fraction, places: int = 40) -> str:
     decimals = f"{part:0{places}d}".rstrip("0")
     sign = "-" if value < 0 else ""
     return f"{sign}{whole}.{decimals}" if decimals else f"{sign}{whole}"
+
+
+def shown_amount(value: Fraction) -> str:
+    """Return a decimal for people to read, followed by the exact fraction if the decimal is rounded."""
+    exact = decimal_text(value, _SHOWN_DIGITS)
+    if "/" not in exact:
+        return exact
+    short = value.denominator.bit_length() < _SHOWN_BITS and value.numerator.bit_length() < _SHOWN_BITS
+    return f"{rounded_up(value, _SHOWN_DIGITS)} (rounded up{f'; exactly {exact}' if short else ''})"
 
 
 def exp_lower(exponent: Fraction, bits: int = 128) -> Fraction:

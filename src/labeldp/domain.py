@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, label_array, number_array, offending_rows, read_labels
+from labeldp.arrays import Floats, label_array, number_array, offending_rows
 from labeldp.durations import check_unit
 from labeldp.errors import ClippingWarning, InvalidInput, described
 
@@ -19,6 +19,8 @@ MAX_CELLS = 2**32
 MOST_DEFAULT_CELLS = 1001
 MOST_CLIPPED = 0.05
 """More clipped labels than this share are worth a warning: the bounds, or their unit, may be wrong."""
+REFUSED_CLIPPED = 0.2
+"""More clipped labels than this share are refused unless the user asks for it: the bounds are almost certainly wrong."""
 OutOfRange = Literal["clip", "clip-all", "error"]
 LARGEST = 1e100
 """Bounds and their distance are at most this and at least its inverse, or zero: floats hold their squares and quotients."""
@@ -43,8 +45,9 @@ class Domain:
         Whether it is public that all labels are whole numbers. Estimates then come with narrower intervals. Use
         `Domain.integers` to set it.
     unit : str, optional
-        For labels that are durations: the unit of the bounds and of all numbers that come out, such as "hours" or "days".
-        It is public and written into messages. The bounds may then be durations too.
+        The unit of time of the bounds, the labels and all numbers that come out, such as "hours" or "days". Durations are
+        converted to it, and plain numbers are taken to be in it. It is public and written into messages. The bounds may then
+        be durations too.
 
     Raises
     ------
@@ -109,7 +112,7 @@ class Domain:
         lower, upper : int
             The smallest and the largest label.
         unit : str, optional
-            The unit of labels that are durations.
+            The unit of time of the labels.
 
         Returns
         -------
@@ -221,11 +224,12 @@ class Domain:
         Parameters
         ----------
         labels : array-like
-            A list, or a NumPy, pandas, polars or Arrow array of numbers, or of durations if the domain has a unit.
+            A list, or a NumPy, pandas, polars or Arrow array of numbers, or of durations if the domain has a unit. Plain
+            numbers are taken to be in that unit. Booleans become 0 and 1.
         out_of_range : {"clip", "clip-all", "error"}, default "clip"
             What happens to labels outside the bounds. "clip" moves them to the nearer bound, warns if they are more than
-            5 %, and raises an error if they are all labels. "clip-all" moves any number of them without a word. "error"
-            raises an error.
+            5 %, and raises an error if they are more than 20 %. "clip-all" moves any number of them without a warning.
+            "error" raises an error if there is one.
 
         Returns
         -------
@@ -235,8 +239,8 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If a label is missing, not a number, or outside where that is an error, or if labels with a unit are plain
-            numbers. The message names the first such rows and shows no label.
+            If a label is missing, not a number, or outside where that is an error. The message names the first such rows
+            and shows no label.
 
         Warns
         -----
@@ -244,12 +248,7 @@ class Domain:
             If more than 5 % of the labels are moved.
         """
         check_out_of_range(out_of_range)
-        values, durations = read_labels(labels, unit=self.unit)
-        if self.unit is not None and not durations and values.size:
-            raise InvalidInput(
-                f"the domain's unit is {self.unit}, but the labels are plain numbers, whose unit nobody knows: give "
-                "durations (timedelta), or leave out the unit if the numbers are meant as they are"
-            )
+        values = label_array(labels, unit=self.unit)
         self.require_whole(values)
         outside = (values < self.lower) | (values > self.upper)
         if not outside.any():
@@ -272,7 +271,7 @@ class Domain:
         labels : array of float64
             The labels.
         first_row : int
-            The row number of the first of them, for the message.
+            The index of the first of them in the whole input, for the message.
 
         Raises
         ------
@@ -281,7 +280,7 @@ class Domain:
         """
         if self.whole and (broken := labels != np.rint(labels)).any():
             raise InvalidInput(
-                f"labels must be whole numbers, as the bounds say: row {first_row + int(np.argmax(broken))} is not. Is the label "
+                f"labels must be whole numbers, as the bounds say: index {first_row + int(np.argmax(broken))} is not. Is the label "
                 f"column the right one? For labels in between, a release is made with Domain({self.lower:g}, {self.upper:g}) "
                 "(privatize --lower --upper)"
             )
@@ -289,9 +288,9 @@ class Domain:
     def judge_clipping(
         self, clipped: int, records: int, out_of_range: OutOfRange = "clip", *, stacklevel: int = 2
     ) -> None:
-        """Warn if more than 5 % of the labels are moved to the bounds, and refuse if all of them are.
+        """Warn if more than 5 % of the labels lie outside the bounds, and raise an error if more than 20 % do.
 
-        One label alone is never refused, so that a program that randomizes records one by one does not fail on a label.
+        A single label outside is never an error, so that a program can randomize records one by one.
 
         Parameters
         ----------
@@ -307,7 +306,7 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If all labels lie outside, and there are at least two.
+            If more than 20 % of the labels lie outside, and at least two. The message does not show the share.
 
         Warns
         -----
@@ -321,11 +320,12 @@ class Domain:
         if out_of_range == "clip-all" or clipped <= MOST_CLIPPED * records:
             return
         bounds = f"the bounds {self.lower:g} to {self.upper:g}{'' if self.unit is None else f' {self.unit}'}"
-        if clipped == records > 1:
+        if clipped > 1 and clipped > REFUSED_CLIPPED * records:
             raise InvalidInput(
-                f"every label lies outside {bounds} and would become a bound. Nothing was released or charged. Check "
-                'the label column, the bounds and their unit. If this is meant, use out_of_range="clip-all" (--out-of-range clip-all) or clip '
-                "the labels yourself. This is about the true labels: keep it to yourself"
+                f"more than {REFUSED_CLIPPED:.0%} of the labels lie outside {bounds}. Nothing was released or charged. Check the "
+                "label column, the bounds and their unit. To move all these labels to the bounds, use "
+                'out_of_range="clip-all" (--out-of-range clip-all) or clip the labels yourself. This is about the true '
+                "labels: keep it to yourself"
             )
         warnings.warn(
             f"{clipped / records:.1%} of the labels lie outside {bounds} and are moved to them. If that is not meant, choose "

@@ -41,7 +41,7 @@ class InvalidInput(LabelDPError, ValueError):  # noqa: N818 - reads as what it i
     >>> from labeldp import Domain
     >>> Domain(0, 10).check([5, None])
     Traceback (most recent call last):
-    labeldp.errors.InvalidInput: labels must be finite numbers: row 1 is missing or NaN. Drop or repair these records first.
+    labeldp.errors.InvalidInput: labels must be finite numbers: index 1 is missing or NaN. Drop or repair these records first.
     """
 
     exit_code = 2

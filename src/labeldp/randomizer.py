@@ -37,7 +37,7 @@ class LabelRandomizer:
         Public knowledge about the labels. It costs nothing and leaves all of ε to the labels.
     out_of_range : {"clip", "clip-all", "error"}
         What happens to labels outside the bounds. "clip" moves them to the bounds, warns if they are more than 5 %, and
-        refuses if they are all labels. "clip-all" moves any number of them. "error" refuses them.
+        raises an error if they are more than 20 %. "clip-all" moves any number of them. "error" refuses them.
 
     Privacy
     -------

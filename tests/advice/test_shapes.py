@@ -12,6 +12,7 @@ from labeldp.advice.shapes import SHAPES, shaped_prior
 WIDE = {
     "normal:mean=80,sd=30": (-200, 400, 80, 30),
     "log-normal:mean=80,sd=90": (0, 20_000, 80, 90),
+    "gamma:mean=80,sd=60": (0, 3_000, 80, 60),
     "exponential:mean=90": (0, 3_000, 90, 90),
     "poisson:mean=3": (0, 100, 3, 3**0.5),
     "uniform": (0, 12, 6, 12 / 12**0.5),
@@ -43,7 +44,9 @@ def test_what_lies_beyond_a_bound_is_moved_to_it():
     assert prior.masses[0] == pytest.approx(stats.norm(0, 10).cdf(0.5))
 
 
-@pytest.mark.parametrize("text", ["log-normal:mean=5,sd=1", "exponential:mean=5", "poisson:mean=5"])
+@pytest.mark.parametrize(
+    "text", ["log-normal:mean=5,sd=1", "gamma:mean=5,sd=1", "exponential:mean=5", "poisson:mean=5"]
+)
 def test_positive_shapes_have_no_mass_below_zero(text):
     prior = shaped_prior(text, Domain(-10, 20, 31))
     assert prior.masses[prior.values < 0].max(initial=0) == pytest.approx(0, abs=1e-12)
@@ -76,6 +79,7 @@ def test_spaces_and_capitals_do_not_matter():
         ("normal:mean=1,sd=0", "sd of the shape normal must be greater than 0"),
         ("normal:mean=x,sd=1", "mean of the shape normal must be a finite number"),
         ("normal:mean=nan,sd=1", "must be a finite number"),
+        ("gamma:mean=0,sd=1", "mean of the shape gamma must be greater than 0"),
         ("log-normal:mean=0,sd=1", "mean of the shape log-normal must be greater than 0"),
         ("poisson:mean=-1", "must be greater than 0"),
         (3, "a shape is given as text"),

@@ -81,5 +81,6 @@ def test_the_logarithm_is_rounded_up_to_the_next_float(ratio):
 
 def test_the_proof_reads_as_a_sentence():
     text = str(verify(Claimed(ResponseTable(3, 1), exact_epsilon(1))))
-    assert text.startswith("proven: claimed epsilon = 1, worst ratio = ")
+    assert text.startswith("proven: claimed epsilon = 1, worst ratio = 2.7182818284")
+    assert f"(rounded up; exactly {ResponseTable(3, 1).worst_ratio()[0]}) = e^" in text
     assert "NOT private" in str(verify(Claimed(ResponseTable(3, 2), exact_epsilon(1))))

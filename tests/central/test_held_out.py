@@ -265,7 +265,7 @@ def test_bad_input_is_refused_and_costs_nothing(tmp_path):
     refused("gave 2 for 3 labels", X=good[:2])
     refused("predictions", X=np.array([1.0, np.nan, 2.0]))
     refused("predictions must be one-dimensional", X=np.ones((3, 2)))
-    refused("far outside of the bounds 0 to 10: row 1", X=np.array([1.0, 1e300, 2.0]))
+    refused("far outside of the bounds 0 to 10: index 1", X=np.array([1.0, 1e300, 2.0]))
     refused("at least two", X=good[:1], y=good[:1])
     refused("labels", y=np.array([1.0, np.nan, 2.0]))
     refused("epsilon", epsilon=0)

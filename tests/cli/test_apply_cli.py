@@ -217,8 +217,8 @@ def test_the_key_file_must_not_be_inside_the_message(run, message):
         (["7001", "x"], None, "is 'id' the right column?"),
         (["7001", "7002"], None, "Give --id-type int"),
         ([1 << 63, 5], pa.uint64(), "do not fit into int64"),
-        ([7_000, 7_000], None, "rows 0 and 1 have the same one"),
-        ([None, 7_000], pa.int64(), "has no id in row 0"),
+        ([7_000, 7_000], None, "row 2 (as row 1)"),
+        ([None, 7_000], pa.int64(), "with no id in 'id': row 1 "),
     ],
 )
 def test_ids_of_another_kind_are_refused(run, message, ids, kind, says):
@@ -228,10 +228,14 @@ def test_ids_of_another_kind_are_refused(run, message, ids, kind, says):
 
 def test_advice_is_about_what_apply_can_change(run, message):
     write("later.parquet", [7_001, 7_002], [1.0, 2.5])
-    refused(run, "later.parquet", says="row 1 is not. Is the label column the right one?")
+    refused(
+        run,
+        "later.parquet",
+        says="not a whole number: row 2 (rows count from 1). The bounds are whole numbers. Is it the right column?",
+    )
     assert "privatize --lower" in apply(run, "later.parquet")[2]
     (message.parent / "later.csv").write_text("id,y\n7001,1\n7002,\n")
-    refused(run, "later.csv", says="has 1 missing value near row 1 ")
+    refused(run, "later.csv", says="1 record with a missing label in 'y': line 3")
 
 
 def test_narrower_integers_are_the_same_ids(run, message):
@@ -260,6 +264,16 @@ def test_another_label_column_is_refused(run, message):
     assert held(message).keys() == set(range(ROWS))
 
 
+def test_privatize_repeated_after_later_batches_reports_the_records_of_the_whole_message(run, message):
+    write("wednesday.parquet", [5000, 5001], [1, 2])
+    assert apply(run)[0] == apply(run, "wednesday.parquet")[0] == 0
+    again = ("monday.parquet", "--id", "id", "--key-file", "key")
+    code, output, _ = privatize(run, *again)
+    assert (code, "records  1,592, 92 of them from later batches" in output) == (0, True)
+    told = json.loads(privatize(run, *again, "--json")[1])
+    assert (told["records"], told["message_records"]) == (ROWS, len(Message.open(message)))
+
+
 def test_the_label_column_need_not_be_named_again(run, message):
     code, output, _ = run("apply", "message", "tuesday.parquet", "--key-file", "key")
     assert (code, "90 new records" in output) == (0, True)
@@ -267,7 +281,7 @@ def test_the_label_column_need_not_be_named_again(run, message):
 
 def test_labels_beyond_the_bounds_are_moved_and_only_the_owner_is_told(run, message):
     write("later.parquet", [ROWS, ROWS + 1], [1e9, 1e9])
-    refused(run, "later.parquet", says="every label lies outside")
+    refused(run, "later.parquet", says="more than 20% of the labels lie outside")
     code, output, errors = apply(run, "later.parquet", "--out-of-range", "clip-all")
     assert code == 0
     assert "2 labels lay outside" in errors

@@ -73,6 +73,8 @@ def test_show_prints_every_budget(run, path):
     assert ["sales", "3", "0.5", "2.5", "1", "1", "0", "0"] in cells
     assert ["[red]visits", "1/3", "0", "1/3", "0", "0", "0", "0"] in cells
     assert "To resume it at no further cost" in output
+    headings = next(line for line in output.splitlines() if "budget" in line and "spent" in line)
+    assert all(heading in headings for heading in ("unfinished releases", "later batches", "records in later batches"))
 
 
 def test_show_as_json_is_exact(run, path):

@@ -104,7 +104,7 @@ def test_the_plan_reads_no_label_and_writes_nothing(run, spark, folder):
 
 
 def test_quiet_holds_back_how_many_labels_were_clipped(run, spark, folder):
-    narrow = (*ASKED[:-1], "300")
+    narrow = (*ASKED[:-1], "350")
     code, out, err = privatize(run, "monday.parquet", "--quiet", "--out", "message", asked=narrow)
     assert (code, out) == (0, "")
     assert "more than 5%" in err

@@ -70,7 +70,7 @@ def test_bad_arguments_are_refused():
     for estimate in (estimate_error, estimate_gain):
         with pytest.raises(InvalidInput, match="one prediction per private label is needed: got 2 for 3"):
             estimate(three, [1.0, 2.0])
-        with pytest.raises(InvalidInput, match="row 1"):
+        with pytest.raises(InvalidInput, match="index 1"):
             estimate(two, [1.0, np.nan])
         with pytest.raises(InvalidInput, match="confidence"):
             estimate(two, [1.0, 2.0], confidence=1)

@@ -294,11 +294,13 @@ def ledger(tmp_path):
 
 def test_labels_outside_the_bounds_are_refused_before_they_are_charged(ledger):
     model = LabelDPRegressor(Ridge(), domain=(0, 400), out_of_range="error", ledger=ledger, dataset="sales")
-    with pytest.raises(InvalidInput, match=f"row {len(Y) - 1} is outside"):
+    with pytest.raises(InvalidInput, match=f"index {len(Y) - 1} is outside"):
         model.fit(X, np.r_[Y[:-1], 401.0])
     model.set_params(out_of_range="clip")
-    with pytest.raises(InvalidInput, match="every label lies outside"):
-        model.fit(X, np.full(len(Y), 401.0))
+    for method in ("labels", "sums"):
+        model.set_params(estimator=Ridge() if method == "labels" else None, method=method)
+        with pytest.raises(InvalidInput, match="more than 20% of the labels lie outside"):
+            model.fit(X, np.where(np.arange(len(Y)) % 4 == 0, 401.0, Y))
     assert ledger.remaining("sales") == 3
 
 

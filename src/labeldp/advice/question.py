@@ -53,7 +53,7 @@ def advise(
     prior : Prior, optional
         The distribution of the labels, as far as it is public or was released before.
     shape : str, optional
-        The same in words: "uniform", "normal:mean=80,sd=30", "log-normal:mean=80,sd=90", "exponential:mean=90" or "poisson:mean=3". Without a prior and
+        The same in words: "uniform", "normal:mean=80,sd=30", "log-normal:mean=80,sd=90", "gamma:mean=80,sd=60", "exponential:mean=90" or "poisson:mean=3". Without a prior and
         a shape, labels are taken as uniform between the bounds, and the result is a rough guide.
     target_r2 : float, optional
         The R² that a model shall reach: the least ε and the least numbers of records are found.

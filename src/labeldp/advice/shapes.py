@@ -44,7 +44,7 @@ def shaped_prior(text: str, domain: Domain | tuple[float, float]) -> Prior:
     Parameters
     ----------
     text : str
-        "uniform", "normal:mean=,sd=", "log-normal:mean=,sd=", "exponential:mean=" or "poisson:mean=".
+        "uniform", "normal:mean=,sd=", "log-normal:mean=,sd=", "gamma:mean=,sd=", "exponential:mean=" or "poisson:mean=".
     domain : Domain or (lower, upper)
         The public bounds of the labels.
 
@@ -59,7 +59,7 @@ def shaped_prior(text: str, domain: Domain | tuple[float, float]) -> Prior:
     Prior(values=1,001, range=0 to 400, mean=77.75, sd=75.04, cost=public)
     >>> shaped_prior("lognormal:mean=80", (0, 400))
     Traceback (most recent call last):
-    labeldp.errors.InvalidInput: unknown shape 'lognormal'. Did you mean 'log-normal:mean=…,sd=…'? Known: uniform, normal:mean=…,sd=…, log-normal:mean=…,sd=…, exponential:mean=…, poisson:mean=….
+    labeldp.errors.InvalidInput: unknown shape 'lognormal'. Did you mean 'log-normal:mean=…,sd=…'? Known: uniform, normal:mean=…,sd=…, log-normal:mean=…,sd=…, gamma:mean=…,sd=…, exponential:mean=…, poisson:mean=….
     """
     if not isinstance(text, str):
         raise InvalidInput(f"a shape is given as text, such as 'log-normal:mean=80,sd=90', got {described(text)}")
@@ -120,6 +120,13 @@ def _log_normal(edges: Floats, mean: float, sd: float) -> Floats:
     return below
 
 
+def _gamma(edges: Floats, mean: float, sd: float) -> Floats:
+    from scipy.special import gammainc
+
+    below: Floats = gammainc((mean / sd) ** 2, np.maximum(edges, 0.0) * (mean / sd**2))
+    return below
+
+
 def _exponential(edges: Floats, mean: float) -> Floats:
     below: Floats = -np.expm1(-np.maximum(edges, 0.0) / mean)
     return below
@@ -139,6 +146,7 @@ SHAPES = {
         Shape("uniform", (), _uniform),
         Shape("normal", ("mean", "sd"), _normal),
         Shape("log-normal", ("mean", "sd"), _log_normal, positive_mean=True),
+        Shape("gamma", ("mean", "sd"), _gamma, positive_mean=True),
         Shape("exponential", ("mean",), _exponential, positive_mean=True),
         Shape("poisson", ("mean",), _poisson, positive_mean=True),
     )

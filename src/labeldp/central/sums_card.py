@@ -48,8 +48,9 @@ Each cost is the most by which one label changes the exact sums, divided by the 
 - **The features, and which records exist.** The number of records in each cell and the sums of signs are here as they are.
 - What can be inferred about a label from features, from the labels of other records, or from general knowledge.
 - **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
-- That the data were valid: the guarantee is over data sets of valid labels, and labels outside the public bounds were moved
-  to the nearest bound.
+- That the data were valid: the guarantee is over data sets of valid labels. Labels outside the public bounds were moved to
+  the nearest bound. A release may be refused if labels are invalid or too many of them lie outside the bounds, so that this
+  release exists reveals that it was not refused.
 
 ## What the guarantee rests on
 

@@ -17,6 +17,7 @@ from labeldp.central.id_matching import rows_of
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.sums_answer import write_answer
 from labeldp.domain import Domain, OutOfRange
+from labeldp.engines.arrow.faults import reported_together
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.release.ledger import Ledger
@@ -106,7 +107,8 @@ def sums_for_cells(
         raise InvalidInput(f"{target} exists: choose another --out, nothing is overwritten")
     if not target.parent.is_dir():
         raise InvalidInput(f"the folder {target.parent} does not exist: make it first")
-    ids, labels = _read(source, phase)
+    with reported_together(source, domain, out_of_range):
+        ids, labels = _read(source, phase)
     found = rows_of(cells.ids, ids, cells.path, source.path)
     places = np.flatnonzero(found >= 0)
     _require_labels(len(cells.ids) - places.size, places.size, cells, matching=matching)

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp.budget import decimal_text, float_up
+from labeldp.budget import shown_amount
 from labeldp.central.answer import Answer
 from labeldp.errors import PrivacyRefused
 from labeldp.shown import count_of
-
-_LONGEST = 60
-"""The most characters of a fraction that is shown as it is."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class ProofLine:
         words = {"histogram": "histogram", "cells": "sums over cells", "signs": "sums against signs"}[self.kind]
         return (
             f"{words} ({count_of(self.numbers, 'number')}): sensitivity {self.sensitivity} / scale {self.scale!r} = epsilon "
-            f"{_amount(self.epsilon)}"
+            f"{shown_amount(self.epsilon)}"
         )
 
 
@@ -115,18 +112,11 @@ class SumsProof:
         """
         if not self.holds:
             raise PrivacyRefused(
-                f"these sums are not {_amount(self.epsilon_claimed)}-DP: their answers cost epsilon = {_amount(self.total)} together. Do not use them, and ask for the sums again"
+                f"these sums are not {shown_amount(self.epsilon_claimed)}-DP: their answers cost epsilon = {shown_amount(self.total)} together. Do not use them, and ask for the sums again"
             )
         return self
 
     def __str__(self) -> str:
         verdict = "proven" if self.holds else "NOT private"
-        first = f"{verdict}: claimed epsilon = {_amount(self.epsilon_claimed)}, the answers cost {_amount(self.total)}"
+        first = f"{verdict}: claimed epsilon = {shown_amount(self.epsilon_claimed)}, the answers cost {shown_amount(self.total)}"
         return "\n  ".join([first, *map(str, self.lines)])
-
-
-def _amount(value: Fraction) -> str:
-    """A short fraction as it is, a long one rounded up."""
-    if value.denominator.bit_length() < 4 * _LONGEST and len(text := decimal_text(value)) <= _LONGEST:
-        return text
-    return f"{float_up(value)!r} (rounded up)"

@@ -45,7 +45,7 @@ def advise(
         str | None,
         typer.Option(
             metavar="SHAPE",
-            help="The same in words: uniform, normal:mean=80,sd=30, log-normal:mean=80,sd=90, exponential:mean=90 or poisson:mean=3.",
+            help="The same in words: uniform, normal:mean=80,sd=30, log-normal:mean=80,sd=90, gamma:mean=80,sd=60, exponential:mean=90 or poisson:mean=3.",
         ),
     ] = None,
     message: Annotated[

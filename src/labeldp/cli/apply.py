@@ -13,6 +13,7 @@ from labeldp.cli.options import (
     OUT_OF_RANGE,
     AllowUnencrypted,
     Conf,
+    DecimalMark,
     Delimiter,
     EngineChoice,
     IdType,
@@ -50,6 +51,7 @@ def apply(
     ] = None,
     id_type: IdType = None,
     delimiter: Delimiter = None,
+    decimal: DecimalMark = ".",
     out_of_range: Annotated[OutOfRange, typer.Option(help=OUT_OF_RANGE)] = "clip",
     sign_key: SignKey = None,
     engine: EngineChoice = "arrow",
@@ -85,7 +87,7 @@ def apply(
     header = read_description(message_folder(message) / DESCRIPTION)[1]
     ids = header.id_column if id_column is None else id_column
     named = header.label_column if label is None else label
-    labels = Labels(source, named, ids, id_type, delimiter)
+    labels = Labels(source, named, ids, id_type, delimiter, decimal)
     reader = EngineOptions(engine, master, conf or (), scratch, allow_unencrypted)
     reader.check(labels)
     stopped = "Run the same command again to go on"

@@ -13,6 +13,7 @@ from labeldp.cli.options import Engine
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from labeldp.engines.arrow.source import LabelSource
     from labeldp.engines.label_input import LabelInput
     from labeldp.release.outcome import Phase
 
@@ -29,6 +30,8 @@ class Labels:
         The columns. Only Arrow can do without ids.
     id_type, delimiter : str, optional
         As their options.
+    decimal : {".", ","}
+        As its option.
     """
 
     source: str
@@ -36,6 +39,13 @@ class Labels:
     ids: str | None
     id_type: str | None
     delimiter: str | None
+    decimal: str
+
+    def file(self) -> LabelSource:
+        """Return the input for Arrow."""
+        from labeldp.engines.arrow.source import LabelSource
+
+        return LabelSource(self.source, self.label, self.ids, self.id_type, self.delimiter, decimal=self.decimal)
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,10 @@ class EngineOptions:
             raise InvalidInput(
                 "--keep-order does not go with --engine spark: rows on a cluster have no order to keep. Leave it out"
             )
+        if labels.decimal != ".":
+            raise InvalidInput(
+                "--decimal , is not possible with --engine spark: write decimals with a point, or use Arrow"
+            )
         here = "://" not in labels.source and (self.master or "local").startswith("local")
         if here and not Path(labels.source).exists():  # before Spark takes its seconds to start
             raise InvalidInput(f"there is no file {labels.source}: check the path")
@@ -73,18 +87,17 @@ class EngineOptions:
                 yield found
             return
         from labeldp.engines.arrow.arrow_input import ArrowInput
-        from labeldp.engines.arrow.source import LabelSource
 
-        yield ArrowInput(LabelSource(labels.source, labels.label, labels.ids, labels.id_type, labels.delimiter))
+        yield ArrowInput(labels.file())
 
     def count_rows(self, labels: Labels, phase: Phase) -> int:
         """How many records there are. Reads no label."""
         with self.reads(labels, phase) as found:
             if (rows := found.row_count()) is not None:
                 return rows
-        from labeldp.engines.arrow.source import LabelSource, count_rows
+        from labeldp.engines.arrow.source import count_rows
 
-        return count_rows(LabelSource(labels.source, labels.label, labels.ids, labels.id_type, labels.delimiter))
+        return count_rows(labels.file())
 
     def _check_arrow(self, labels: Labels) -> None:
         given = {

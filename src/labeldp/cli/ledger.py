@@ -22,6 +22,7 @@ app = typer.Typer(
 
 DATASET_FIELDS = "name budget spent remaining releases uncommitted created_at batches batch_records"
 RELEASE_FIELDS = "id dataset epsilon state reserved_at committed_at mechanism_digest batches batch_records"
+BATCH_HEADINGS = ("later batches", "records in later batches")
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="DB", help="The ledger's file, for instance ledger.db.")]
 
@@ -58,7 +59,7 @@ def show(path: LedgerPath, as_json: Json = False) -> None:
         return
     print_table(
         f"Budgets in {path}",
-        ("dataset", "budget ε", "spent", "remaining", "releases", "not committed", "batches", "their records"),
+        ("dataset", "budget ε", "spent", "remaining", "releases", "unfinished releases", *BATCH_HEADINGS),
         [
             (
                 dataset.name,
@@ -76,8 +77,14 @@ def show(path: LedgerPath, as_json: Json = False) -> None:
     )
     if any(dataset.uncommitted for dataset in datasets):
         out.print(
-            "Not committed: charged, but its run has not ended or was stopped. To resume it at no further cost, run the same "
+            "Unfinished release: charged, but its run has not ended or was stopped. To resume it at no further cost, run the same "
             "command again with the same key file and input.",
+            soft_wrap=True,
+        )
+    if any(dataset.batches for dataset in datasets):
+        out.print(
+            "Later batch: a file that labeldp apply read to add records to a release, at no further cost. All records of the "
+            "file are counted, also those that the message had already.",
             soft_wrap=True,
         )
 
@@ -105,7 +112,7 @@ def history(
         return
     print_table(
         f"Releases in {path}",
-        ("release", "dataset", "ε", "state", "reserved (UTC)", "mechanism", "batches", "their records"),
+        ("release", "dataset", "ε", "state", "reserved (UTC)", "mechanism", *BATCH_HEADINGS),
         [
             (
                 release.id[:8],

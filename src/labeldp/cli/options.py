@@ -25,10 +25,12 @@ Delimiter = Annotated[
         help="What separates the columns of text files. By default the header line shows it: , ; | or a tab.",
     ),
 ]
+DecimalMark = Annotated[
+    Literal[".", ","],
+    typer.Option("--decimal", help="The decimal separator of labels in text files."),
+]
 OutOfRange = Literal["clip", "clip-all", "error"]
-OUT_OF_RANGE = (
-    "Labels beyond the bounds: clip moves them, but refuses if they are all; clip-all moves all; error refuses any."
-)
+OUT_OF_RANGE = "Labels outside the bounds: clip moves them to the bounds, up to 20 % of all; clip-all moves any number; error refuses any."
 SignKey = Annotated[
     Path | None,
     OutputOption(

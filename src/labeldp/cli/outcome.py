@@ -61,6 +61,7 @@ def outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:
         "message": str(outcome.message),
         "records": outcome.records,
         "already_held": outcome.already_held,
+        "message_records": outcome.message_records,
         "resumed": outcome.resumed,
         "epsilon": mechanism.epsilon_exact + spent,
         "epsilon_prior": float(spent),

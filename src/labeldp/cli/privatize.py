@@ -20,6 +20,7 @@ from labeldp.cli.options import (
     BudgetOption,
     Conf,
     Dataset,
+    DecimalMark,
     Delimiter,
     EngineChoice,
     IdType,
@@ -65,6 +66,7 @@ def privatize(
     ] = None,
     id_type: IdType = None,
     delimiter: Delimiter = None,
+    decimal: DecimalMark = ".",
     lower: Lower = None,
     upper: Upper = None,
     cells: Annotated[
@@ -78,7 +80,7 @@ def privatize(
     unit: Annotated[
         str | None,
         BoundsOption(
-            metavar="UNIT", help="For labels that are durations: the unit of the bounds, such as hours or days."
+            metavar="UNIT", help="The unit of time of labels and bounds, such as hours or days. Durations need it."
         ),
     ] = None,
     out_of_range: OutOfRangeLabels = "clip",
@@ -166,7 +168,7 @@ def privatize(
         out_of_range,
     )
     get_loss(loss)  # an unknown loss is refused before the labels are read
-    labels = Labels(source, label, id_column, id_type, delimiter)
+    labels = Labels(source, label, id_column, id_type, delimiter, decimal)
     reader = EngineOptions(engine, master, conf or (), scratch, allow_unencrypted)
     reader.check(labels, keep_order=keep_order)
     if dry_run:
@@ -253,7 +255,8 @@ def _report(outcome: ReleaseOutcome) -> None:
     record = outcome_record(outcome)
     again = " (the same release as before: nothing was charged again)" if outcome.resumed else ""
     line("message", f"{outcome.message}{again}")
-    line("records", f"{outcome.records:,}")
+    later = outcome.message_records - outcome.records
+    line("records", f"{outcome.message_records:,}{f', {later:,} of them from later batches' if later else ''}")
     parts = f"{record['epsilon_prior']:.4g} prior + {record['epsilon_labels']:.4g} labels"
     line("epsilon", f"{float(record['epsilon']):g} = {parts}")
     domain = outcome.mechanism.domain

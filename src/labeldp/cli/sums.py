@@ -11,7 +11,7 @@ import typer
 from labeldp.budget import decimal_text
 from labeldp.cli.bounds import Integers, Lower, OutOfRangeLabels, Upper, domain_of
 from labeldp.cli.console import line, phases, print_json, stoppable
-from labeldp.cli.options import Dataset, Delimiter, IdType, Json, Label, LedgerFile, OutputOption, Quiet
+from labeldp.cli.options import Dataset, DecimalMark, Delimiter, IdType, Json, Label, LedgerFile, OutputOption, Quiet
 from labeldp.cli.outcome import no_share, note_clipped_labels
 from labeldp.errors import InvalidInput
 from labeldp.shown import count_of
@@ -44,6 +44,7 @@ def sums(
     ] = None,
     id_type: IdType = None,
     delimiter: Delimiter = None,
+    decimal: DecimalMark = ".",
     matching: Annotated[
         bool,
         typer.Option(
@@ -90,7 +91,7 @@ def sums(
         return
     if answer is None:
         raise InvalidInput("give --out DIR, the folder to write the answer to")
-    labels = LabelSource(source, label, id_column, id_type, delimiter)
+    labels = LabelSource(source, label, id_column, id_type, delimiter, decimal=decimal)
     sent = CellsFile.read(cells, id_type, count_rows(labels))
     budget = None if ledger is None else Ledger(ledger)
     with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain, OutOfRange
+from labeldp.engines.columns import check_boolean_bounds
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.labels_file import code_dtype
@@ -55,7 +56,9 @@ class LabelBatch:
 def repeated_id(rows: Sequence[int], outcome: str) -> InvalidInput:
     """The error for an id that occurs in these rows, if they are known. It does not show the id, which may be a label by mistake."""
     where = (
-        f"rows {rows[0]} and {rows[1]} have the same one (rows count from 0)" if len(rows) > 1 else "one is repeated"
+        f"rows {rows[0] + 1} and {rows[1] + 1} have the same one (rows count from 1)"
+        if len(rows) > 1
+        else "one is repeated"
     )
     return InvalidInput(
         f"ids must be unique, but {where}. Two records with one id would share their randomness and reveal whether their labels "
@@ -73,13 +76,14 @@ def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -
 
     Labels between whole numbers are refused where the bounds say that there are none.
     """
+    check_boolean_bounds(batch.types.labels, domain)
     domain.require_whole(batch.labels, batch.first_row)
     beyond = outside(batch.labels, domain)
     if out_of_range == "error" and beyond.any():
         row = int(np.argmax(beyond))
         raise InvalidInput(
-            f"labels must lie from {domain.lower:g} to {domain.upper:g}, but that in row {batch.first_row + row} (counting "
-            "from 0) does not. Widen the bounds, or move such labels to them with --out-of-range clip."
+            f"labels must lie from {domain.lower:g} to {domain.upper:g}, but that in row {batch.first_row + row + 1} (rows "
+            "count from 1) does not. Widen the bounds, or move such labels to them with --out-of-range clip."
         )
     return int(np.count_nonzero(beyond))
 

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
+from labeldp.domain import Domain
 from labeldp.durations import duration_numbers
 from labeldp.errors import InvalidInput
 from labeldp.sampling.number_buffers import numbers_in
@@ -15,6 +16,8 @@ from labeldp.shown import count_of
 
 TEXT = pa.large_string()
 """The type of all text ids. Its 64-bit offsets do not overflow, however long the ids are."""
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+"""The types of label columns that are numbers, besides durations."""
 _INTEGER_TEXTS = {
     pa.int64(): (r"^(0|-?[1-9][0-9]{0,18})$", ("9223372036854775807", "-9223372036854775808")),
     pa.uint64(): (r"^(0|[1-9][0-9]{0,19})$", ("18446744073709551615",)),
@@ -23,42 +26,48 @@ _INTEGER_TEXTS = {
 
 
 def label_numbers(column: pa.Array, unit: str | None, name: str) -> Floats:
-    """Labels without missing ones as float64: numbers as they are, durations in `unit`."""
+    """Return labels without missing values as float64: numbers as they are, durations in `unit`, booleans as 0 and 1."""
     if pa.types.is_duration(column.type):
         return duration_numbers(np.asarray(column.to_numpy(zero_copy_only=False)), unit, name)
     return numbers_in(column.cast(pa.float64(), safe=False))
 
 
 def checked_labels(column: pa.Array, name: str, first: int, file: Path | str, unit: str | None = None) -> Floats:
-    """A label column as finite float64. Its first row is row `first` of the input. Durations become numbers in `unit`."""
+    """Return a label column as finite float64. Its first row is row `first` of the input.
+
+    Durations become numbers in `unit`, and plain numbers are taken to be in it. Booleans become 0 and 1.
+    """
     kind = column.type
     durations = pa.types.is_duration(kind)
-    if unit is not None and not durations:
-        raise InvalidInput(
-            f"{file}: the label column {name!r} holds {kind}, not durations, so the unit {unit} of the bounds says nothing "
-            "about it. Is it the right column? If the numbers are meant as they are, make the release without a unit "
-            "(privatize without --unit)"
-        )
-    if not (durations or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    if not (durations or any(is_kind(kind) for is_kind in _NUMBERS)):
         raise InvalidInput(f"{file}: the label column {name!r} holds {kind}, not numbers. Convert it first.")
     if column.null_count:
-        rows = np.flatnonzero(np.asarray(column.is_null()))[:3] + first
+        rows = np.flatnonzero(np.asarray(column.is_null()))[:3] + first + 1
         raise InvalidInput(
-            f"{file}: the label column {name!r} has {count_of(column.null_count, 'missing value')} near row "
+            f"{file}: the label column {name!r} has {count_of(column.null_count, 'missing value')} in row "
             f"{', '.join(map(str, rows))} "
-            "(rows count from 0). Drop or repair these records first."
+            "(rows count from 1). Drop or repair these records first."
         )
     labels = label_numbers(column, unit, f"{file}: the labels in {name!r}")
     if durations:
         return labels
     bad = ~np.isfinite(labels)
     if bad.any():
-        shown = ", ".join(f"row {row + first}" for row in np.flatnonzero(bad)[:3])
+        shown = ", ".join(f"row {row + first + 1}" for row in np.flatnonzero(bad)[:3])
         raise InvalidInput(
-            f"{file}: labels must be finite numbers, but {name!r} has NaN or infinity in {shown} (rows count from 0). Drop or "
+            f"{file}: labels must be finite numbers, but {name!r} has NaN or infinity in {shown} (rows count from 1). Drop or "
             "repair these records first."
         )
     return labels
+
+
+def check_boolean_bounds(kind: str, domain: Domain) -> None:
+    """Raise `InvalidInput` if a label column of the type `kind` has booleans and the bounds are not 0 and 1."""
+    if kind == str(pa.bool_()) and (domain.lower, domain.upper) != (0, 1):
+        raise InvalidInput(
+            f"the labels are booleans, which become 0 and 1, but the bounds are {domain.lower:g} to {domain.upper:g}. Is the label "
+            "column the right one? If so, use the bounds 0 and 1 (privatize --integers 0:1)"
+        )
 
 
 def checked_ids(
@@ -83,11 +92,11 @@ def checked_ids(
     missing = column.is_null() if column.null_count else pc.equal(column, "") if text_file else None
     if missing is not None and (rows := np.flatnonzero(np.asarray(missing))).size:
         raise InvalidInput(
-            f"{file}: the id column {name!r} has no id in row {rows[0] + first} (rows count from 0). Drop or repair these records first"
+            f"{file}: the id column {name!r} has no id in row {rows[0] + first + 1} (rows count from 1). Drop or repair these records first"
         )
     if not pa.types.is_integer(column.type) and (bad := not_text(column)).any():
         raise InvalidInput(
-            f"{file}: the id in row {int(np.argmax(bad)) + first} (rows count from 0) of {name!r} is not UTF-8 text, so nobody "
+            f"{file}: the id in row {int(np.argmax(bad)) + first + 1} (rows count from 1) of {name!r} is not UTF-8 text, so nobody "
             "could read it. Drop or repair these records first"
         )
     if wanted == "str":
@@ -142,7 +151,7 @@ def _integers(column: pa.Array, name: str, first: int, file: Path | str) -> pa.A
         fits = np.asarray(column) <= np.iinfo(np.int64).max
         if not fits.all():
             raise InvalidInput(
-                f"{file}: the id in row {int(np.argmin(fits)) + first} (rows count from 0) of {name!r} is too large for int. "
+                f"{file}: the id in row {int(np.argmin(fits)) + first + 1} (rows count from 1) of {name!r} is too large for int. "
                 "Give --id-type str"
             )
         return column.cast(pa.int64())
@@ -150,7 +159,7 @@ def _integers(column: pa.Array, name: str, first: int, file: Path | str) -> pa.A
     if numbers is None:
         row = int(np.argmin(np.asarray(written_as_integers(column))))
         raise InvalidInput(
-            f"{file}: the id in row {row + first} (rows count from 0) of {name!r} is not a plain "
+            f"{file}: the id in row {row + first + 1} (rows count from 1) of {name!r} is not a plain "
             "64-bit integer, as the others are. Give --id-type str to read all ids as text."
         )
     return numbers

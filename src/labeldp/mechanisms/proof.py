@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from labeldp.budget import decimal_text, exp_lower, float_up
+from labeldp.budget import exp_lower, float_up, shown_amount
 from labeldp.errors import PrivacyRefused
 
 _PROOF_BITS = 256
@@ -61,7 +61,7 @@ class Proof:
         """
         if not self.holds:
             raise PrivacyRefused(
-                f"this mechanism is not {decimal_text(self.epsilon_claimed)}-DP: output {self.output} is "
+                f"this mechanism is not {shown_amount(self.epsilon_claimed)}-DP: output {self.output} is "
                 f"{float_up(self.ratio):.17g} times as likely from symbol {self.high_symbol} as from symbol "
                 f"{self.low_symbol}, which takes epsilon = {self.epsilon_proven!r}. Nothing may be released with it"
             )
@@ -70,8 +70,8 @@ class Proof:
     def __str__(self) -> str:
         verdict = "proven" if self.holds else "NOT private"
         return (
-            f"{verdict}: claimed epsilon = {decimal_text(self.epsilon_claimed)}, "
-            f"worst ratio = {self.ratio} = e^{self.epsilon_proven:.12g} "
+            f"{verdict}: claimed epsilon = {shown_amount(self.epsilon_claimed)}, "
+            f"worst ratio = {shown_amount(self.ratio)} = e^{self.epsilon_proven:.12g} "
             f"(output {self.output}, symbol {self.high_symbol} against {self.low_symbol})"
         )
 

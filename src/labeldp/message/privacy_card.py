@@ -44,8 +44,9 @@ under one label as under another (`labeldp audit` repeats the proof).
 - The features, which are not in this message, and **which records exist**: the ids are here as they are.{_names(header)}
 - What can be inferred about a label from features, from the labels of other records, or from general knowledge.
 - **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
-- That the data were valid: the guarantee is over data sets of valid labels, and labels outside the public bounds were moved
-  to the nearest bound.
+- That the data were valid: the guarantee is over data sets of valid labels. Labels outside the public bounds were moved to
+  the nearest bound. A release may be refused if labels are invalid or too many of them lie outside the bounds, so that this
+  release exists reveals that it was not refused.
 
 ## How the labels were randomized
 
@@ -61,7 +62,7 @@ Written by labeldp {version("labeldp")}; release `{header.release}`.
 
 def _unit(mechanism: FiniteMechanism) -> str:
     unit = None if mechanism.domain is None else mechanism.domain.unit
-    return "" if unit is None else f"The labels are durations. All numbers that stand for them are in **{unit}**.\n"
+    return "" if unit is None else f"All numbers that represent labels are in **{unit}**.\n"
 
 
 def _names(header: Header) -> str:

@@ -68,8 +68,8 @@ def apply(
     ------
     InvalidInput
         If the batch does not fit the message, the key file is not that of the message, one of the two is an outdated
-        copy, another batch was begun and not finished, the message is signed with another key, all labels lie outside the
-        bounds, or the ledger is missing or is not the one that was charged.
+        copy, another batch was begun and not finished, the message is signed with another key, more than 20 % of the labels lie
+        outside the bounds, or the ledger is missing or is not the one that was charged.
     LabelDPError
         If the batch cannot be written. The text says whether the message is as it was.
 
@@ -167,6 +167,7 @@ def add_batch(
         batch.scanned.clipped,
         resumed=kept.pending is not None,
         already_held=batch.scanned.records - added,
+        message_records=opened.records + (0 if is_there else added),
     )
 
 

@@ -103,7 +103,10 @@ def release_labels(
             release = OpenRelease(known.id, existing.mechanism.to_json())
             record.remember(release, scanned, request)
             _commit(out, record, release)  # at most this was missing
-            return ReleaseOutcome(out, existing.mechanism, scanned.records, scanned.clipped, resumed=True)
+            held = existing.records
+            return ReleaseOutcome(
+                out, existing.mechanism, scanned.records, scanned.clipped, resumed=True, message_records=held
+            )
         _check_space(place, labels.least_row_bytes, scanned)
         randomizer.rehearse(scanned.records)
         begun = record.find(scanned, request)
@@ -134,7 +137,8 @@ def release_labels(
                 f"cannot write the message {out}: {os_reason(error)}.{left} {record.after_failure()}"
             ) from error
         _commit(out, record, release)
-    return ReleaseOutcome(out, mechanism, scanned.records, scanned.clipped, resumed=begun is not None)
+    records, resumed = scanned.records, begun is not None
+    return ReleaseOutcome(out, mechanism, records, scanned.clipped, resumed=resumed, message_records=records)
 
 
 def _histogram_grid(randomizer: LabelRandomizer, rows: int | None) -> Domain | None:

@@ -29,6 +29,8 @@ class ReleaseOutcome:
         Whether the run continued, or found finished, a release that an earlier run had begun.
     already_held : int
         How many records of a later batch the message held already; they keep their private labels.
+    message_records : int
+        The number of records in the message after the run, in all its batches.
 
     Examples
     --------
@@ -49,3 +51,4 @@ class ReleaseOutcome:
     clipped: int = field(repr=False)
     resumed: bool
     already_held: int = 0
+    message_records: int = field(kw_only=True, repr=False)

@@ -59,7 +59,7 @@ def privatize(
     Raises
     ------
     InvalidInput
-        If the input, a setting or a path cannot be used; if all labels lie outside the bounds; or if `out` exists and is not
+        If the input, a setting or a path cannot be used; if more than 20 % of the labels lie outside the bounds; or if `out` exists and is not
         the message of this same release. Nothing is charged then.
     InsufficientBudget
         If the ledger has less than ε left for the dataset. This is checked before a label is read.

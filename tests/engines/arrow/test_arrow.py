@@ -100,7 +100,7 @@ def test_keep_order_keeps_it_and_still_finds_duplicates(tmp_path, written):
     table = records()
     assert written(save(table, tmp_path / "a.parquet"), keep_order=True)["id"].equals(table["id"])
     twice = pa.concat_tables([table, table.slice(5, 1)])
-    with pytest.raises(InvalidInput, match="rows 5 and 20000 have the same one"):
+    with pytest.raises(InvalidInput, match="rows 6 and 20001 have the same one"):
         written(save(twice, tmp_path / "b.parquet"), keep_order=True)
 
 
@@ -111,7 +111,7 @@ def test_duplicates_are_refused_and_leave_nothing_open(tmp_path, written, kind, 
     parts.mkdir()
     save(table, parts / "1.parquet")
     save(table.slice(777, 1), parts / "2.parquet")
-    with pytest.raises(InvalidInput, match=f"rows 777 and {ROWS} have the same one"):
+    with pytest.raises(InvalidInput, match=f"rows 778 and {ROWS + 1} have the same one"):
         written(parts)
     assert open_files() == 0
     assert [path for work in tmp_path.glob("work-*") for path in work.rglob("*") if path.is_file()] == []
@@ -201,7 +201,7 @@ def test_labels_outside_are_refused_by_their_row_in_the_whole_input(tmp_path, mo
     monkeypatch.setattr(source_module, "BATCH_ROWS", 2)  # so that the parts are not joined
     for part, labels in enumerate(([1.0, 2.0], [3.0, 53.0])):
         save(pa.table({"y": labels}), tmp_path / f"{part}.parquet")
-    with pytest.raises(InvalidInput, match="row 3 "):
+    with pytest.raises(InvalidInput, match="row 4 "):
         scan(LabelSource(tmp_path, "y"), DOMAIN, key=KEY, out_of_range="error")
 
 
@@ -209,5 +209,5 @@ def test_labels_outside_are_refused_by_their_row_in_the_whole_input(tmp_path, mo
 def test_parts_whose_ids_have_no_common_type_are_refused(tmp_path, other):
     save(pa.table({"id": [1, 2], "y": [1.0, 2.0]}), tmp_path / "1.parquet")
     save(pa.table({"id": other, "y": [1.0]}), tmp_path / "2.parquet")
-    with pytest.raises(InvalidInput, match=r"from int64 to .* at row 2 .*--id-type str"):
+    with pytest.raises(InvalidInput, match=r"from int64 to .* at row 3 .*--id-type str"):
         scan(LabelSource(tmp_path, "y", "id"), DOMAIN, key=KEY)

@@ -99,7 +99,7 @@ def test_ids_that_are_neither_integers_nor_text_are_refused(tmp_path, ids):
 def test_a_missing_id_is_named_by_its_row_in_the_whole_input(tmp_path):
     parquet(tmp_path / "1.parquet", pa.array(["a", "b", "c"]))
     parquet(tmp_path / "2.parquet", pa.array(["d", None]))
-    with pytest.raises(InvalidInput, match=r"2\.parquet.*row 4 "):
+    with pytest.raises(InvalidInput, match=r"2\.parquet.*row 5 "):
         read(tmp_path)
 
 

@@ -219,7 +219,7 @@ def test_wrong_parameters_are_refused_in_fit(option):
     ("targets", "options", "message"),
     [
         ([1.0] * 9, {}, "X has 10 rows and y has 9"),
-        ([1.0] * 9 + [np.nan], {}, "row 9"),
+        ([1.0] * 9 + [np.nan], {}, "index 9"),
         ([1.0] * 9 + [-1.0], {"loss": "poisson"}, "0 or more"),
         ([0.0] * 10, {"loss": "poisson"}, "one above 0"),
     ],

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow import engine
+from labeldp.engines.arrow.faults import reported_together
 from labeldp.engines.arrow.held_ids import spill_of_held
 from labeldp.engines.arrow.integer_ids import with_integer_type
 from labeldp.engines.arrow.repeated_ids import without_duplicates
@@ -93,7 +94,8 @@ class ArrowInput:
         progress: Progress | None = None,
     ) -> Scan:
         source = without_duplicates(self.source, self.row_count())
-        return engine.scan(source, domain, key=key, out_of_range=out_of_range, grid=grid, progress=progress)
+        with reported_together(self.source, domain, out_of_range):
+            return engine.scan(source, domain, key=key, out_of_range=out_of_range, grid=grid, progress=progress)
 
     def count_cells(
         self, grid: Domain, scanned: Scan, *, key: bytes, advice: str, progress: Progress | None = None

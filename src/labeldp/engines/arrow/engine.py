@@ -137,4 +137,4 @@ def _mixed_types(before: pa.DataType, after: pa.DataType, row: int) -> InvalidIn
         if id_kind(before) == id_kind(after)
         else "give --id-type str to read all ids as text"
     )
-    return InvalidInput(f"ids change their type from {before} to {after} at row {row} (rows count from 0): {hint}")
+    return InvalidInput(f"ids change their type from {before} to {after} at row {row + 1} (rows count from 1): {hint}")

@@ -1,7 +1,6 @@
 """Parquet, Arrow, CSV and TSV files in record batches of bounded size. The last two may be gzip-compressed."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -59,26 +58,37 @@ def read_ipc(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
                 yield from _pieces(_sound(narrow.get_batch(number).select(wanted), file))
 
 
-def read_text(file: Path, delimiter: str | None, wanted: list[str], *, number: str | None) -> Iterator[pa.RecordBatch]:
-    """These columns: `number` as float64, all others as text. No type is guessed, and no other column is decoded.
+def read_text(
+    file: Path, delimiter: str | None, wanted: list[str], *, number: str | None, decimal: str = "."
+) -> Iterator[pa.RecordBatch]:
+    """Read these columns: `number` as float64, or as booleans if it has nothing else, and all others as text.
 
-    Without a delimiter, the header line shows it. Errors name rows and columns, never a value.
+    No type is guessed, and no other column is decoded. Without a delimiter, the header line shows it. Errors name rows and
+    columns, never a value.
     """
     sign = text.delimiter_of(file) if delimiter is None else delimiter
     names = text.header(file, sign)
     text.refuse_missing_header(file, wanted, names)
     require_columns(wanted, names, file)
-    said = None
-    try:
-        yield from _text_batches(file, sign, wanted, number)
-    except pa.ArrowInvalid as error:
-        said = str(error)
-    if said is None:
-        return
+    said, begun = None, False
+    for kind in (pa.float64(), pa.bool_()):
+        said_before = said
+        try:
+            for batch in _text_batches(file, sign, wanted, number, kind, decimal):
+                begun = True
+                yield batch
+        except pa.ArrowInvalid as error:
+            said = said_before or str(error)
+        else:
+            return
+        if begun or "conversion error to double" not in said:
+            break
     # The rest is outside of the except clause: Arrow's text may show labels, and an error raised there would carry it along.
-    if "conversion error to double" in said:
-        raise _not_a_number(file, sign, str(number))
-    raise InvalidInput(f"cannot read {file}: {text.problem(said, file, sign)}")
+    if "conversion error to double" in str(said):
+        raise InvalidInput(
+            f"cannot read {file}: the label column {number!r} must have numbers only, with {decimal!r} for decimals (--decimal)"
+        )
+    raise InvalidInput(f"cannot read {file}: {text.problem(str(said), file, sign)}")
 
 
 def require_columns(wanted: list[str], names: list[str], file: Path | str) -> None:
@@ -134,8 +144,10 @@ def _rows_in_bytes(metadata: Any) -> int:
     return max(1, min(BATCH_ROWS, BATCH_BYTES // widest))
 
 
-def _text_batches(file: Path, delimiter: str, wanted: list[str], number: str | None) -> Iterator[pa.RecordBatch]:
-    types = {name: pa.float64() if name == number else pa.large_string() for name in wanted}
+def _text_batches(
+    file: Path, delimiter: str, wanted: list[str], number: str | None, kind: pa.DataType, decimal: str
+) -> Iterator[pa.RecordBatch]:
+    types = {name: kind if name == number else pa.large_string() for name in wanted}
     several = (
         len(text.header(file, delimiter)) > 1
     )  # in a file of one column an empty line is a record without its label
@@ -147,24 +159,11 @@ def _text_batches(file: Path, delimiter: str, wanted: list[str], number: str | N
                 delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=several
             ),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=wanted, column_types=types, strings_can_be_null=False
+                include_columns=wanted,
+                column_types=types,
+                strings_can_be_null=False,
+                decimal_point=decimal,
+                true_values=text.TRUE,
+                false_values=text.FALSE,
             ),
         )
-
-
-def _not_a_number(file: Path, delimiter: str, name: str) -> InvalidInput:
-    """The error for a label column that holds something else than numbers: the file is read again to find the row."""
-    where, comma, first = "somewhere", False, 0
-    missing = arrow_csv.ConvertOptions().null_values
-    with suppress(pa.ArrowInvalid):  # not even text
-        for batch in _text_batches(file, delimiter, [name], None):
-            bad = text.first_bad_number(batch.column(0), missing)
-            if bad is not None:
-                where, comma = f"in row {first + bad[0]} of the file (rows count from 0)", bad[1]
-                break
-            first += batch.num_rows
-    reason = ": it has a decimal comma" if comma else ""
-    return InvalidInput(
-        f"cannot read {file}: the label column {name!r} must hold numbers only, with a point for decimals, and does not "
-        f"{where}{reason}"
-    )

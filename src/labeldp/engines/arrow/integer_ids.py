@@ -20,7 +20,7 @@ def with_integer_type(source: LabelSource, kind: pa.DataType) -> LabelSource:
                 ids = batch.ids.cast(kind) if pa.types.is_integer(batch.ids.type) else batch.ids
             except pa.ArrowInvalid:
                 raise InvalidInput(
-                    f"{source.path}: some ids from row {batch.first_row} on do not fit into {kind}, the type of the "
+                    f"{source.path}: some ids from row {batch.first_row + 1} on (rows count from 1) do not fit into {kind}, the type of the "
                     "message's ids. Only a new release can hold them"
                 ) from None  # it shows an id
             yield replace(batch, ids=ids)

@@ -42,7 +42,7 @@ class LabelSource:
         The file, or a folder whose files are read in the order of their names. Files and folders whose names begin with
         "." or "_" are ignored.
     label_column : str
-        The name of the label column. It must hold finite numbers, or durations if the domain has a unit.
+        The name of the label column. It must hold finite numbers, booleans, or durations if the domain has a unit.
     id_column : str, optional
         The name of the id column. It must hold integers or text. Without it, a record's id is its row number, from 0,
         and a message shows the order of the input: if that follows the labels, it reveals them.
@@ -52,7 +52,9 @@ class LabelSource:
     delimiter : str, optional
         What separates the columns of text files. By default the header line shows it: a comma, a semicolon, a tab or "|".
     unit : str, optional
-        The unit in which durations are read, such as "hours". `privatize` and `apply` take it from the domain.
+        The unit in which durations are read and numbers are given, such as "hours". `privatize` and `apply` take it from the domain.
+    decimal : {".", ","}, default "."
+        The decimal separator of labels in text files.
 
     Raises
     ------
@@ -77,11 +79,14 @@ class LabelSource:
     id_type: str | None = None
     delimiter: str | None = None
     unit: str | None = None
+    decimal: str = "."
 
     def __post_init__(self) -> None:
         expect_path(self.path, "path", "save the labels to a file, or give labels in memory to LabelRandomizer")
         object.__setattr__(self, "path", Path(self.path))
         object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
+        if self.decimal not in (".", ","):
+            raise InvalidInput(f'the decimal separator must be "." or "," (--decimal), got {described(self.decimal)}')
         if self.unit is not None:
             check_unit(self.unit)
         if self.id_type is not None and not (isinstance(self.id_type, str) and self.id_type in ("int", "str")):
@@ -160,7 +165,7 @@ class LabelSource:
             with _readable(file):
                 if is_text and id_type is None and self.id_column is not None:
                     id_type = _kind_of_text_ids(file, self.id_column, self.delimiter, first)
-                for batch in _read_columns(file, wanted, self.delimiter, number=self.label_column):
+                for batch in read_columns(file, wanted, self.delimiter, number=self.label_column, decimal=self.decimal):
                     if not batch.num_rows:
                         continue
                     column = batch.column(self.label_column)
@@ -190,7 +195,7 @@ def count_rows(source: LabelSource) -> int:
                 total += files.parquet_rows(file)
                 continue
             wanted = [source.label_column if source.id_column is None else source.id_column]
-            total += sum(batch.num_rows for batch in _read_columns(file, wanted, source.delimiter))
+            total += sum(batch.num_rows for batch in read_columns(file, wanted, source.delimiter))
     return total
 
 
@@ -201,7 +206,7 @@ def _kind_of_text_ids(file: Path, name: str, delimiter: str | None, first: int) 
     bytes, so the digits of labels would decide whether a file is refused.
     """
     seen = 0
-    for batch in _read_columns(file, [name], delimiter):
+    for batch in read_columns(file, [name], delimiter):
         ids = checked_ids(batch.column(name)[: DECIDING_ROWS - seen], name, first + seen, file, None, text_file=True)
         if id_kind(ids.type) == "str":
             return "str"
@@ -211,13 +216,13 @@ def _kind_of_text_ids(file: Path, name: str, delimiter: str | None, first: int) 
     return "int" if seen else None
 
 
-def _read_columns(
-    file: Path, wanted: list[str], delimiter: str | None, *, number: str | None = None
+def read_columns(
+    file: Path, wanted: list[str], delimiter: str | None, *, number: str | None = None, decimal: str = "."
 ) -> Iterator[pa.RecordBatch]:
     """These columns of one file, unchecked, in batches of bounded size. In text files all but `number` are text."""
     suffix = file_format(file)
     if suffix in TEXT_SUFFIXES:
-        return files.read_text(file, delimiter, wanted, number=number)
+        return files.read_text(file, delimiter, wanted, number=number, decimal=decimal)
     if suffix in IPC_SUFFIXES:
         return files.read_ipc(file, wanted)
     if suffix in PARQUET_SUFFIXES or files.magic(file) == b"PAR1":

@@ -6,10 +6,13 @@ import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow.csv import ConvertOptions
 
 from labeldp.errors import InvalidInput, described, why_unreadable
 
@@ -17,6 +20,8 @@ TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 """Text files by their suffix, each with the delimiter that wins a tie."""
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 """The delimiters that are recognised, with the words that also name them."""
+TRUE, FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
+"""How booleans are written."""
 DECIMAL_COMMA = r"^\s*[+-]?[0-9]+,[0-9]+\s*$"
 _NUMBER = r"(?i)^-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$|^-?(inf|infinity|nan)$"
 
@@ -93,7 +98,9 @@ def problem(text: str, file: Path, delimiter: str) -> str:
     """What the text of pyarrow's error about a text file means, without the values that it quotes."""
     ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns?, got (\d+)", text)
     if ragged:
-        where = "a row" if ragged[1] is None else f"row {int(ragged[1]) - 2} (rows count from 0)"
+        where = (
+            "a row" if ragged[1] is None else f"row {int(ragged[1]) - 1} (rows count from 1, without the header line)"
+        )
         more = delimiter == "," and int(ragged[3]) > int(ragged[2])
         comma = " Decimals need a point: a decimal comma splits a number in two." if more else ""
         return (
@@ -107,7 +114,9 @@ def problem(text: str, file: Path, delimiter: str) -> str:
         except InvalidInput:
             names = []
         name = names[int(mixed[1])] if int(mixed[1]) < len(names) else f"number {mixed[1]}"
-        where = "later" if mixed[2] is None else f"in row {int(mixed[2]) - 2} (rows count from 0)"
+        where = (
+            "later" if mixed[2] is None else f"in row {int(mixed[2]) - 1} (rows count from 1, without the header line)"
+        )
         return f"the column {name!r} begins with {mixed[3]} values and holds something else {where}."
     if "UTF8" in text:
         return "The ids must be UTF-8 text: save the file as UTF-8."
@@ -118,13 +127,33 @@ def problem(text: str, file: Path, delimiter: str) -> str:
     return "Every row needs the columns of the header line."
 
 
-def first_bad_number(column: Any, null_values: Sequence[str]) -> tuple[int, bool] | None:
-    """The first row of a text column that is neither a number nor missing, and whether a decimal comma is the reason."""
+class SortedNumbers(NamedTuple):
+    """Texts of a column of numbers: their values, 0 for texts without one, and which texts are what else."""
+
+    values: NDArray[np.float64]
+    missing: NDArray[np.bool_]
+    comma: NDArray[np.bool_]
+    other: NDArray[np.bool_]
+
+
+def sort_numbers(column: Any, decimal: str) -> SortedNumbers:
+    """Return which texts are numbers, missing, numbers with a decimal comma, or anything else. All booleans are numbers."""
     trimmed = pc.utf8_trim_whitespace(column)
-    missing = pc.is_in(trimmed, value_set=pa.array(null_values, trimmed.type))
-    fine = pc.or_(missing, pc.match_substring_regex(trimmed, _NUMBER))
-    row = pc.index(fine, value=False).as_py()
-    return None if row < 0 else (row, re.match(DECIMAL_COMMA, column[row].as_py()) is not None)
+    missing = pc.is_in(trimmed, value_set=pa.array(ConvertOptions().null_values, trimmed.type))
+    booleans = pc.is_in(trimmed, value_set=pa.array([*TRUE, *FALSE], trimmed.type))
+    if pc.all(pc.or_(missing, booleans)).as_py():
+        values = np.asarray(pc.is_in(trimmed, value_set=pa.array(TRUE, trimmed.type)), np.float64)
+        none = np.zeros(len(column), np.bool_)
+        return SortedNumbers(values, np.asarray(missing), none, none)
+    comma = pc.and_(pc.match_substring_regex(trimmed, DECIMAL_COMMA), pc.invert(missing))
+    pointed = trimmed
+    if decimal == ",":
+        pointed = pc.replace_substring(pc.replace_substring(trimmed, ".", "!"), ",", ".")
+        comma = pc.and_(comma, False)
+    number = pc.and_(pc.match_substring_regex(pointed, _NUMBER), pc.invert(missing))
+    values = np.asarray(pc.if_else(number, pointed, "0").cast(pa.float64()))
+    other = pc.invert(pc.or_(pc.or_(number, missing), comma))
+    return SortedNumbers(values, *(np.asarray(one) for one in (missing, comma, other)))
 
 
 class DecimalCommas:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.batches import repeated_id
-from labeldp.engines.columns import TEXT, checked_ids, checked_labels
+from labeldp.engines.columns import TEXT, check_boolean_bounds, checked_ids, checked_labels
 from labeldp.engines.scan import Progress, Scan
 from labeldp.engines.spark.checking import CheckTask
 from labeldp.engines.spark.cluster import check_encryption, check_frame
@@ -96,6 +96,7 @@ class SparkInput:
     def in_unit(self, domain: Domain) -> SparkInput:
         ids, labels = (pa.array([], kind) for kind in self._arrow_types)
         checked_labels(labels, self.label_column, 0, _HERE, domain.unit)
+        check_boolean_bounds(str(labels.type), domain)
         checked_ids(ids, self.id_column, 0, _HERE, None)
         return replace(self, unit=domain.unit)
 

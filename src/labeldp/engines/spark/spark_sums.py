@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.columns import checked_labels
+from labeldp.engines.columns import check_boolean_bounds, checked_labels
 from labeldp.engines.exact_sums import ExactSums, Integers
 from labeldp.engines.spark import summing
 from labeldp.engines.spark.cluster import check_encryption, check_frame
@@ -109,6 +109,7 @@ class SparkSums:
     ) -> ExactSums:
         labels = pa.array([], arrow_type(self.frame, self.label_column, _HERE))
         checked_labels(labels, self.label_column, 0, _HERE, grid.unit)
+        check_boolean_bounds(str(labels.type), grid)
         task = SumTask(grid, lower, upper, sizes, len(self.signs))
         with nothing_charged():
             totals, tables = _run(self._select([self.label_column, *self._public]), task)

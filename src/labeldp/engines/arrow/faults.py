@@ -1,0 +1,324 @@
+"""All faults of an input in one report: what is wrong, on which lines or rows, and what to do.
+
+A pass over good input stops at the first fault. Only then is the input read once more, by `reported_together`, which looks for
+every fault. The report contains no label and no id.
+"""
+
+import csv
+import gzip
+import os
+import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.domain import Domain, OutOfRange
+from labeldp.engines.arrow import repeated_ids, text
+from labeldp.engines.arrow.files import require_columns
+from labeldp.engines.arrow.source import DECIDING_ROWS, LabelSource, read_columns
+from labeldp.engines.batches import outside
+from labeldp.engines.columns import TEXT, checked_ids, checked_labels, label_numbers, not_text, written_as_integers
+from labeldp.errors import InvalidInput
+from labeldp.sampling.ids import digest_ids
+from labeldp.shown import count_of
+
+_CHUNK = 1 << 16
+"""Text files are read in chunks of this many lines. It divides `DECIDING_ROWS`."""
+_MOST_LINES = 20
+"""The most faults that are listed."""
+_MOST_PLACES = 3
+"""The most lines or rows that are named for one fault."""
+_NOTHING = "Nothing was released or charged"
+_REPAIR = "Drop or repair these records"
+_NO_NUMBER = "Labels must be numbers, with a point for decimals and no separator for thousands"
+Marks = NDArray[np.bool_]
+
+
+@contextmanager
+def reported_together(source: LabelSource, domain: Domain, out_of_range: OutOfRange) -> Iterator[None]:
+    """If the block refuses the input, raise one `InvalidInput` that lists all its faults.
+
+    An error that is not about records, such as a missing column, is passed on as it is.
+    """
+    try:
+        yield
+    except InvalidInput:
+        report = _Report(source, domain, out_of_range)
+        try:
+            report.read()
+        except (InvalidInput, csv.Error, pa.ArrowException, OSError, EOFError, zlib.error):
+            raise_all = False  # the file itself is damaged: the first error says so
+        else:
+            raise_all = bool(report.sentences())
+        if not raise_all:
+            raise
+        raise InvalidInput(report.message()) from None
+
+
+@dataclass
+class _Fault:
+    """Records of one file with the same fault: their number and the first places."""
+
+    count: int = 0
+    places: list[str] = field(default_factory=list)
+
+    def add(self, places: list[str], count: int) -> None:
+        self.count += count
+        self.places += places[: _MOST_PLACES - len(self.places)]
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Some records of a file: the label column, the ids, and the line or row of each record, counted from 1."""
+
+    file: Path
+    labels: pa.Array
+    ids: pa.Array | None
+    numbers: NDArray[np.int64]
+    is_text: bool
+
+
+@dataclass
+class _Report:
+    """The faults of an input, by file and kind, in the order in which they were found."""
+
+    source: LabelSource
+    domain: Domain
+    out_of_range: OutOfRange
+    faults: dict[tuple[Path, str], _Fault] = field(default_factory=dict)
+    records: int = 0
+    clipped: int = 0
+    plain: bool = True
+    """Whether all deciding ids of text files are written as integers."""
+
+    def read(self) -> None:
+        """Read the whole input."""
+        key = os.urandom(32)
+        digests: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = []
+        places: list[tuple[Path, bool, NDArray[np.int64]]] = []
+        for chunk in self._chunks():
+            self._check_labels(chunk)
+            if chunk.ids is not None:
+                good = self._check_ids(chunk)
+                if good is not None and self.records <= repeated_ids.EARLY_ROWS:
+                    found = digest_ids(chunk.ids.filter(pa.array(good)), key)
+                    digests.append((found.low, found.high))
+                    places.append((chunk.file, chunk.is_text, chunk.numbers[good]))
+            self.records += chunk.numbers.size
+        if digests and self.records <= repeated_ids.EARLY_ROWS:
+            self._check_repeated(digests, places)
+
+    def sentences(self) -> list[str]:
+        """Return one sentence for each fault and file."""
+        return [
+            f"{file}: {sentence.format(count=count_of(fault.count, 'record'), where=_where(fault))}"
+            for (file, sentence), fault in self.faults.items()
+        ]
+
+    def message(self) -> str:
+        """Return the whole report."""
+        lines = self.sentences()
+        if self.out_of_range == "clip":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    self.domain.judge_clipping(self.clipped, self.records)
+                except InvalidInput as refusal:
+                    lines.append(str(refusal))
+        if len(lines) == 1:
+            return f"{lines[0].rstrip('.')}. {_NOTHING}"
+        more = [f"and {len(lines) - _MOST_LINES:,} more"] if len(lines) > _MOST_LINES else []
+        return "\n".join([f"the input has {len(lines):,} faults. {_NOTHING}:", *lines[:_MOST_LINES], *more])
+
+    def _add(self, chunk: _Chunk, marks: Marks, sentence: str) -> None:
+        """Note the marked records. The sentence says `{count}` and `{where}`."""
+        if count := int(np.count_nonzero(marks)):
+            noun = "line" if chunk.is_text else "row"
+            found = [f"{noun} {number}" for number in chunk.numbers[marks][:_MOST_PLACES].tolist()]
+            self.faults.setdefault((chunk.file, sentence), _Fault()).add(found, count)
+
+    def _note(self, file: Path, sentence: str) -> None:
+        """Note a fault of a whole column."""
+        self.faults.setdefault((file, sentence.replace("{", "{{").replace("}", "}}")), _Fault())
+
+    def _check_labels(self, chunk: _Chunk) -> None:
+        name = _quoted(self.source.label_column)
+        if chunk.is_text:
+            values, usable = self._check_label_texts(chunk, name)
+        else:
+            try:
+                checked_labels(chunk.labels[:0], self.source.label_column, 0, chunk.file, self.source.unit)
+            except InvalidInput as refusal:  # of the type of the column
+                self._note(chunk.file, str(refusal).removeprefix(f"{chunk.file}: "))
+                return
+            usable = np.asarray(chunk.labels.is_valid())
+            self._add(chunk, ~usable, f"{{count}} with a missing label in {name}: {{where}}. {_REPAIR}")
+            values = np.zeros(usable.size)
+            values[usable] = label_numbers(chunk.labels.drop_null(), self.source.unit, name)
+        finite = np.isfinite(values)
+        self._add(
+            chunk,
+            ~finite,
+            f"{{count}} with a label in {name} that is not finite (NaN or infinity): {{where}}. {_REPAIR}",
+        )
+        usable &= finite
+        if self.domain.whole:
+            between = usable & (values != np.rint(values))
+            hint = (
+                "The bounds are whole numbers. Is it the right column? For other numbers, use privatize --lower --upper"
+            )
+            self._add(chunk, between, f"{{count}} with a label in {name} that is not a whole number: {{where}}. {hint}")
+        beyond = usable & outside(values, self.domain)
+        self.clipped += int(np.count_nonzero(beyond))
+        if self.out_of_range == "error":
+            bounds = f"{self.domain.lower:g} to {self.domain.upper:g}"
+            hint = "Widen the bounds, or move such labels to them with --out-of-range clip"
+            self._add(chunk, beyond, f"{{count}} with a label in {name} outside the bounds {bounds}: {{where}}. {hint}")
+
+    def _check_label_texts(self, chunk: _Chunk, name: str) -> tuple[Floats, Marks]:
+        found = text.sort_numbers(chunk.labels, self.source.decimal)
+        self._add(chunk, found.missing, f"{{count}} with a missing label in {name}: {{where}}. {_REPAIR}")
+        comma = f"{{count}} with a decimal comma in {name}: {{where}}. Give --decimal , or write decimals with a point"
+        self._add(chunk, found.comma, comma)
+        other = f"{{count}} with a label in {name} that is not a number: {{where}}. {_NO_NUMBER}"
+        self._add(chunk, found.other, other)
+        return found.values, ~(found.missing | found.comma | found.other)
+
+    def _check_ids(self, chunk: _Chunk) -> Marks | None:
+        """Note the faults of the ids and return which of them are good. None if the column cannot have ids."""
+        assert chunk.ids is not None
+        assert self.source.id_column is not None
+        name = _quoted(self.source.id_column)
+        try:
+            checked_ids(chunk.ids[:0], self.source.id_column, 0, chunk.file, None)
+        except InvalidInput as refusal:  # of the type of the column
+            self._note(chunk.file, str(refusal).removeprefix(f"{chunk.file}: "))
+            return None
+        good = np.asarray(chunk.ids.is_valid())
+        if chunk.is_text:
+            good &= np.asarray(pc.not_equal(chunk.ids, ""))
+        self._add(chunk, ~good, f"{{count}} with no id in {name}: {{where}}. {_REPAIR}")
+        if pa.types.is_integer(chunk.ids.type):
+            return good
+        strange = np.zeros(good.size, np.bool_)
+        strange[good] = not_text(chunk.ids.filter(pa.array(good)).cast(TEXT))
+        if chunk.is_text:  # the file was decoded with a replacement for such bytes
+            strange |= np.asarray(pc.match_substring(chunk.ids, "\ufffd"))
+        self._add(chunk, good & strange, f"{{count}} with an id in {name} that is not UTF-8 text: {{where}}. {_REPAIR}")
+        good &= ~strange
+        self._check_integers(chunk, good, name)
+        return good
+
+    def _check_integers(self, chunk: _Chunk, good: Marks, name: str) -> None:
+        broken = good.copy()
+        broken[good] = ~np.asarray(written_as_integers(chunk.ids.filter(pa.array(good)).cast(TEXT)))  # type: ignore[union-attr]
+        deciding = self.source.id_type is None and self.records < DECIDING_ROWS
+        if deciding:
+            self.plain &= chunk.is_text and not broken.any()
+        elif self.source.id_type == "int" or (self.source.id_type is None and self.plain):
+            hint = "Give --id-type str to read all ids as text"
+            self._add(
+                chunk, broken, f"{{count}} with an id in {name} that is not a plain 64-bit integer: {{where}}. {hint}"
+            )
+
+    def _check_repeated(
+        self,
+        digests: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]],
+        places: list[tuple[Path, bool, NDArray[np.int64]]],
+    ) -> None:
+        low, high = (np.concatenate(words) for words in zip(*digests, strict=True))
+        order = np.lexsort((high, low))  # stable, so the first record with an id comes first
+        same = np.flatnonzero((low[order[1:]] == low[order[:-1]]) & (high[order[1:]] == high[order[:-1]]))
+        if not same.size:
+            return
+        pairs = sorted((int(order[one + 1]), int(order[one])) for one in same.tolist())
+        ends = np.cumsum([numbers.size for _, _, numbers in places])
+
+        def place(record: int) -> tuple[Path, str]:
+            part = int(np.searchsorted(ends, record, side="right"))
+            file, is_text, numbers = places[part]
+            number = int(numbers[record - (int(ends[part - 1]) if part else 0)])
+            return file, f"{'line' if is_text else 'row'} {number}"
+
+        name = _quoted(str(self.source.id_column))
+        for later, earlier in pairs:
+            (file, here), (other, there) = place(later), place(earlier)
+            first = there if other == file else f"{there} of {other}"
+            sentence = (
+                f"{{count}} with an id in {name} that an earlier record has too: {{where}}. Two records with one id would share "
+                "their randomness and reveal whether their labels differ. Remove or combine them"
+            )
+            self.faults.setdefault((file, sentence), _Fault()).add([f"{here} (as {first})"], 1)
+
+    def _chunks(self) -> Iterator[_Chunk]:
+        source = self.source
+        wanted = [source.label_column] if source.id_column is None else [source.label_column, source.id_column]
+        for file in source.files():
+            if text.file_format(file) in text.TEXT_SUFFIXES:
+                yield from self._text_chunks(file, wanted)
+                continue
+            first = 1
+            for batch in read_columns(file, wanted, None):
+                numbers = np.arange(first, first + batch.num_rows)
+                ids = None if source.id_column is None else batch.column(source.id_column)
+                if ids is not None and pa.types.is_dictionary(ids.type):
+                    ids = ids.dictionary_decode()
+                yield _Chunk(file, batch.column(source.label_column), ids, numbers, is_text=False)
+                first += batch.num_rows
+
+    def _text_chunks(self, file: Path, wanted: list[str]) -> Iterator[_Chunk]:
+        """Read a text file line by line, since Arrow does not know the lines of its records."""
+        sign = text.delimiter_of(file) if self.source.delimiter is None else self.source.delimiter
+        names = text.header(file, sign)
+        require_columns(wanted, names, file)
+        columns = [names.index(name) for name in wanted]
+        opener: Any = gzip.open if text.is_packed(file) else open
+        with opener(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as opened:
+            reader = csv.reader(opened, delimiter=sign, strict=True)
+            next(reader)
+            lines = _numbered(reader, several=len(names) > 1)
+            while chunk := list(islice(lines, _CHUNK)):
+                whole = [(number, row) for number, row in chunk if len(row) == len(names)]
+                self._note_ragged(file, [number for number, row in chunk if len(row) != len(names)], len(names), sign)
+                found = [pa.array([row[column] for _, row in whole], TEXT) for column in columns]
+                numbers = np.array([number for number, _ in whole], np.int64)
+                yield _Chunk(file, found[0], found[1] if len(found) > 1 else None, numbers, is_text=True)
+
+    def _note_ragged(self, file: Path, lines: list[int], columns: int, sign: str) -> None:
+        if lines:
+            hint = " A decimal comma splits a number in two: quote it or use another delimiter." if sign == "," else ""
+            sentence = (
+                f"{{count}} with more or fewer columns than the header line, which has {columns:,}: {{where}}.{hint} Every row needs "
+                "the columns of the header line"
+            )
+            self.faults.setdefault((file, sentence), _Fault()).add([f"line {one}" for one in lines], len(lines))
+
+
+def _numbered(reader: Any, *, several: bool) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records with the line of the file on which each begins. The header is line 1."""
+    begins = reader.line_num + 1
+    for row in reader:
+        if row or not several:  # in a file of one column an empty line is a record without its label
+            yield begins, row or [""]
+        begins = reader.line_num + 1
+
+
+def _where(fault: _Fault) -> str:
+    rest = fault.count - len(fault.places)
+    listed = ", ".join(fault.places) + (f" and {rest:,} more" if rest else "")
+    return listed + (" (rows count from 1)" if any(place.startswith("row") for place in fault.places) else "")
+
+
+def _quoted(name: str) -> str:
+    """Return a column's name for a sentence that is formatted later."""
+    return repr(name).replace("{", "{{").replace("}", "}}")

@@ -126,7 +126,7 @@ def all_are(values: object, kind: type, what: str) -> tuple[Any, ...]:
 def plain_parameters(model: Any) -> State:
     """The parameters of an estimator of another package, which must be numbers, yes or no, or names such as "poisson"."""
     found = {}
-    own = set(inspect.signature(type(model).__init__).parameters)
+    own = _constructor_names(type(model))
     for name, value in model.get_params(deep=False).items():
         plain = value.item() if isinstance(value, np.generic) else value
         if not is_plain_parameter(name, plain, own):
@@ -147,10 +147,16 @@ def is_plain_parameter(name: str, value: object, own: Collection[str]) -> bool:
 
 def with_parameters(kind: type, state: object) -> Any:
     """An estimator of another package with parameters from a file. It may use as many threads as it likes by default."""
-    own = set(inspect.signature(kind.__init__).parameters)  # type: ignore[misc]
+    own = _constructor_names(kind)
     parameters = is_a(state, dict, what="the parameters")
     for name, value in parameters.items():
         hides = name not in own and (name.startswith("_") or hasattr(kind, name))  # a method, or what fitting found
         if hides or not is_plain_parameter(name, value, own) or name in THREADS:
             raise InvalidInput(f"the parameter {name!r:.60} has a value that it cannot have")
     return kind(**{**parameters, "n_jobs": None})
+
+
+def _constructor_names(kind: type) -> frozenset[str]:
+    """The parameters that the constructors of a class and its base classes name."""
+    made = [vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)]
+    return frozenset(name for function in made for name in inspect.signature(function).parameters)

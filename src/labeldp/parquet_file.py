@@ -5,10 +5,19 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from labeldp.errors import InvalidInput
+
 WHOLE_BYTES = 1 << 25
 """A file up to this size is read as a whole. Its parts are then views, and none can be longer than the file."""
 
 PIECE_BYTES = 1 << 20
+
+ROWS_PER_BYTE = 16
+"""The most rows per byte in a file of distinct ids. Consecutive ids, sorted and compressed with zstd, reach about 2. Equal ids
+reach hundreds, because Parquet stores a repeated value as its number of repetitions."""
+
+FEW_ROWS = 1 << 20
+"""The limit on rows per byte does not apply to files with at most this number of rows."""
 
 
 def open_parquet(path: Path, *, piecewise: bool) -> pq.ParquetFile:
@@ -34,6 +43,16 @@ def open_parquet(path: Path, *, piecewise: bool) -> pq.ParquetFile:
     return pq.ParquetFile(path)
 
 
-def rows_in(parquet: pq.ParquetFile) -> int:
-    """How many rows a read would give: those of all row groups, since nothing checks the total that a file states."""
-    return sum(max(0, parquet.metadata.row_group(place).num_rows) for place in range(parquet.num_row_groups))
+def rows_in(metadata: pq.FileMetaData) -> int:
+    """Return the number of rows in all row groups, which is what a read gives. Nothing checks the total in the footer."""
+    return sum(max(0, metadata.row_group(number).num_rows) for number in range(metadata.num_row_groups))
+
+
+def check_density(rows: int, path: Path) -> None:
+    """Raise `InvalidInput` if a file of distinct ids is too small for its number of rows."""
+    size = path.stat().st_size
+    if rows > max(FEW_ROWS, ROWS_PER_BYTE * size):
+        raise InvalidInput(
+            f"{path} has {rows:,} rows in {size:,} bytes, which is too small for a different id in each row. The file is damaged or was "
+            "forged: ask the sender for it again"
+        )

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import InvalidInput, PrivateSums
-from labeldp.central import cells_file
+from labeldp import InvalidInput, PrivateSums, parquet_file
+from labeldp.central import cells_file, sums_answer
 from labeldp.central.cells_file import CellsFile
 from labeldp.central.sums_answer import RECORDS, SUMS, SumsAnswer
 from labeldp.central.sums_for_cells import SumsOutcome
@@ -24,6 +24,7 @@ def unread(monkeypatch):
         raise AssertionError("rows were read")
 
     monkeypatch.setattr(pq.ParquetFile, "read", read)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", read)
 
 
 def written(path, columns):
@@ -127,3 +128,43 @@ def test_the_shown_outcome_does_not_tell_how_many_labels_were_clipped(tmp_path):
     assert outcome.clipped == 77123
     assert "77123" not in repr(outcome)
     assert "clipped" not in repr(outcome)
+
+
+@pytest.fixture
+def answer(tmp_path):
+    """Write an answer about ids, each of which counts as one label."""
+
+    def write(ids):
+        sums = PrivateSums.over_cells([1] * len(ids), [0] * len(ids), epsilon=1, domain=(0, 100))
+        folder = tmp_path / "answer"
+        folder.mkdir(exist_ok=True)
+        (folder / SUMS).write_text(sums.to_json(), encoding="utf-8")
+        written(folder / RECORDS, {"id": ids})
+        return folder
+
+    return write
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_reading_ids_stops_at_the_first_one_that_repeats(answer, monkeypatch, kind):
+    monkeypatch.setattr(sums_answer, "READ_ROWS", 10)
+    read, checked = [], sums_answer.checked_ids
+    monkeypatch.setattr(sums_answer, "checked_ids", lambda ids, *rest: read.append(len(ids)) or checked(ids, *rest))
+    ids = sorted(kind(number) for number in range(100, 200))
+    assert SumsAnswer.open(answer(ids)).ids.to_pylist() == ids
+    assert read == [10] * 10
+    for twice in (5, 9, 10):  # within a batch, across two, and at the start of the next
+        read.clear()
+        with pytest.raises(InvalidInput, match="must list 101 different ids in ascending order"):
+            SumsAnswer.open(answer([*ids[: twice + 1], *ids[twice:]]))
+        assert len(read) == (1 if twice < 9 else 2)
+
+
+@pytest.mark.usefixtures("unread")
+def test_ids_in_a_file_too_small_for_them_are_not_read(answer, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_file, "FEW_ROWS", 1000)
+    folder = answer([7] * 200_000)
+    cells = written(tmp_path / "cells.parquet", {"id": [7] * 200_000, "c0": [0] * 200_000})
+    for read in (lambda: SumsAnswer.open(folder), lambda: CellsFile.read(cells)):
+        with pytest.raises(InvalidInput, match=r"has 200,000 rows in .* bytes, which is too small"):
+            read()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from labeldp.explore import server
-from labeldp.explore.server import SCRIPT, free_port, settings
+from labeldp.explore.server import APP, free_port, settings
 
 
 @pytest.fixture
@@ -96,6 +100,60 @@ def test_every_setting_is_one_that_streamlit_knows():
         assert value.lower() in {"true", "false"} or known[name].type is not bool
 
 
-def test_the_script_is_alone_in_its_folder():
+def test_no_other_module_is_in_the_folder_of_the_application():
     """Streamlit puts that folder first on the import path, where another file could hide a module."""
-    assert {path.name for path in SCRIPT.parent.glob("*.py")} == {SCRIPT.name, "__init__.py"}
+    assert {path.name for path in APP.parent.glob("*.py")} == {APP.name, "labeldp_explore_page.py", "__init__.py"}
+
+
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+
+@pytest.fixture
+def answers(tmp_path):
+    """The status with which a started server answers a request."""
+    pytest.importorskip("streamlit", reason="the server needs the extra explore: pip install 'labeldp[explore]'")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    def status(path, host, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        with contextlib.closing(connection):
+            address = host.format(port=port)
+            connection.request("GET", path, headers={"Host": address, "Origin": f"http://{address}", **headers})
+            return connection.getresponse().status
+
+    arguments = [sys.executable, "-m", "labeldp", "explore", "--no-browser", "--port", str(port)]
+    with (tmp_path / "log").open("wb") as log:
+        server = subprocess.Popen(arguments, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        for _ in range(600):
+            with contextlib.suppress(ConnectionError):
+                status("/_stcore/health", "127.0.0.1")
+                break
+            assert server.poll() is None, (tmp_path / "log").read_text(encoding="utf-8")
+            time.sleep(0.1)
+        yield status
+    finally:
+        server.send_signal(signal.SIGINT)
+        try:
+            server.wait(60)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+@pytest.mark.xdist_group("explore")
+def test_requests_for_another_host_are_refused_also_on_the_websocket(answers):
+    """A page whose domain name was pointed at 127.0.0.1 sends this name as `Host` and as `Origin`."""
+    for host in ("127.0.0.1:{port}", "localhost:{port}"):
+        assert answers("/", host) == answers("/_stcore/health", host) == 200
+        assert answers("/_stcore/stream", host, **UPGRADE) == 101
+    for host in ("attacker.example:{port}", "attacker.example", "127.0.0.1.attacker.example:{port}", ""):
+        for path, headers in (("/", {}), ("/_stcore/health", {}), ("/_stcore/stream", UPGRADE)):
+            assert answers(path, host, **headers) in {400, 403}, (path, host)

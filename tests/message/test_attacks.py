@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from forgery import edit_json, rewrite_manifest, rewrite_rows
+from labeldp import parquet_file
 from labeldp.domain import Domain
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
@@ -168,6 +169,14 @@ def test_repeated_ids_are_refused_even_with_a_manifest_that_fits(world, message,
     for reading in (opened.to_arrow, lambda: opened.labels, lambda: list(opened.batches())):
         with pytest.raises(InvalidInput, match="holds the same id in rows"):
             reading()
+
+
+def test_more_rows_than_the_file_has_bytes_for_are_refused(message, monkeypatch):
+    monkeypatch.setattr(parquet_file, "FEW_ROWS", 1000)
+    attack(message, rows(lambda table: table.take(np.zeros(200_000, np.int64))))
+    rewrite_manifest(message)
+    with pytest.raises(InvalidInput, match=r"labels\.parquet has 200,000 rows in .* bytes, which is too small"):
+        Message.open(message)
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,15 @@ def test_files_share_the_words_evenly(monkeypatch):
     undisturbed = unique_ids._repeated
     monkeypatch.setattr(unique_ids, "_repeated", lambda words: sizes.append(words.size) or undisturbed(words))
     check(list(range(8000)))
-    assert len(sizes) == 8
+    sizes = sizes[-8:]  # the batches come before the files
     assert sum(sizes) == 8000
     assert max(sizes) < 2000  # 1000 ± 33 expected
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_repeat_within_a_batch_is_found_before_the_next_batch_is_read():
+    """So equal ids, which all go to one file, cannot fill the memory."""
+    passed = without_repeats(batches([*range(700), *range(5000, 5699), 5000, *range(800)]), 2200, HERE)
+    assert next(passed)[1] == 0
+    with pytest.raises(InvalidInput, match="rows 700 and 1399 "):
+        next(passed)

@@ -172,7 +172,7 @@ def test_what_the_safe_format_cannot_hold_is_saved_as_a_pickle_only_if_asked_for
         model.save(tmp_path / "model")
     model.save(tmp_path / "model", pickle=True)
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["model.json", "model.pickle"]
-    with pytest.raises(InvalidInput, match=r"runs whatever code it holds.*--trust-pickle"):
+    with pytest.raises(InvalidInput, match=r"runs whatever code it contains.*--trust-pickle"):
         SavedModel.load(tmp_path / "model")
     loaded = SavedModel.load(tmp_path / "model", trust_pickle=True)
     assert type(loaded.model) is OwnRegressor
@@ -184,7 +184,7 @@ def test_what_the_safe_format_cannot_hold_is_saved_as_a_pickle_only_if_asked_for
 
 def test_an_old_folder_is_refused_without_the_flag(tmp_path):
     folder = old_folder(tmp_path / "model", pickle.dumps(fitted()))
-    with pytest.raises(InvalidInput, match=r"is a pickle.*Train the model again"):
+    with pytest.raises(InvalidInput, match=r"is a pickle.*Otherwise ask for the model as data"):
         SavedModel.load(folder)
     np.testing.assert_allclose(SavedModel.load(folder, trust_pickle=True).predict([[0.5]]), [5])
     (folder / "model.pickle").write_bytes(b"\x80")

@@ -16,7 +16,7 @@ from labeldp.central.held_labels import MOST_SIGNS
 from labeldp.central.one_round import CellsPlan
 from labeldp.engines.columns import checked_ids
 from labeldp.errors import InvalidInput, why_unreadable
-from labeldp.parquet_file import open_parquet, rows_in
+from labeldp.parquet_file import check_density, open_parquet, rows_in
 
 MOST_NUMBERS = 1 << 31
 """A file with more numbers than this is not read: they must fit into memory."""
@@ -72,7 +72,8 @@ class CellsFile:
             raise InvalidInput(f"there is no file {path}: check the path")
         try:
             with open_parquet(path, piecewise=True) as parquet:
-                rows = rows_in(parquet)
+                rows = rows_in(parquet.metadata)
+                check_density(rows, path)
                 _check_size(rows, parquet.metadata.num_columns, labels, path)
                 names = parquet.schema_arrow.names
                 _check_schema(parquet.schema_arrow, path)

@@ -15,8 +15,9 @@ from labeldp.engines.columns import checked_ids
 from labeldp.errors import InvalidInput, PrivacyRefused, why_unreadable
 from labeldp.json_text import read_text
 from labeldp.message.listing import DESKTOP_FILES, refuse_links
-from labeldp.parquet_file import open_parquet, rows_in
+from labeldp.parquet_file import check_density, open_parquet, rows_in
 
+READ_ROWS = 1 << 19
 SUMS, RECORDS, CARD = "sums.json", "records.parquet", "PRIVACY.md"
 
 
@@ -99,25 +100,38 @@ def _columns_text(sums: PrivateSums, names: Sequence[Sequence[str]]) -> str:
 
 
 def _read_ids(file: Path, records: int) -> pa.Array:
-    """The ids of so many records. A file of another size is refused before it is read."""
+    """Read the ids of this number of records, in batches, and stop at the first id that is not larger than the one before it.
+
+    `write_answer` sorts the ids, so they are distinct exactly if they are strictly increasing.
+    """
     if not file.is_file():
         raise InvalidInput(f"{file.parent} is not a whole answer: {file.name} is missing. Copy the folder again")
     wrong = InvalidInput(
-        f"{file.parent} is damaged: {file.name} must list {records:,} different ids, as many as labels were summed. Copy the folder again"
+        f"{file.parent} is damaged: {file.name} must list {records:,} different ids in ascending order, one for each label that was summed. "
+        "Copy the folder again"
     )
+    parts: list[pa.Array] = []
     try:
         with open_parquet(file, piecewise=True) as parquet:
             schema = parquet.schema_arrow
             if len(schema) != 1 or pa.types.is_nested(schema.types[0]):
                 raise InvalidInput(f"{file} must have one column, the ids. Copy the folder again")
-            if rows_in(parquet) != records:
+            if rows_in(parquet.metadata) != records:
                 raise wrong
-            column = parquet.read().column(0).combine_chunks()
+            check_density(records, file)
+            for batch in parquet.iter_batches(READ_ROWS):
+                ids = checked_ids(batch.column(0), schema.names[0], sum(map(len, parts)), file, None)
+                if not _increasing(parts[-1][-1:] if parts else ids[:0], ids):
+                    raise wrong
+                parts.append(ids)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot read {file}: {why_unreadable(error)}. Copy the folder again") from None
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks)
-    ids = checked_ids(column, schema.names[0], 0, file, None)
-    if not len(ids) == len(pc.unique(ids)) == records:
+    if sum(map(len, parts)) != records:
         raise wrong
-    return ids
+    return pa.concat_arrays(parts)
+
+
+def _increasing(last: pa.Array, ids: pa.Array) -> bool:
+    """Whether ids are strictly increasing, also from the last one before them."""
+    together = pa.concat_arrays([last, ids])
+    return bool(pc.all(pc.less(together[:-1], together[1:]), min_count=0).as_py())

@@ -17,8 +17,9 @@ from labeldp.explore.uploads import MEGABYTES
 ADDRESS = "127.0.0.1"
 FIRST_PORT, LAST_PORT = 8501, 8599
 """Where a free port is looked for if none is given."""
-SCRIPT = Path(__file__).parent / "app" / "labeldp_explore.py"
-"""What Streamlit runs for every session. It lies alone in its folder, because Streamlit puts that folder on the import path."""
+APP = Path(__file__).parent / "app" / "labeldp_explore.py"
+"""The application that Streamlit serves. Its folder contains nothing else but the page's script, because Streamlit puts that folder on
+the import path."""
 
 
 def require_streamlit() -> None:
@@ -87,7 +88,7 @@ def serve(port: int, preset: Path | None, *, browser: bool) -> None:
         threading.Thread(target=_open_when_ready, args=(port,), daemon=True).start()
     flags = [f"--{name}={value}" for name, value in settings(port).items()]
     after = [] if preset is None else ["--", str(preset.resolve())]
-    cli.main(["run", *flags, str(SCRIPT), *after], prog_name="streamlit", standalone_mode=False)
+    cli.main(["run", *flags, str(APP), *after], prog_name="streamlit", standalone_mode=False)
 
 
 def _warm_up() -> None:

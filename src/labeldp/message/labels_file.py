@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header
-from labeldp.parquet_file import open_parquet
+from labeldp.parquet_file import check_density, open_parquet, rows_in
 from labeldp.sampling.number_buffers import array_of, numbers_in
 
 READ_ROWS = 1 << 19
@@ -60,7 +60,7 @@ class LabelsFile:
 
     def count(self) -> int:
         """The number of records."""
-        return int(pq.read_metadata(self.path).num_rows)
+        return rows_in(pq.read_metadata(self.path))
 
     def record_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, unchecked, in pieces of bounded size."""
@@ -68,10 +68,14 @@ class LabelsFile:
             yield from parquet.iter_batches(READ_ROWS)
 
     def check(self) -> None:
-        """Refuses a file whose columns are not those of the message. Rows are checked when they are read."""
+        """Raise `InvalidInput` if the columns are not those of the message, or if the file is too small for its number of rows.
+
+        Rows are checked when they are read.
+        """
         with self._readable():
-            schema = self.schema()
+            schema, rows = self.schema(), self.count()
         self._check_columns(schema)
+        check_density(rows, self.path)
 
     def count_written(self) -> int:
         """The number of records of a file that was just written. Refuses it as `check` does, but what the disk says is raised as it is."""

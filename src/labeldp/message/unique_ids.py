@@ -2,7 +2,8 @@
 
 Every id becomes a 64-bit word under a key that is drawn for the check, so that nobody can choose ids that collide. Up to
 `IN_MEMORY` words are sorted in memory. More of them go to temporary files by their first bits, and each file is sorted by
-itself. Words that occur twice are suspects, and their ids are read again and compared.
+itself. Words that occur twice are suspects, and their ids are read again and compared. Each batch is checked when it arrives:
+without that, equal ids would all go to one file, which would not fit into memory.
 """
 
 from __future__ import annotations
@@ -33,19 +34,18 @@ SUSPECTS_AT_ONCE = 1 << 16
 
 
 def without_repeats(read: Callable[[], Iterator[Rows]], rows: int, where: Path) -> Iterator[Rows]:
-    """Passes on what `read` gives, and after the last row refuses ids that occurred twice.
+    """Yield what `read` gives, and raise `InvalidInput` if an id occurs twice: before its batch or after the last row.
 
-    `read` is called again only if two words are equal. `rows` is the number of rows to expect.
+    `read` is called again only if two words are equal. `rows` is the expected number of rows.
     """
     key = os.urandom(32)
     with ExitStack() as stack:
         words = _Words(rows, stack)
         for batch in read():
-            words.add(_words(batch[0], key))
+            _compare(read, key, words.add(_words(batch[0], key)), where)
             yield batch
         for suspects in words.repeated():
-            for first in range(0, suspects.size, SUSPECTS_AT_ONCE):
-                _compare(read(), key, suspects[first : first + SUSPECTS_AT_ONCE], where)
+            _compare(read, key, suspects, where)
 
 
 class _Words:
@@ -59,29 +59,32 @@ class _Words:
             files = (TemporaryFile() for _ in range(1 << self._bits))  # noqa: SIM115 - the stack closes them
             self._files = [stack.enter_context(file) for file in files]
 
-    def add(self, words: Words) -> None:
-        if not self._files:
-            self._kept.append(words)
-            return
+    def add(self, words: Words) -> Words:
+        """Keep the words of a batch, and return those that occur more than once in it."""
         ordered = np.sort(words)
+        repeated = _repeated(ordered)
+        if not self._files:
+            self._kept.append(ordered)
+            return repeated
         shift = 64 - self._bits
         ends = np.searchsorted(ordered, np.arange(1, len(self._files), dtype=np.uint64) << np.uint64(shift))
         for file, part in zip(self._files, np.split(ordered, ends), strict=True):
             file.write(part.tobytes())
+        return repeated
 
     def repeated(self) -> Iterator[Words]:
         """The words that occur more than once, part by part."""
         if not self._files:
-            yield _repeated(np.concatenate(self._kept or [np.empty(0, np.uint64)]))
+            yield _repeated(np.sort(np.concatenate(self._kept or [np.empty(0, np.uint64)])))
             return
         for file in self._files:
             file.seek(0)
-            yield _repeated(np.frombuffer(bytearray(file.read()), np.uint64))
+            yield _repeated(np.sort(np.frombuffer(file.read(), np.uint64)))
 
 
-def _repeated(words: Words) -> Words:
-    words.sort()
-    return np.unique(words[1:][words[1:] == words[:-1]])
+def _repeated(ordered: Words) -> Words:
+    """The words that occur more than once among sorted ones."""
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def _words(ids: pa.Array, key: bytes) -> Words:
@@ -95,8 +98,13 @@ def _words(ids: pa.Array, key: bytes) -> Words:
     return mixed
 
 
-def _compare(batches: Iterator[Rows], key: bytes, suspects: Words, where: Path) -> None:
-    """Refuses equal ids among the suspects; two different ids may have the same word by chance."""
+def _compare(read: Callable[[], Iterator[Rows]], key: bytes, suspects: Words, where: Path) -> None:
+    """Raise `InvalidInput` if ids with these words are equal. Two different ids may have the same word by chance."""
+    for first in range(0, suspects.size, SUSPECTS_AT_ONCE):
+        _compare_some(read(), key, suspects[first : first + SUSPECTS_AT_ONCE], where)
+
+
+def _compare_some(batches: Iterator[Rows], key: bytes, suspects: Words, where: Path) -> None:
     seen: dict[object, int] = {}
     first_row = 0
     for ids, _ in batches:

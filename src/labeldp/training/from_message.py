@@ -120,7 +120,12 @@ def train_on_message(
     used, joined = found.table, found.joined
     warn_of_lost_records(joined.rows.size, joined.without_label, joined.without_features, stacklevel=2)
     warn_of_suspects(
-        used, index=found.index, label_column=message.header.label_column, numeric=numeric or (), stacklevel=2
+        used,
+        index=found.index,
+        label_column=message.header.label_column,
+        rows=joined.rows,
+        numeric=numeric or (),
+        stacklevel=2,
     )
     native = "squared" if recipe.conditional else recipe.loss.name
     model = recipe.model(

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.errors import InvalidInput
+from labeldp.features.tables import is_text
 
 
 def trained_columns(model: Any, facts: dict[str, Any]) -> list[str]:
@@ -55,8 +56,17 @@ def suited(model: Any, table: pa.Table) -> Any:
     if of_labeldp(model):
         return table
     if trained_columns(model, {}):
-        return table.to_pandas(ignore_metadata=True) if find_spec("pandas") else table  # the metadata may name an index
+        return _frame(model, table) if find_spec("pandas") else table
     return table if columns_taken(model) is None else np.asarray(table)
+
+
+def _frame(model: Any, table: pa.Table) -> Any:
+    """The table in pandas. LightGBM and XGBoost take text only as categories, so text must have been categories in training."""
+    frame = table.to_pandas(ignore_metadata=True)  # the metadata may name an index
+    if type(model).__module__.partition(".")[0] in {"lightgbm", "xgboost"}:
+        texts = [field.name for field in table.schema if is_text(field.type)]
+        return frame.astype(dict.fromkeys(texts, "category"))
+    return frame
 
 
 def of_labeldp(model: Any) -> bool:

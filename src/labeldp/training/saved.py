@@ -12,6 +12,7 @@ import io
 import json
 import math
 import pickle
+import re
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
 from labeldp.durations import check_unit
-from labeldp.errors import InvalidInput, LabelDPError, described
+from labeldp.errors import InvalidInput, LabelDPError, MissingExtra, described
 from labeldp.json_text import parse_json, read_bytes
 from labeldp.release.staging import publish, staging
 from labeldp.training.model_columns import columns_taken, of_labeldp, suited, trained_columns
@@ -125,9 +126,9 @@ class SavedModel:
             raise
         except Exception as error:  # noqa: BLE001 - scikit-learn's words may show a value: our own say what they can
             raise InvalidInput(
-                f"the model cannot predict from these features ({type(error).__name__}).{self._counts(features)} Give features of "
-                "the kind that it was trained on: the same columns, and text or missing values only where it knew some. If they "
-                "are, the model is damaged: copy it again, or train it again"
+                f"the model cannot predict from these features ({type(error).__name__}).{self._counts(features)}{_texts(features)} Give "
+                "the columns that it was trained on, with the same types, and missing values only where it knew some. If you do, and a "
+                "model that you train again predicts, this one is damaged: copy it again"
             ) from None
         rows = features.shape[0] if hasattr(features, "shape") else len(features)
         if values.shape != (rows,):
@@ -153,7 +154,8 @@ class SavedModel:
             The folder. It must not exist yet.
         pickle : bool
             Write a pickle, which can hold any model. Whoever loads it must trust you: loading a pickle runs code. By default
-            the model is written as data, which holds our own regressors and those of scikit-learn that predict with NumPy.
+            the model is written as data. That works for the regressors of labeldp, for those of scikit-learn that predict with NumPy,
+            and for `HistGradientBoostingRegressor`, `LGBMRegressor` and `XGBRegressor`.
 
         Raises
         ------
@@ -218,15 +220,31 @@ class SavedModel:
             raise InvalidInput(f"{folder / 'model.json'} is damaged: model_file is neither {DATA} nor {PICKLE}")
         if name == PICKLE and not trust_pickle:
             raise InvalidInput(
-                f"{folder / PICKLE} is a pickle, and loading a pickle runs whatever code it holds. Train the model again with "
-                f"this version, which saves data instead. If you trust whoever wrote the folder: --trust-pickle, or "
-                f"SavedModel.load(path, trust_pickle=True)"
+                f"{folder / PICKLE} is a pickle, and loading a pickle runs whatever code it contains. If you trust the sender of the "
+                "folder, give --trust-pickle, in Python SavedModel.load(path, trust_pickle=True). Otherwise ask for the model as data: "
+                "SavedModel.save without pickle=True writes models of labeldp, scikit-learn, LightGBM and XGBoost so"
             )
         stored = folder / name
         content = _content(stored)
         if not old and hashlib.sha256(content).hexdigest() != facts.get("model_sha256"):
             raise InvalidInput(f"{stored} is damaged: its SHA-256 is not the one in model.json. Copy the folder again")
         return cls(_unpickled(content, stored) if name == PICKLE else _from_data(content, stored), facts)
+
+
+def _texts(features: Any) -> str:
+    """A sentence that names the columns of text or categories, which many models do not take."""
+    kinds = {str(name): str(kind) for name, kind in getattr(getattr(features, "dtypes", None), "items", dict)()}
+    if isinstance(features, pa.Table):
+        kinds = {field.name: str(field.type) for field in features.schema}
+    names = [name for name, kind in kinds.items() if re.match(r"object|str|large_string|category|dictionary", kind)]
+    if not names:
+        return ""
+    shown = ", ".join(f"{name!r:.60}" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return (
+        f" The {'column' if len(names) == 1 else 'columns'} {shown} contain{'s' if len(names) == 1 else ''} text or categories. If the model "
+        "was trained on numbers there, convert the text to numbers. If it was trained on categories, give categories (in pandas "
+        'astype("category")), with the values that it was trained on.'
+    )
 
 
 def check_new(path: Path) -> None:
@@ -257,6 +275,8 @@ def _as_data(model: Any) -> bytes:
 def _from_data(content: bytes, stored: Path) -> Any:
     try:
         return from_bytes(content)
+    except MissingExtra:
+        raise
     except InvalidInput as error:
         raise InvalidInput(f"{stored} cannot be loaded: {error}. Train the model again with this version") from error
 

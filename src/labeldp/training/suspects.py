@@ -1,4 +1,4 @@
-"""What is probably not meant: an index of pandas, ids or the label itself among the features, or most records without a partner."""
+"""Warns about likely mistakes: an index of pandas, ids or the label itself among the features, or most records without a partner."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from labeldp.features.tables import is_text
 
@@ -44,6 +46,7 @@ def warn_of_suspects(
     *,
     index: Sequence[str],
     label_column: str | None,
+    rows: NDArray[np.int64] | None = None,
     numeric: Collection[str | int] = (),
     stacklevel: int = 1,
 ) -> None:
@@ -57,12 +60,15 @@ def warn_of_suspects(
         The index columns of pandas that were left out.
     label_column : str or None
         The name of the labels, if the message has it.
+    rows : array of int64, optional
+        The row of each record in the user's file. By default the table has all rows of the file.
     numeric : collection of str or int
-        Columns that the user named as numbers. Their values may all be different.
+        Columns that the user named as numbers. They are not questioned.
     stacklevel : int
         The frame that the warnings point at, as for `warnings.warn` in the caller.
     """
-    for text in _suspicions(table, index, label_column, numeric):
+    rows = np.arange(table.num_rows) if rows is None else rows
+    for text in _suspicions(table, rows, index, label_column, numeric):
         warnings.warn(text, FeatureWarning, stacklevel=stacklevel + 1)
 
 
@@ -88,15 +94,25 @@ def is_index_name(name: str) -> bool:
 
 
 def is_near_unique(column: Any) -> bool:
-    """Whether a column of text or integers has nearly as many different values as values, as ids have."""
+    """Whether a column of text or categories has nearly as many different values as values, as ids have.
+
+    Numbers are not questioned, since measurements such as an income or an area in square metres differ as much as ids do.
+    """
     coded = pa.types.is_dictionary(column.type)
-    kind = column.type.value_type if coded else column.type
     count = len(column) - column.null_count
-    if count < LEAST_ROWS or not (is_text(kind) or pa.types.is_integer(kind)):
+    if count < LEAST_ROWS or not (coded or is_text(column.type)):
         return False
     if coded:
         column = pa.chunked_array([chunk.indices for chunk in column.unify_dictionaries().chunks])
     return bool(pc.count_distinct(column, mode="only_valid").as_py() >= NEARLY_ALL * count)
+
+
+def counts_rows(column: Any, rows: NDArray[np.int64]) -> bool:
+    """Whether an integer column numbers the rows of the file in their order, from any start."""
+    if len(column) < LEAST_ROWS or column.null_count or not pa.types.is_integer(column.type):
+        return False
+    offsets = np.asarray(column).astype(np.int64) - rows
+    return bool((offsets == offsets[0]).all())
 
 
 def nearly_equal(name: str, other: str) -> bool:
@@ -111,7 +127,11 @@ def nearly_equal(name: str, other: str) -> bool:
 
 
 def _suspicions(
-    table: pa.Table, index: Sequence[str], label_column: str | None, numeric: Collection[str | int]
+    table: pa.Table,
+    rows: NDArray[np.int64],
+    index: Sequence[str],
+    label_column: str | None,
+    numeric: Collection[str | int],
 ) -> Iterator[str]:
     if "" in index:
         yield "the column without a name is left out, since pandas writes its index so. To train on it, give it a name."
@@ -121,11 +141,18 @@ def _suspicions(
             f"{_named(named)} left out, since pandas wrote {it} as an index. To train on {it}, name {it} in --numeric or "
             "--categorical (in Python numeric=[…] or categorical=[…])."
         )
-    ids = [n for n in table.schema.names if n not in numeric and is_near_unique(table.column(n))]
+    asked = [(name, table.column(name)) for name in table.schema.names if name not in numeric]
+    ids = [name for name, column in asked if is_near_unique(column)]
     if ids:
         yield (
-            f"{_named(ids)} probably no feature: nearly every row has a value of its own there, as with ids, so there is "
-            f"nothing to learn from. {_leave_out(ids)} A quantity that you name in --numeric is not questioned."
+            f"{_named(ids)} probably not a feature: nearly every row has a different text there, as with ids, and a model cannot "
+            f"learn from a category that occurs once. {_leave_out(ids)} If the text is numbers, convert it to numbers."
+        )
+    counted = [name for name, column in asked if counts_rows(column, rows)]
+    if counted:
+        yield (
+            f"{_named(counted)} probably not a feature: it numbers the rows of the file. {_leave_out(counted)} If the order of "
+            f"the rows means something, name it in --numeric (in Python numeric={counted!r})."
         )
     same = [n for n in table.schema.names if label_column is not None and nearly_equal(n, label_column)]
     if same:

@@ -8,13 +8,15 @@ import pytest
 from crafted import LINE, changed, holding, inner, nothing_is_run, put_together, taken_apart  # noqa: F401 - a fixture
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from labeldp import BoostingRegressor, ConditionalRegressor, Domain, InvalidInput, LabelRandomizer, Prior, SavedModel
 from labeldp.paper.network import NetworkRegressor
 from labeldp.training.boosting import Trees
 from labeldp.training.stored.model_file import from_bytes, to_bytes
+from labeldp.training.stored.other_estimators import to_skops
 from labeldp.training.stored.tree_checks import TREE_NODES, check_boosting
 
 ROWS = 300
@@ -210,6 +212,70 @@ def test_a_tree_that_leads_out_of_its_arrays_is_refused(field, value):
     nodes[field][0] = value
     arrays[name] = nodes.view(np.uint8)
     with pytest.raises(InvalidInput, match="a tree is damaged"):
+        from_bytes(put_together(structure, arrays))
+
+
+def categorical():
+    """A file of trees that split by two of three columns, taken apart, and their state."""
+    features = np.c_[RANDOM.normal(size=ROWS), np.arange(ROWS) % 5, np.arange(ROWS) % 3]
+    model = HistGradientBoostingRegressor(categorical_features=[1, 2], max_iter=2).fit(features, Y * features[:, 1])
+    return inner(to_bytes(model), "HistGradientBoostingRegressor")
+
+
+@pytest.mark.parametrize(("field", "value"), [("bitset_idx", 2**32 - 1), ("bitset_idx", 4096), ("feature_idx", 2)])
+def test_a_split_by_categories_that_are_not_there_is_refused(field, value):
+    structure, arrays, _ = categorical()
+    from_bytes(put_together(structure, arrays))
+    name, nodes = next(
+        (name, nodes)
+        for name, array in arrays.items()
+        if array.dtype == np.uint8 and array.size > TREE_NODES.itemsize and array.size % TREE_NODES.itemsize == 0
+        if (nodes := array.view(TREE_NODES).copy())["is_categorical"].any()
+    )
+    nodes[field][np.argmax(nodes["is_categorical"])] = value
+    arrays[name] = nodes.view(np.uint8)
+    with pytest.raises(InvalidInput, match="a tree is damaged"):
+        from_bytes(put_together(structure, arrays))
+
+
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        ({"_preprocessor": None}, {}),
+        ({"_preprocessor": "text"}, {}),
+        ({"_preprocessor": {"skops": "encoder"}}, {"encoder": OrdinalEncoder().fit([[1, 2]])}),
+        ({"_preprocessor": {"skops": "encoder"}}, {"encoder": StandardScaler().fit([[1, 2]])}),
+        ({"_preprocessor": {"skops": "encoder"}}, {"encoder": "one column"}),
+        ({"is_categorical_": {"array": "flags"}}, {"flags": np.array([True, False, False])}),
+        ({"is_categorical_": {"array": "flags"}}, {"flags": np.array([True, True, True])}),
+        ({"is_categorical_": {"array": "flags"}}, {"flags": np.array([0, 1, 1], np.uint8)}),
+        ({"is_categorical_": {"array": "flags"}}, {"flags": np.array([True, True])}),
+        ({"is_categorical_": None}, {}),
+    ],
+)
+def test_an_encoder_that_does_not_fit_the_trees_is_refused(change, more):
+    """Nothing else checks how many columns the encoder gives to the compiled trees."""
+    structure, arrays, state = categorical()
+    for name in {key for part in change for key in (state[part] or {}).values()}:
+        arrays.pop(name)
+    state.update(change)
+    for name, value in more.items():
+        if isinstance(value, str):  # as scikit-learn makes it, but for one column
+            one = HistGradientBoostingRegressor(categorical_features=[0], max_iter=1).fit(
+                np.eye(50)[:, :1], np.ones(50)
+            )
+            value = one._preprocessor.named_transformers_["encoder"]  # noqa: PLW2901
+        arrays[name] = value if isinstance(value, np.ndarray) else np.frombuffer(to_skops(value, ""), np.uint8)
+    with pytest.raises(InvalidInput, match="HistGradientBoostingRegressor: "):
+        from_bytes(put_together(structure, arrays))
+
+
+@pytest.mark.parametrize("codes", [[256.0], [-1.0], [0.5], [np.nan]])
+def test_categories_beyond_their_sets_are_refused(codes):
+    structure, arrays, state = categorical()
+    name = state["_bin_mapper"]["object"][1]["bin_thresholds_"][0]["array"]
+    arrays[name] = np.array(codes)
+    with pytest.raises(InvalidInput, match="the categories of a column are damaged"):
         from_bytes(put_together(structure, arrays))
 
 

@@ -162,6 +162,25 @@ def test_a_pipeline_for_mixed_columns(columns):
         same(model.fit(table, Y), table)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_trees_that_split_by_categories(named):
+    shops = RANDOM.integers(0, 9, ROWS)
+    labels = Y + 100 * (shops % 2)
+    if named:
+        table = TABLE.select(["price", "age"]).to_pandas()
+        table.insert(1, "shop", np.array([*"abcdefgh", None], object)[shops])
+        table["shop"] = table["shop"].astype("category")
+        other = table.assign(shop=table["shop"].astype(object).where(shops != 2, "a new one"))
+    else:
+        table = np.c_[X[:, 0], shops, X[:, 1]]
+        other = np.c_[X[:, 0], shops + 5, X[:, 1]]
+    model = HistGradientBoostingRegressor(categorical_features=[1], max_iter=5)
+    model.fit(table, labels, sample_weight=np.arange(ROWS) + 1.0)
+    assert any(step[0].nodes["is_categorical"].any() for step in model._predictors)
+    loaded, _ = same(model, table)
+    np.testing.assert_array_equal(loaded.predict(other), model.predict(other))
+
+
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
@@ -174,7 +193,6 @@ def test_a_pipeline_for_mixed_columns(columns):
             "memory=None",
         ),
         (TransformedTargetRegressor(Ridge(), func=lambda y: y, inverse_func=lambda y: y), "<lambda>"),
-        (HistGradientBoostingRegressor(categorical_features=[2]), "categorical splits"),
         (make_pipeline(SplineTransformer(), Ridge()), "BSpline"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,

@@ -1,8 +1,19 @@
-"""The script that Streamlit runs for every session of `labeldp explore`."""
+"""The application that Streamlit serves for `labeldp explore`: the page, for requests that are addressed to this machine.
 
-import sys
+A web page that a user visits can point its own domain name at 127.0.0.1 (DNS rebinding). The browser then takes the server for a
+part of that page and lets it read the answers. Such requests carry the foreign name in their `Host` header and are refused, over
+HTTP and on the websocket.
+"""
 
-from labeldp.explore.page.main import show
+from pathlib import Path
 
-if __name__ == "__main__":
-    show(sys.argv[1] if len(sys.argv) > 1 else None)
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from streamlit.starlette import App
+
+HOSTS = ["127.0.0.1", "localhost"]
+
+app = App(
+    Path(__file__).parent / "labeldp_explore_page.py",
+    middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)],
+)

@@ -16,13 +16,14 @@ from sklearn._loss.loss import (
     HalfTweedieLossIdentity,
 )
 from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, RidgeCV, TweedieRegressor
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.sums_model import SumsModel
@@ -39,7 +40,7 @@ from labeldp.training.linear_start import LinearStart
 from labeldp.training.method import Method
 from labeldp.training.regressor import LabelDPRegressor
 from labeldp.training.stored.kinds import Kind, NotStorable, State, add, exactly, is_a
-from labeldp.training.stored.tree_checks import check_bitsets, check_boosting
+from labeldp.training.stored.tree_checks import MOST_CATEGORIES, check_boosting
 
 Types = tuple[type, ...]
 NONE = type(None)
@@ -107,9 +108,53 @@ def _check_function(transformer: Any) -> None:
         raise NotStorable("a FunctionTransformer can be stored only without a function")
 
 
-def _check_predictor(tree: Any) -> None:
-    check_bitsets(tree.raw_left_cat_bitsets)
-    check_bitsets(tree.binned_left_cat_bitsets)
+def _boosting(kind: type) -> Kind:
+    """A `HistGradientBoostingRegressor`. Of the step that encodes its categorical columns, only the fitted encoder is stored.
+
+    The step selects columns and calls functions, so it is made again from the list of categorical columns.
+    """
+    plain = estimator(kind, check=check_boosting, fitted=TREES)
+
+    def state(model: Any) -> State:
+        found = plain.state(model)
+        if found.get("_preprocessor") is not None:
+            found["_preprocessor"] = found["_preprocessor"].named_transformers_["encoder"]
+        return found
+
+    def build(state: State) -> Any:
+        if state.get("_preprocessor") is not None:
+            state["_preprocessor"] = _column_step(
+                state["_preprocessor"], state["is_categorical_"], state.get("feature_names_in_")
+            )
+        return plain.build(state)
+
+    return Kind(kind.__name__, kind, state, build)
+
+
+def _column_step(encoder: Any, categorical: Any, names: Any) -> ColumnTransformer:
+    """The first step of a fitted `HistGradientBoostingRegressor`, as scikit-learn makes it.
+
+    It must give as many columns as the trees expect, because nothing checks that later.
+    """
+    is_a(encoder, OrdinalEncoder, what="the encoder")
+    columns = is_a(categorical, np.ndarray, what="is_categorical_").size
+    if categorical.dtype != np.bool_ or categorical.shape != (columns,) or not categorical.any():
+        raise InvalidInput("the list of categorical columns is damaged")
+    if names is not None and (not isinstance(names, np.ndarray) or names.shape != (columns,)):
+        raise InvalidInput("the names of the columns are damaged")
+    # Trees that are fitted to zeros have the same step, except for the categories.
+    model = HistGradientBoostingRegressor(categorical_features=categorical, max_iter=1)
+    step = model.fit(np.zeros((2, columns)), np.zeros(2))._preprocessor  # noqa: SLF001
+    fresh, rest = (step.named_transformers_[name] for name in ("encoder", "numerical"))
+    count = int(categorical.sum())
+    same = all(repr(value) == repr(encoder.get_params()[name]) for name, value in fresh.get_params().items())
+    sizes = [np.size(found) for found in is_a(encoder.categories_, list, what="the categories")]
+    if not same or encoder.n_features_in_ != count or len(sizes) != count or max(sizes) > MOST_CATEGORIES:
+        raise InvalidInput("the encoder does not fit the categorical columns")
+    if names is not None:
+        step.feature_names_in_, rest.feature_names_in_ = names, names[~categorical]
+    step.transformers_[0] = ("encoder", encoder, categorical)
+    return step
 
 
 def _check_encoded(model: Any) -> None:
@@ -180,6 +225,7 @@ TREES = (
     "_random_seed",
     "_feature_subsample_rng",
     "_n_features",
+    "_fitted_with_sw",
     "_loss",
     "do_early_stopping_",
     "_use_validation_data",
@@ -195,11 +241,9 @@ SCALED = (*OUTPUT, "n_samples_seen_", "mean_", "var_", "scale_")
 IMPUTED = (*OUTPUT, "_fit_dtype", "_fill_dtype", "indicator_", "statistics_")
 INDICATED = (*OUTPUT, "_precomputed", "_n_features", "features_")
 for entry in (
-    estimator(HistGradientBoostingRegressor, check=check_boosting, fitted=TREES),
-    estimator(Trees, check=check_boosting, fitted=TREES),
-    estimator(
-        TreePredictor, check=_check_predictor, fitted=("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")
-    ),
+    _boosting(HistGradientBoostingRegressor),
+    _boosting(Trees),
+    estimator(TreePredictor, fitted=("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")),
     estimator(
         _BinMapper, fitted=("is_categorical_", "missing_values_bin_idx_", "bin_thresholds_", "n_bins_non_missing_")
     ),

@@ -9,12 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE, X_BITSET_INNER_DTYPE
 
 from labeldp.errors import InvalidInput
 
 TREE_NODES = np.dtype(PREDICTOR_RECORD_DTYPE)
 """The type of a tree's nodes."""
+MOST_LEVELS = 4096
+MOST_CATEGORIES = 256
+"""A category is a number below this. scikit-learn itself allows 255 categories in a column."""
 
 
 def check_boosting(model: Any) -> None:
@@ -25,40 +29,86 @@ def check_boosting(model: Any) -> None:
         raise InvalidInput("its training has not ended")
     columns = model.n_features_in_
     mapper = model._bin_mapper  # noqa: SLF001
-    flags = mapper.is_categorical_
     if type(columns) is not int or columns < 1 or model._n_features != columns:  # noqa: SLF001
         raise InvalidInput("the number of columns is damaged")
-    if not isinstance(flags, np.ndarray) or flags.shape != (columns,) or flags.any():
-        raise InvalidInput("its trees have categorical splits, or the columns are damaged")
     if len(mapper.bin_thresholds_) != columns or mapper.n_bins_non_missing_.shape != (columns,):
         raise InvalidInput("the bins do not fit the columns")
-    if model.n_trees_per_iteration_ != 1 or model._preprocessor is not None:  # noqa: SLF001
+    categorical = _categorical(model, columns)
+    if model.n_trees_per_iteration_ != 1:
         raise InvalidInput("a regressor has one tree for each step")
     for step in model._predictors:  # noqa: SLF001
         if len(step) != 1:
             raise InvalidInput("a regressor has one tree for each step")
-        check_nodes(step[0].nodes, columns)
+        tree = step[0]
+        for bitsets in (tree.raw_left_cat_bitsets, tree.binned_left_cat_bitsets):
+            check_bitsets(bitsets)
+        check_nodes(tree.nodes, columns, categorical, len(tree.raw_left_cat_bitsets))
 
 
-def check_nodes(nodes: Any, columns: int) -> None:
-    """Refuse nodes that are no binary tree, numbered from the root, on so many columns."""
+def _categorical(model: Any, columns: int) -> int:
+    """The number of categorical columns. Their encoder puts them before all others."""
+    mapper, given = model._bin_mapper, model.is_categorical_  # noqa: SLF001
+    count = 0
+    if given is not None:
+        if not isinstance(given, np.ndarray) or given.dtype != np.bool_ or given.shape != (columns,):
+            raise InvalidInput("the list of categorical columns is damaged")
+        count = int(given.sum())
+    if (given is None) != (model._preprocessor is None):  # noqa: SLF001
+        raise InvalidInput("the encoder of its categorical columns is missing, or there are no such columns")
+    flags = mapper.is_categorical_
+    if not isinstance(flags, np.ndarray) or not np.array_equal(flags, np.arange(columns) < count):
+        raise InvalidInput("the list of categorical columns does not fit the bins")
+    for codes in mapper.bin_thresholds_[:count]:
+        if not isinstance(codes, np.ndarray) or codes.ndim != 1 or not np.isin(codes, np.arange(MOST_CATEGORIES)).all():
+            raise InvalidInput("the categories of a column are damaged")
+    return count
+
+
+def check_nodes(nodes: Any, columns: int, categorical: int = 0, bitsets: int = 0) -> None:
+    """Raise `InvalidInput` unless the nodes are a binary tree, numbered from the root, on this number of columns.
+
+    The first `categorical` columns may be split by sets of categories, of which the tree has `bitsets`.
+    """
     if not isinstance(nodes, np.ndarray) or nodes.dtype != TREE_NODES or nodes.ndim != 1 or not nodes.size:
         raise InvalidInput("a tree has no nodes")
     places = np.flatnonzero(nodes["is_leaf"] == 0)
     inner = nodes[places]
+    by_set = inner["is_categorical"] != 0
     children = np.concatenate([inner["left"], inner["right"]]).astype(np.int64)
     sound = (
         (children > np.concatenate([places, places])).all()
         and (children < nodes.size).all()
         and np.unique(children).size == children.size
         and ((inner["feature_idx"] >= 0) & (inner["feature_idx"] < columns)).all()
-        and not nodes["is_categorical"].any()
+        and (inner["feature_idx"][by_set] < categorical).all()
+        and (inner["bitset_idx"][by_set] < bitsets).all()
     )
     if not sound:
-        raise InvalidInput("a tree is damaged: a node points outside of it, back, or to a column that is not there")
+        raise InvalidInput(
+            "a tree is damaged: a node points outside of it, back, or to a column or a set of categories that is not there"
+        )
 
 
 def check_bitsets(array: Any) -> None:
-    """Refuse sets of categories of another type or shape, and any at all: trees of the format have no categorical splits."""
-    if not isinstance(array, np.ndarray) or array.dtype != X_BITSET_INNER_DTYPE or array.shape != (0, 8):
-        raise InvalidInput("a tree has categorical splits, or is damaged")
+    """Raise `InvalidInput` unless these are sets of categories, of 256 bits each."""
+    if not isinstance(array, np.ndarray) or array.dtype != X_BITSET_INNER_DTYPE or array.shape[1:] != (8,):
+        raise InvalidInput("the categories of a tree's splits are damaged")
+
+
+def check_children(left: NDArray[np.int64], right: NDArray[np.int64], leaves: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Raise `InvalidInput` unless nodes 0 to n − 1 with these children form a binary tree with root 0; return which nodes it has.
+
+    Every node that is not a leaf has two children. LightGBM and XGBoost follow them without a check, and LightGBM by recursion, so
+    the depth is limited too.
+    """
+    reached = np.zeros(leaves.size, np.bool_)
+    level = np.zeros(1, np.int64)
+    for _ in range(MOST_LEVELS):
+        reached[level] = True
+        inner = level[~leaves[level]]
+        level = np.concatenate([left[inner], right[inner]])
+        if not level.size:
+            return reached
+        if level.min() < 0 or level.max() >= leaves.size or reached[level].any() or np.unique(level).size < level.size:
+            raise InvalidInput("a tree is damaged: a node points outside of it, or back")
+    raise InvalidInput(f"a tree has more than {MOST_LEVELS:,} levels")

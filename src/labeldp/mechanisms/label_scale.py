@@ -95,7 +95,8 @@ class NormalScores:
         middles = (self.labels[:-1] + self.labels[1:]) / 2
         ends = self.borders[[0, -1]]
         inside = np.interp(ndtr(scores), ndtr(self.borders), middles)
-        return np.where(scores <= ends[0], self.labels[0], np.where(scores > ends[1], self.labels[-1], inside))
+        inside = np.where(scores > ends[1], self.labels[-1], inside)
+        return np.asarray(np.where(scores <= ends[0], self.labels[0], inside))
 
 
 def design_scale(loss: Loss, labels: Floats, masses: Floats) -> Floats:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtri
 
 from labeldp import Domain, LabelDPRegressor, LabelRandomizer, Laplace, RROnBins, private_prior
 from labeldp.arrays import label_array
@@ -225,3 +226,18 @@ def test_whole_bounds_take_whole_labels_only():
     with pytest.raises(InvalidInput, match=r"index 1 is not\. Is the label column .* Domain\(0, 48\)"):
         whole.check([3.0, 2.45])
     assert Domain(0, 48, 49).check([2.45]).tolist() == [2.45]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 4])
+def test_default_cells_are_never_two_where_more_are_affordable(epsilon):
+    for worth in (8, 20, 36, 60, 290, 310, 899, 901, 3000, 50_000, 10**6):
+        records = worth / epsilon**2
+        cells = Domain(0, 400).resolve(records, epsilon).cells
+        assert cells == int(min(1001, max(min(9, worth / 4), worth / 100)) + 1e-9)
+        assert cells / records <= epsilon**2 / 4 + 1e-12  # so that a prior costs at most half of epsilon
+
+
+def test_rounding_to_default_cells_keeps_the_mean_of_few_labels():
+    prices = 4.7e5 * np.exp(0.5 * ndtri((np.arange(1000) + 0.5) / 1000))
+    grid = Domain(0, 2_000_000).resolve(1000, 0.5)
+    assert abs(grid.grid[grid.cell(prices)].mean() - prices.mean()) < 0.05 * prices.std()

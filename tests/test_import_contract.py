@@ -68,6 +68,7 @@ def test_only_the_facade_and_shared_values_are_loose():
         "durations",
         "errors",
         "json_text",
+        "linear_algebra",
         "parquet_file",
         "plain_numbers",
         "randomizer",

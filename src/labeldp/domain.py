@@ -17,6 +17,8 @@ from labeldp.errors import ClippingWarning, InvalidInput, described
 
 MAX_CELLS = 2**32
 MOST_DEFAULT_CELLS = 1001
+FEWEST_DEFAULT_CELLS = 9
+"""With fewer cells, rounding to the nearest one moves the mean of the labels by much of their standard deviation."""
 MOST_CLIPPED = 0.05
 """More clipped labels than this share are worth a warning: the bounds, or their unit, may be wrong."""
 REFUSED_CLIPPED = 0.2
@@ -183,9 +185,10 @@ class Domain:
         return np.linspace(self.lower, self.upper, self.count)
 
     def resolve(self, records: int, epsilon: float) -> Domain:
-        """This domain with a grid: its own, or n·ε²/100 cells, but at least 2 and at most 1,001.
+        """Return this domain with a grid: its own, or n·ε²/100 cells, at least 9 and at most 1,001.
 
-        With that many cells k, a prior costs at most a tenth of the budget: √(k/n) ≤ ε/10.
+        With n·ε²/100 cells k, a prior costs at most a tenth of the budget: √(k/n) ≤ ε/10. With nine cells it costs up to
+        half. Where nine would cost more (n·ε² < 36), the grid has n·ε²/4 cells, at least 2.
 
         Parameters
         ----------
@@ -201,7 +204,9 @@ class Domain:
         """
         if self.cells is not None:
             return self
-        return self.with_cells(int(min(MOST_DEFAULT_CELLS, max(2, records * epsilon**2 / 100))))
+        worth = records * epsilon**2
+        fewest = max(2, min(FEWEST_DEFAULT_CELLS, worth / 4))
+        return self.with_cells(int(min(MOST_DEFAULT_CELLS, max(fewest, worth / 100))))
 
     def with_cells(self, cells: int) -> Domain:
         """The same bounds and unit with another grid.

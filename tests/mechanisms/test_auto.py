@@ -13,6 +13,7 @@ from labeldp.errors import InvalidInput
 from labeldp.mechanisms import Request
 from labeldp.mechanisms.auto import alternatives, choose, split_for_training
 from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
+from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
 from labeldp.mechanisms.label_scale import design_scale
@@ -75,8 +76,8 @@ def test_a_loss_that_the_bounds_do_not_allow_is_refused():
 
 
 def test_every_loss_splits_the_budget_alike():
-    domain, counts = Domain(1, 11, 11), np.full(11, 300)
-    costs = {designed(counts, domain, 1, 3300, loss).prior.epsilon_exact for loss in ("squared", "absolute", "gamma")}
+    domain, counts = Domain(1, 11, 11), np.full(11, 3000)
+    costs = {designed(counts, domain, 1, 33_000, loss).prior.epsilon_exact for loss in ("squared", "absolute", "gamma")}
     assert costs == {Fraction(1, 25)}
 
 
@@ -105,7 +106,7 @@ def test_boosting_grows_with_what_the_values_are_worth():
     assert weak["min_samples_leaf"] > strong["min_samples_leaf"] == 20
 
 
-@pytest.mark.parametrize(("epsilon", "cells", "records"), [(0.5, 25, 10_000), (1, 401, 10**7), (8, 1001, 400)])
+@pytest.mark.parametrize(("epsilon", "cells", "records"), [(0.5, 25, 100_000), (1, 401, 10**7), (8, 1001, 400)])
 def test_the_budget_is_split_exactly_and_the_prior_gets_little(epsilon, cells, records):
     split = split_for_training(Request(Domain(0, 1, cells), epsilon, records=records))
     assert split.epsilon_prior + split.epsilon_labels == split.epsilon == exact_epsilon(epsilon)
@@ -148,3 +149,31 @@ def test_cells_beyond_what_a_design_tells_apart_are_counted_together_before_the_
     assert coarse.sum() == counts.sum()
     assert coarse.dtype == np.int64
     assert mechanism.proof().holds
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1, 4])
+def test_few_records_spend_more_on_the_prior_without_a_jump(epsilon):
+    budget, domain = exact_epsilon(epsilon), Domain(0, 1, 9)
+    shares = []
+    for worth in np.geomspace(30, 3000, 60):
+        split = split_for_training(Request(domain, epsilon, records=round(worth / epsilon**2) + 1))
+        assert split.epsilon_prior + split.epsilon_labels == budget
+        assert 0 < split.epsilon_prior <= budget / 2
+        shares.append(float(split.epsilon_prior))
+    assert (np.diff(shares) <= 0).all()
+    assert max(np.divide(shares[:-1], shares[1:])) < 1.4
+    assert shares[0] > 3 * min(epsilon / 25, 0.1)
+
+
+@pytest.mark.parametrize(("epsilon", "records"), [(1, 6000), (2, 6000), (8, 6000), (8, 400), (0.5, 20_000)])
+def test_the_prior_of_many_records_gets_what_it_always_did(epsilon, records):
+    split = split_for_training(Request(Domain(0, 1, 60), epsilon, records=records))
+    assert float(split.epsilon_prior) == pytest.approx(min(epsilon / 25, 0.1))
+
+
+@pytest.mark.parametrize("name", ["auto", "rr-on-bins", "unbiased", "bias-variance", "rr-with-prior"])
+def test_records_that_are_too_few_for_any_mechanism_give_a_warning(name):
+    entry = MECHANISMS[name]
+    few, enough = (entry.split_for(Request(Domain(0, 1, 9), 0.5, records=records)) for records in (399, 401))
+    assert "399 records are too few to learn from at epsilon = 0.5" in few.advice
+    assert enough.advice is None

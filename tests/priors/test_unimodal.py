@@ -108,3 +108,19 @@ def test_many_cells_take_no_gigabytes():
     tracemalloc.stop()
     assert masses[:1000].sum() > 0.5
     assert peak < 100e6
+
+
+@pytest.mark.parametrize("end", [0, -1])
+def test_labels_beside_a_large_atom_at_a_bound_are_near_it(end):
+    """95 % zeros, and amounts around 5 % of the range: each cell has fewer of them than noise."""
+    generator, cells, records, scale = np.random.default_rng(0), 800, 20_000, 25.0
+    places = np.rint(np.clip(30 * np.exp(generator.normal(size=1000)), 1, cells - 1)).astype(int)
+    exact = np.bincount(places, minlength=cells)
+    exact[0] = records - places.size
+    means = []
+    for _ in range(20):
+        noisy = exact + np.rint(generator.laplace(0, scale, cells))
+        masses = unimodal_masses(noisy if end == 0 else noisy[::-1], records, scale)
+        means.append((masses if end == 0 else masses[::-1]) @ np.arange(cells))
+    truth = exact @ np.arange(cells) / records
+    assert np.mean(means) < 3 * truth

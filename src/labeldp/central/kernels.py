@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labeldp.arrays import Floats
+from labeldp.linear_algebra import eigh
 
 LINE = 0.4
 """The share of a numeric column's variance that is thought to be a straight line."""
@@ -42,7 +43,7 @@ def kernel(weights: Floats, *, ordered: bool, missing: bool = False, centres: Fl
 
 def roots(covariance: Floats) -> Floats:
     """A matrix with few columns whose product with its transpose is nearly the covariance."""
-    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = eigh(covariance)
     kept = values > KEPT * max(values.sum(), 1e-300)
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 

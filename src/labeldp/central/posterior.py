@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 from labeldp.arrays import Floats
 from labeldp.central.evidence import Evidence
+from labeldp.linear_algebra import cholesky
 
 SPREAD = {"column": 1.5, "pair": 1.0}
 """The standard deviation of the logarithms of the variances of one kind."""
@@ -65,7 +66,7 @@ class Posterior:
     def spread(self, evidence: Evidence) -> Floats:
         """A root of the posterior covariance of the effects of all cells."""
         left = np.eye(self.mean.size) * (1 + 1e-9) - self.narrowed.T @ self.narrowed
-        return np.asarray((evidence.roots() * self.deviations) @ np.linalg.cholesky(left))
+        return np.asarray((evidence.roots() * self.deviations) @ cholesky(left))
 
 
 def before(evidence: Evidence, label_variance: float) -> Posterior:
@@ -83,9 +84,9 @@ def given(evidence: Evidence, variances: Floats, rest: float) -> Posterior:
     if not evidence.answers.size:
         return Posterior(variances, rest, deviations, np.zeros(deviations.size), images.T)
     covariance = images.T @ images + rest * (evidence.questions.T @ (evidence.gram @ evidence.questions))
-    factor = cho_factor(covariance + np.diag(evidence.noise), lower=True)
-    mean = images @ cho_solve(factor, evidence.answers)
-    return Posterior(variances, rest, deviations, mean, solve_triangular(factor[0], images.T, lower=True))
+    factor = cholesky(covariance + np.diag(evidence.noise))
+    mean = images @ cho_solve((factor, True), evidence.answers)
+    return Posterior(variances, rest, deviations, mean, solve_triangular(factor, images.T, lower=True))
 
 
 def infer(evidence: Evidence, label_variance: float) -> Posterior:
@@ -138,10 +139,10 @@ class _Search:
     def _loss(self, logs: Floats, base: Floats) -> tuple[float, Floats]:
         """Minus the logarithm of likelihood times prior, and its derivatives."""
         scaled = self.images * np.sqrt(self.variances(logs)[self.owners])[:, None]
-        factor = cho_factor(base + scaled.T @ scaled, lower=True, check_finite=False)
-        weights = cho_solve(factor, self.evidence.answers, check_finite=False)
-        loss = 0.5 * self.evidence.answers @ weights + np.log(np.diag(factor[0])).sum()
-        traces = np.square(solve_triangular(factor[0], scaled.T, lower=True, check_finite=False)).sum(axis=0)
+        factor = cholesky(base + scaled.T @ scaled)
+        weights = cho_solve((factor, True), self.evidence.answers, check_finite=False)
+        loss = 0.5 * self.evidence.answers @ weights + np.log(np.diag(factor)).sum()
+        traces = np.square(solve_triangular(factor, scaled.T, lower=True, check_finite=False)).sum(axis=0)
         slopes = (
             0.5 * np.bincount(self.owners, traces - np.square(scaled @ weights), minlength=len(self.kinds))[self.free]
         )

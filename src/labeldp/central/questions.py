@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from labeldp.arrays import Floats
 from labeldp.central.evidence import Evidence
 from labeldp.central.posterior import Posterior
+from labeldp.linear_algebra import cholesky
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 """Numbers of signed sums to choose from."""
@@ -165,14 +166,14 @@ class _Outlook:
     def gain_of(self, place: Floats, noise: float) -> float:
         """The gain of asking several questions, with noise of this variance each."""
         block = np.ix_(place, place)
-        factor = cho_factor(self.answers[block] + noise * np.eye(len(place)), lower=True)
-        return float(np.trace(cho_solve(factor, self.told[block])))
+        factor = cholesky(self.answers[block] + noise * np.eye(len(place)))
+        return float(np.trace(cho_solve((factor, True), self.told[block])))
 
     def after(self, place: Floats, noise: float) -> _Outlook:
         """The outlook once these questions are answered."""
         rows = self.answers[place]
-        factor = cho_factor(rows[:, place] + noise * np.eye(len(place)), lower=True)
-        solved = cho_solve(factor, rows)
+        factor = cholesky(rows[:, place] + noise * np.eye(len(place)))
+        solved = cho_solve((factor, True), rows)
         mixed = self.told[:, place] @ solved
         told = self.told - mixed - mixed.T + solved.T @ self.told[np.ix_(place, place)] @ solved
         return _Outlook(self.answers - rows.T @ solved, told)

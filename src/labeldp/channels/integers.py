@@ -10,6 +10,7 @@ from labeldp.arrays import Floats
 from labeldp.budget import Epsilon
 from labeldp.channels.program import Channel
 from labeldp.errors import InvalidInput
+from labeldp.linear_algebra import least_squares
 from labeldp.sampling import WeightTable
 
 _LARGEST_BIAS = Fraction(1, 10**9)
@@ -96,7 +97,7 @@ def integer_channel(channel: Channel, epsilon: Epsilon, masses: Floats, means: F
     error = _errors(weights, outputs, means)
     for _ in range(4):
         missing = np.array([float(e) for e in error])
-        step = np.linalg.lstsq(probabilities / root, missing, rcond=1e-14)[0] / root
+        step = least_squares(probabilities / root, missing, rcond=1e-14) / root
         better = outputs + step
         found = _errors(weights, better, means)
         if max(map(abs, found)) >= max(map(abs, error)):

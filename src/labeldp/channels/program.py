@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.channels.certificate import DualSolution, Patterns
 from labeldp.errors import LabelDPError
+from labeldp.linear_algebra import eigh, least_squares
 
 Block = tuple[NDArray[np.intp], NDArray[np.intp], Floats]
 """Rows, columns and values of the entries of a sparse matrix."""
@@ -177,7 +178,7 @@ def _sparser(channel: Channel, masses: Floats, curvature: Floats, slope: Floats)
     """
     from scipy.optimize import linprog
 
-    strength, axes = np.linalg.eigh(curvature)
+    strength, axes = eigh(curvature)
     seen = np.vstack(
         [axes[:, strength > _FLAT_DIRECTION * max(strength[-1], 1e-300)].T, slope / max(np.abs(slope).max(), 1e-300)]
     )
@@ -370,7 +371,7 @@ def _channel(likely: Patterns, scales: Floats, moments: Floats, ratio: float, or
         scale, output = scales[used], moments[used] / scales[used]
         for _ in range(3):
             weighted = patterns * scale
-            scale = scale * (1 + np.linalg.lstsq(weighted, 1 - weighted.sum(axis=1), rcond=1e-13)[0])
+            scale = scale * (1 + least_squares(weighted, 1 - weighted.sum(axis=1), rcond=1e-13))
         matrix = patterns * scale
         if (scale > 0).all() and np.abs(matrix.sum(axis=1) - 1).max() < _ROW_ERROR:
             order = np.argsort(output, kind="stable")

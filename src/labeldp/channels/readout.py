@@ -3,6 +3,7 @@
 import numpy as np
 
 from labeldp.arrays import Floats
+from labeldp.linear_algebra import least_squares
 
 
 def best_values(matrix: Floats, joint: Floats, masses: Floats, tau: float, targets: Floats) -> Floats:
@@ -43,5 +44,5 @@ def best_values(matrix: Floats, joint: Floats, masses: Floats, tau: float, targe
     system = (1 - tau) * (seen @ matrix) + tau * np.diag(masses @ matrix)
     centre = masses @ targets  # a constant is its own value, so large numbers need not cancel
     # Codes that are nearly alike make the system nearly singular: then the smallest solution gives them the same value.
-    solved = np.linalg.lstsq(system, seen @ (targets - centre), rcond=1e-12)[0]
+    solved = least_squares(system, seen @ (targets - centre), rcond=1e-12)
     return np.asarray(solved + centre)

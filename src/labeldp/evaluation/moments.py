@@ -7,6 +7,7 @@ import numpy as np
 from labeldp.arrays import Floats
 from labeldp.channels import visible_bias_factor
 from labeldp.errors import InvalidInput
+from labeldp.linear_algebra import svd
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.bias_variance import VISIBLE
 from labeldp.priors import Prior
@@ -87,7 +88,7 @@ def _least_squares_values(channel: Floats, target: Floats, masses: Floats, visib
     # The unknowns are √share·(v − E[v]), share being the probability of each code: Var(v) is then their squared norm.
     both = np.column_stack([channel / share_root - share_root, target - center])
     seen = np.sqrt(masses)[:, None] * both if visible >= 1 else visible_bias_factor(masses, visible) @ both
-    left, strength, right = np.linalg.svd(seen[:, :-1], full_matrices=False)
+    left, strength, right = svd(seen[:, :-1])
     kept = strength > 1e-7 * strength[0]
     weight = strength[kept] / (strength[kept] ** 2 + ridge)
     solved = right[kept].T @ (weight * (left[:, kept].T @ seen[:, -1]))

@@ -4,18 +4,21 @@ The command line's choices and help, `compare`, the experiments, plots and decod
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.budget import Epsilon
+from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.catalogue import Catalogue
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike
 from labeldp.priors import BudgetSplit, Prior, prior_from_counts, split_budget
+
+LEAST_WORTH = 100
+"""Below this n·ε², the noise of the private labels hides what features tell about them (benchmarks/few_records.py)."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,23 @@ class Request:
 
 def paper_split(request: Request) -> BudgetSplit:
     """ε₁ = √(cells/records) for the prior, as in the paper."""
-    return split_budget(request.epsilon, request.domain.count, request.known_records)
+    split = split_budget(request.epsilon, request.domain.count, request.known_records)
+    return replace(split, advice=few_records_advice(request) or split.advice)
+
+
+def few_records_advice(request: Request) -> str | None:
+    """Return a warning if the records are too few for any mechanism without a public prior, else None."""
+    if request.records is None or request.prior is not None:
+        return None
+    total = exact_epsilon(request.epsilon)
+    worth = request.records * total**2
+    if worth >= LEAST_WORTH:
+        return None
+    return (
+        f"{request.records:,} records are too few to learn from at epsilon = {float(total):g}: records × epsilon² is {float(worth):.3g}. "
+        f"Below {LEAST_WORTH} a model trained on the private labels is rarely better than answering the mean, with any mechanism. "
+        "Use more records, a larger epsilon or a public prior."
+    )
 
 
 def clipped_prior(counts: NDArray[np.int64], scale: float, request: Request) -> Prior:

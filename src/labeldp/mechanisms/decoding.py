@@ -7,6 +7,7 @@ import numpy as np
 from labeldp.arrays import Floats
 from labeldp.channels import best_values, visible_bias_matrix
 from labeldp.errors import InvalidInput, described
+from labeldp.linear_algebra import least_squares
 from labeldp.losses import LOSSES
 from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
 from labeldp.mechanisms.catalogue import MECHANISMS
@@ -194,7 +195,7 @@ def _solved(mechanism: FiniteMechanism, means: Floats) -> Floats:
         )
     matrix = mechanism.table.probabilities()
     weight = np.sqrt(matrix.mean(axis=0))
-    values = np.linalg.lstsq(matrix / weight, means, rcond=None)[0] / weight
+    values = least_squares(matrix / weight, means) / weight
     worst = float(np.abs(matrix @ values - means).max())
     if not worst <= 1e-6 * max(np.ptp(means), 1e-300):
         raise InvalidInput(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,26 +18,32 @@ _LEAST_MASS = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class NormalScores:
-    """Labels as normal scores: the numbers with the same ranks that a standard normal distribution would have.
+    """A standard normal variable Z with the same ranks as the label: each label is an interval of Z.
+
+    A common label, such as zero among rare counts, is a wide interval. A single score for it would lose the spread of Z within
+    the interval, so a label has two numbers: the mean of Z and the mean of Z² over its interval. Over all labels
+    they average to 0 and 1.
 
     Attributes
     ----------
     labels : array of float64
         Labels in increasing order.
-    scores : array of float64
-        The score of the middle of each label's mass.
+    borders : array of float64
+        The value of Z between each label and the next, one fewer than labels.
 
     Examples
     --------
     >>> from labeldp import Prior
     >>> from labeldp.mechanisms.label_scale import NormalScores
     >>> scores = NormalScores.under(Prior([0, 10, 50], [1, 2, 1]))
-    >>> scores.scores.round(2).tolist(), scores.labels_at([-9.0, 0.0, 9.0]).tolist()
-    ([-1.15, 0.0, 1.15], [0.0, 10.0, 50.0])
+    >>> (scores.scores.round(2) + 0.0).tolist(), scores.squares.round(2).tolist()
+    ([-1.27, 0.0, 1.27], [1.86, 0.14, 1.86])
+    >>> scores.labels_at([-9.0, 0.0, 9.0]).tolist()
+    [0.0, 17.5, 50.0]
     """
 
     labels: Floats
-    scores: Floats
+    borders: Floats
 
     @classmethod
     def under(cls, prior: Prior) -> NormalScores:
@@ -49,13 +56,47 @@ class NormalScores:
         from scipy.special import ndtri  # takes long to import, and many mechanisms need none of it
 
         held = np.maximum(masses, _LEAST_MASS)
-        held = held / held.sum()
-        middle = np.clip(np.cumsum(held) - held / 2, 1e-12, 1 - 1e-12)
-        return cls(frozen(labels), frozen(np.clip(ndtri(middle), -LARGEST_SCORE, LARGEST_SCORE)))
+        below = np.cumsum(held)[:-1] / held.sum()
+        return cls(frozen(labels), frozen(ndtri(np.clip(below, _LEAST_MASS / 1e3, 1 - _LEAST_MASS / 1e3))))
+
+    @property
+    def scores(self) -> Floats:
+        """E[Z | label] for each label."""
+        density, chance = self._density_and_chance()
+        mean = -np.diff(density) / chance
+        ends = np.r_[-np.inf, self.borders, np.inf]
+        return np.asarray(np.clip(np.clip(mean, ends[:-1], ends[1:]), -LARGEST_SCORE, LARGEST_SCORE))
+
+    @property
+    def squares(self) -> Floats:
+        """E[Z² | label] for each label."""
+        density, chance = self._density_and_chance()
+        mean = 1 - np.diff(np.r_[0.0, self.borders, 0.0] * density) / chance
+        return np.asarray(np.clip(mean, np.square(self.scores), LARGEST_SCORE**2))
+
+    def _density_and_chance(self) -> tuple[Floats, Floats]:
+        """The normal density at the ends of each label's interval, and the probability of the interval."""
+        from scipy.special import ndtr
+
+        density = np.exp(-(self.borders**2) / 2) / math.sqrt(2 * math.pi)
+        chance = np.diff(np.r_[0.0, ndtr(self.borders), 1.0])
+        return np.r_[0.0, density, 0.0], np.maximum(chance, 1e-15)
 
     def labels_at(self, scores: Floats) -> Floats:
-        """The labels at given scores, linear in between and constant beyond the ends."""
-        return np.asarray(np.interp(scores, self.scores, self.labels))
+        """The labels at given values of Z.
+
+        A label in the middle is spread evenly to half the distance to its neighbours. The first and the last label are not:
+        they are usually bounds, where many labels are equal.
+        """
+        from scipy.special import ndtr
+
+        if self.labels.size == 1:
+            return np.full(np.shape(scores), self.labels[0])
+        middles = (self.labels[:-1] + self.labels[1:]) / 2
+        ends = self.borders[[0, -1]]
+        inside = np.interp(ndtr(scores), ndtr(self.borders), middles)
+        inside = np.where(scores > ends[1], self.labels[-1], inside)
+        return np.asarray(np.where(scores <= ends[0], self.labels[0], inside))
 
 
 def design_scale(loss: Loss, labels: Floats, masses: Floats) -> Floats:

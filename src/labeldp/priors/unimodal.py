@@ -8,6 +8,8 @@ noisy counts are fitted by curves that rise to one mode and fall after it. Real 
 - cells that differ from the curve by more than noise does keep their counts (zero visits, 40 hours, 52 weeks);
 - where the position of the mode is uncertain, the fits for all positions are averaged, weighted by how well they fit. With
   very few records the average is nearly flat, with many it is a single curve;
+- if most labels are at a bound (zero, for rare counts and amounts), the others are taken to become rarer away from it,
+  unless the counts clearly say otherwise;
 - the share scale/n of the mass, which is what the noise of one cell amounts to, is spread evenly over all cells.
 
 A projection (`project_counts`) describes labels with several broad modes better, and all others much worse.
@@ -25,6 +27,8 @@ _MOST_WORK = 20_000_000
 """Cells times modes: with more cells, fewer modes are tried."""
 _FALSE_OUTLIERS = 0.1
 """The expected number of cells that stand out because of noise alone."""
+_AWAY_FROM_ATOM = 10.0
+"""The weight of the fit that falls away from a bound with most of the labels, relative to all other fits together."""
 _VARIANCE_FACTOR = 4.0
 """Fits are compared as if the noise had this many times its variance, because the best of many modes also fits noise."""
 
@@ -75,9 +79,11 @@ def _average_fit(counts: Floats, records: int, scale: float) -> Floats:
         kept[np.flatnonzero(~kept)[outliers]] = True
         errors = _errors(counts[~kept])
     least = min(errors.values())
+    near = {mode for mode, end in ((min(errors), 0), (max(errors), -1)) if counts[end] > records / 2}
     masses, total = np.zeros(counts.size), 0.0
     for mode, error in errors.items():
         weight = float(np.exp((least - error) / (_VARIANCE_FACTOR * 4 * scale**2)))  # noise variance: 2·scale²
+        weight *= _AWAY_FROM_ATOM * len(errors) if mode in near else 1.0
         if weight > 1e-3:
             fitted = counts.copy()
             fitted[~kept] = _fit(counts[~kept], mode)

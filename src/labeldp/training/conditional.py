@@ -119,7 +119,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         codes = self._codes(y)
         prior, _ = coarse_prior(prior_of(self.mechanism))
         self.scores_ = NormalScores.under(prior)
-        functions = np.stack([self.scores_.scores, np.square(self.scores_.scores)], axis=1)
+        functions = np.stack([self.scores_.scores, self.scores_.squares], axis=1)
         values = learnable_values(self.mechanism, lambda _: functions, codes.size)
         shares = [value_share(self.mechanism, values[:, j], prior, functions[:, j]) for j in range(2)]
         self.floor_ = FLOOR_SHARE * prior.mean if get_loss(self.loss).valid_outputs.lower == 0 else -np.inf

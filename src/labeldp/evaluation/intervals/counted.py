@@ -13,6 +13,7 @@ import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.evaluation.intervals.pieces import LabelPieces
+from labeldp.linear_algebra import solve
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.encoders import Grid
 from labeldp.priors import NoisyCounts
@@ -106,7 +107,7 @@ class CountedLabels:
         center = self.masses @ wanted
         system = both.T @ (weights[:, None] * both) + penalty
         system += 1e-13 * np.trace(system) / len(system) * np.eye(len(system))
-        solved = np.linalg.solve(system, both.T @ (weights[:, None] * (wanted - center) / unit)) * unit
+        solved = solve(system, both.T @ (weights[:, None] * (wanted - center) / unit)) * unit
         solved[:codes] += self.masses @ (wanted - both @ solved)
         return solved[:codes], solved[codes:]
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.evaluation.intervals.pieces import LabelPieces
 from labeldp.evaluation.moments import known_prior
+from labeldp.linear_algebra import svd
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 
 _MOST_SCORES = 12
@@ -102,7 +103,7 @@ def separating_scores(mechanism: FiniteMechanism, pieces: LabelPieces, records: 
     masses += np.bincount(np.searchsorted(borders, prior.values), prior.masses / 2, pieces.low.size)
     share = masses @ channel
     root = np.sqrt(np.where(share > 0, share, 1.0))
-    _, strength, right = np.linalg.svd(np.sqrt(masses)[:, None] * (channel / root - root), full_matrices=False)
+    _, strength, right = svd(np.sqrt(masses)[:, None] * (channel / root - root))
     scores = right.T / root[:, None]
     resolved = (np.ptp(channel @ scores, axis=0) > 2 / np.sqrt(records)) & (strength > 1e-9 * strength[0])
     return np.asarray(scores[:, resolved][:, :_MOST_SCORES])

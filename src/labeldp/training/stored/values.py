@@ -63,14 +63,14 @@ def _encoder_state(encoder: ColumnEncoder) -> State:
 
 
 def _scores(state: State) -> NormalScores:
-    labels, scores = exactly(state, "labels", "scores")
-    for array in (labels, scores):
+    labels, borders = exactly(state, "labels", "borders")
+    for array in (labels, borders):
         floats = is_a(array, np.ndarray, what="an array of scores")
         if floats.dtype != np.float64 or floats.ndim != 1 or not np.isfinite(floats).all():
             raise InvalidInput("scores are a list of finite numbers")
-    if labels.shape != scores.shape or not labels.size or (np.diff(labels) < 0).any() or (np.diff(scores) < 0).any():
+    if labels.size != borders.size + 1 or (np.diff(labels) < 0).any() or (np.diff(borders) < 0).any():
         raise InvalidInput("scores and labels must rise together")
-    return NormalScores(labels, scores)
+    return NormalScores(labels, borders)
 
 
 def _mechanism(state: State) -> FiniteMechanism:

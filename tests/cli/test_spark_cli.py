@@ -84,43 +84,11 @@ def test_a_message_of_spark_is_trained_on_audited_and_grown_by_either_engine(run
     assert (code, json.loads(out)["holds"]) == (0, True)
 
 
-def test_a_message_of_arrow_is_grown_by_spark(run, spark, folder):
-    assert run("privatize", "monday.parquet", *ASKED, "--key-file", "key", "--out", "message")[0] == 0
-    before = held("message")
-    pq.write_table(sales(1100, 200, seed=1), "tuesday.parquet")
-    code, out, _ = run("apply", "message", "tuesday.parquet", "--key-file", "key", "--engine", "spark", "--json")
-    assert (code, json.loads(out)["records"]) == (0, 100)
-    after = held("message")
-    assert set(after) == set(range(1300))
-    assert {order: after[order] for order in before} == before
-
-
 def test_the_plan_reads_no_label_and_writes_nothing(run, spark, folder):
     pq.write_table(sales(0, 500).set_column(1, "amount", pa.nulls(500, pa.float64())), "no-labels.parquet")
     code, out, err = privatize(run, "no-labels.parquet", "--dry-run", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["rows"] == 500
-    assert not list(folder.glob("*message*"))
-
-
-def test_quiet_holds_back_how_many_labels_were_clipped(run, spark, folder):
-    narrow = (*ASKED[:-1], "300")
-    code, out, err = privatize(run, "monday.parquet", "--quiet", "--out", "message", asked=narrow)
-    assert (code, out) == (0, "")
-    assert "more than 5%" in err
-    code, out, err = privatize(run, "monday.parquet", "--out", "other", asked=(*ASKED[:-1], "390"))
-    assert code == 0
-    assert "labels lay outside the bounds and were moved to them" in err
-
-
-def test_a_stopped_run_says_how_to_go_on_and_leaves_nothing(run, spark, folder, monkeypatch):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("labeldp.engines.spark.spark_input.SparkInput.scan", stop)
-    code, _, err = privatize(run, "monday.parquet", "--out", "message", "--key-file", "key")
-    assert code == 130
-    assert "Run the same command again" in err
     assert not list(folder.glob("*message*"))
 
 
@@ -274,9 +242,7 @@ def test_blanks_after_a_quotation_mark_are_refused_since_the_engines_read_them_d
     [
         (["1", "-2"], "int"),
         (["1", "007"], "str"),
-        (["1", "-0"], "str"),
         (["9223372036854775808", "1"], "str"),
-        (["ö", "1"], "str"),
     ],
 )
 def test_ids_are_integers_if_all_are_written_so(spark, folder, ids, kind):
@@ -295,13 +261,9 @@ def test_ids_are_integers_if_all_are_written_so(spark, folder, ids, kind):
     ("text", "says"),
     [
         (f"order,amount\n1,{SECRET}\n2,{SECRET}d\n3,0x1p3\n", "2 records have something else"),
-        (f"order,amount\n1,{SECRET}\n2,+{SECRET}\n", "1 record has something else"),
-        (f"order,amount\n1,{SECRET}\n2,83,8125\n", "1 record has more or fewer columns"),
         (f"order,amount,note\n1,{SECRET},a\n2,83,8125,b\n", "1 record has more or fewer columns"),
-        (f"order,amount,note\n1,{SECRET},a\n2,{SECRET}\n", "1 record has more or fewer columns"),
         (f"order,amount\n1,{SECRET}\n2,\n", "'amount' is missing in 1 record"),
         (f'order,amount\n1,{SECRET}\n"",{SECRET}\n', "'order' has no id in 1 record"),
-        (f"order,amount\n1,{SECRET}\n2,nan\n", "something else"),
         (f"1,{SECRET}\n2,{SECRET}\n", "needs a header line"),
         (f"order;amount\n1;{SECRET}\n", "no column 'amount'"),
     ],
@@ -444,8 +406,6 @@ def test_ctrl_c_ends_java_too(folder, sent, code):
     ("options", "says"),
     [
         (("--master", "nowhere"), "--master nowhere: Master must"),
-        (("--master", "local[x]"), "Could not parse Master URL: 'local[x]'"),
-        (("--conf", "spark.sql.shuffle.partitions=abc"), "spark.sql.shuffle.partitions"),
         (("--conf", "spark.driver.memory=abc"), "Invalid maximum heap size: -Xmxabc"),
     ],
 )

@@ -100,14 +100,10 @@ def test_the_report_shows_the_printed_figures_under_its_headings(report, table):
         assert f"{published[float(epsilon)]:,.0f}" in report.cells
 
 
-
-
 def test_the_report_fetches_nothing(report, demo):
     assert [reference for reference in report.references if not reference.startswith("#")] == []
     assert report.tags.isdisjoint({"script", "link", "img", "iframe", "object"})
     assert not re.search(r"@import|url\((?!#)", (demo[0] / "report.html").read_text(encoding="utf-8"))
-
-
 
 
 def test_only_the_folder_of_an_earlier_demo_is_replaced(run, tmp_path):

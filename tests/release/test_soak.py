@@ -28,13 +28,6 @@ def test_a_short_soak_finds_no_violation():
     assert "violations: 0" in ended.stdout
 
 
-def test_planted_bugs_are_found():
-    ended = soak("--self-test", "draw-anew", "quote-labels")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "one charge has paid for two draws" in ended.stdout
-    assert "printed the digits of a label" in ended.stdout
-
-
 @pytest.mark.parametrize("end", [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: os._exit(3)])
 def test_a_worker_that_dies_is_a_violation(end):
     """The others are waited for. Nobody waits for the dead one."""

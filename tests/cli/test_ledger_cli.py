@@ -71,25 +71,8 @@ def test_show_prints_every_budget(run, path):
     cells = [line.split() for line in output.splitlines()]
     assert ["sales", "3", "0.5", "2.5", "1", "1", "0", "0"] in cells
     assert ["[red]visits", "1/3", "0", "1/3", "0", "0", "0", "0"] in cells
-    assert "To resume it at no further cost" in output
-
-
-def test_show_as_json_is_exact(run, path):
-    Ledger(path).reserve("sales", "0.1")
-    code, output, _ = run("show", path, "--json")
-    assert code == 0
-    (dataset,) = json.loads(output)["datasets"]
-    del dataset["created_at"]
-    assert dataset == {
-        "name": "sales",
-        "budget": "3",
-        "spent": "0.1",
-        "remaining": "2.9",
-        "releases": 1,
-        "uncommitted": 1,
-        "batches": 0,
-        "batch_records": 0,
-    }
+    datasets = json.loads(run("show", path, "--json")[1])["datasets"]
+    assert next((d["name"], d["spent"], d["remaining"]) for d in datasets) == ("sales", "0.5", "2.5")
 
 
 def test_history_lists_releases_of_all_datasets_or_of_one(run, path):

@@ -481,15 +481,6 @@ def test_a_purpose_chooses_the_mechanism_and_tolerates_no_other(run, folder, pur
     assert not Path("message").exists()
 
 
-def test_a_plan_shows_that_a_model_is_better_off_with_labels_for_training(run, folder):
-    plans = [
-        json.loads(privatize(run, "sales.parquet", "--for", purpose, "--dry-run", "--json", by=())[1])
-        for purpose in ("training", "labels")
-    ]
-    assert plans[0]["model_error"] < plans[1]["model_error"]
-    assert plans[0]["expected_loss"] > plans[1]["expected_loss"]
-
-
 def test_what_trains_naively_on_the_column_private_label_gets_the_values_to_train_on(run, folder):
     assert privatize(run, "sales.parquet", by=())[0] == 0
     message = Message.open("message")

@@ -332,16 +332,6 @@ def command(*arguments, **environment):
     )
 
 
-def test_arrow_does_without_pyspark(folder):
-    program = (
-        "import atexit, sys; from labeldp.cli import main; "
-        "atexit.register(lambda: print('pyspark' in sys.modules)); main()"
-    )
-    options = ["privatize", "monday.parquet", *ASKED, "--dry-run", "--quiet"]
-    ran = subprocess.run([sys.executable, "-c", program, *options], capture_output=True, text=True, check=True)
-    assert ran.stdout.endswith("False\n")
-
-
 def test_without_java_the_error_says_which_one(folder):
     process = command("--engine", "spark", "--out", "message", PATH=str(folder))
     out, err = process.communicate(timeout=100)

@@ -291,14 +291,6 @@ def test_bad_settings_are_refused(run, world, asked, more, word):
     assert word in err
 
 
-def test_bounds_and_a_place_must_be_given(run, world, asked):
-    assert "public bounds" in sums(run, world, asked, bounds=())[2]
-    arguments = ("sums", world / "labels.parquet", "--label", "amount", "--id", "order", "--epsilon", "1")
-    code, _, err = run(*arguments, "--cells", asked / "cells" / "cells.parquet", *BOUNDS)
-    assert code == 2
-    assert "--out" in err
-
-
 def test_whole_numbers(run, world, asked):
     table = pq.read_table(world / "labels.parquet")
     whole = column(table, "amount", np.rint(table["amount"].to_numpy()))

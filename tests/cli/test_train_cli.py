@@ -336,16 +336,6 @@ def test_row_numbers_may_be_a_column_and_must_match(run, rows):
     assert "2,999 rows and the message 3,000" in errors
 
 
-def test_a_column_called_row_is_no_row_number(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    pq.write_table(pa.table({"row": range(3000), "amount": np.linspace(0, 400, 3000)}), "labels.parquet")
-    bounds = ("--epsilon", 4, "--lower", 0, "--upper", 400, "--mechanism", "rr-on-bins", "--id", "row")
-    assert run("privatize", "labels.parquet", "--label", "amount", *bounds, "--out", "message")[0] == 0
-    pq.write_table(pa.table({"x": np.linspace(0, 1, 3000)}), "features.parquet")
-    code, _, errors = run("train", "message", "--features", "features.parquet", "--id", "row", "--out", "model")
-    assert (code, "no column 'row'" in errors) == (2, True)
-
-
 @pytest.mark.parametrize(("sign", "more"), [(";", ()), (":", ("--delimiter", ":"))])
 def test_features_with_other_delimiters(run, rows, sign, more):
     table = pq.read_table("features.parquet")
@@ -367,24 +357,6 @@ def test_features_with_a_decimal_comma_are_not_taken_for_text(run, rows, tmp_pat
     code, _, errors = run("train", "message", "--features", "features.csv", "--id", "row", "--out", "model")
     assert code == 2
     assert "column 'x' have a decimal comma" in errors
-
-
-def test_predict_reports_as_asked(run, world, tmp_path):
-    train(run, world, tmp_path, "--quiet", "--folds", 0)
-
-    def predict(name, *more):
-        return run("predict", tmp_path / "model", world / "features.parquet", "--out", tmp_path / name, *more)
-
-    code, out, err = predict("a.csv", "--json", "--id", "order")
-    assert (code, err) == (0, "")
-    assert json.loads(out) == {
-        "predictions": str(tmp_path / "a.csv"),
-        "rows": 28_500,
-        "id_column": "order",
-        "unit": None,
-    }
-    assert predict("b.csv", "--quiet") == (0, "", "")
-    assert predict("c.csv") == (0, f"written  28,500 predictions to {tmp_path / 'c.csv'}\n", "")
 
 
 @pytest.fixture
@@ -471,29 +443,6 @@ def test_randomized_response_trains_on_debiased_values(run, world, tmp_path):
     assert "verdict  none" in out
     code, out, _ = run("evaluate", tmp_path / "model", world / "test.csv", "--label", "truth", "--json")
     assert json.loads(out)["R squared"] > 0.4  # with the cells as they were drawn it is below zero
-
-
-def test_evaluate_says_that_features_and_labels_are_in_one_file(run, world, tmp_path):
-    train(run, world, tmp_path, "--folds", 0)
-    code, _, errors = run("evaluate", tmp_path / "model", world / "features.parquet", "--label", "truth")
-    assert code == 2
-    assert "no column 'truth'" in errors
-
-
-def test_the_report_names_the_next_command_and_counts_in_words(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    x = np.linspace(0, 1, 3000)
-    pq.write_table(pa.table({"order no": range(3000), "amount": 400 * x}), "labels.parquet")
-    pq.write_table(pa.table({"order no": range(1, 3001), "x": x}), "features.parquet")
-    bounds = ("--epsilon", 4, "--lower", 0, "--upper", 400, "--mechanism", "rr-on-bins", "--id", "order no")
-    assert run("privatize", "labels.parquet", "--label", "amount", *bounds, "--out", "message")[0] == 0
-    code, out, _ = run(
-        "train", "message", "--features", "features.parquet", "--id", "order no", "--out", "model", "--folds", 0
-    )
-    assert code == 0
-    assert "unpaired 1 row of features had no private label and was not used" in out
-    assert "unpaired 1 private label had no features and was not used" in out
-    assert "labeldp predict model FILE --id 'order no' --out predictions.parquet" in out
 
 
 def test_evaluate_has_the_loss_of_the_model_first(run, world, tmp_path):

@@ -77,7 +77,7 @@ def test_a_message_is_a_table_of_ids_codes_and_private_labels(message):
     assert opened.to_pandas()["private_label"].tolist() == table["private_label"].to_pylist()
     assert opened.to_polars()["id"].to_list() == table["id"].to_pylist()
     assert opened.labels.codes.tolist() == written["code"].to_pylist()
-    assert np.array_equal(opened.labels, written["private_label"])
+    assert np.array_equal(opened.labels.values("bins"), written["private_label"])
     assert opened.labels.epsilon == opened.epsilon == 1.0
 
 

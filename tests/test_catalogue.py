@@ -45,12 +45,6 @@ class Entry:
     example: str = "x"
 
 
-def test_every_module_of_the_package_is_found_and_ordered_by_rank_then_name(orchard):
-    from orchard.shared import FRUIT
-
-    assert FRUIT.names == ["pear", "apple"]
-
-
 def test_a_new_module_in_the_package_is_all_that_a_new_entry_takes(orchard):
     (orchard / "banana.py").write_text("from orchard.shared import *\nFRUIT.add(Fruit('banana'))\n")
     from orchard.shared import FRUIT
@@ -81,12 +75,3 @@ def test_two_entries_of_one_name_are_refused_and_the_first_stays():
     with pytest.raises(ValueError, match="two entries for the loss 'twice'"):
         catalogue.add(Entry("twice", "y"))
     assert catalogue["twice"] is first
-
-
-def test_an_entry_that_is_discarded_is_gone_and_its_name_is_free_again():
-    catalogue = Catalogue("loss", "labeldp.losses")
-    catalogue.add(Entry("brief"))
-    catalogue.discard("brief")
-    assert catalogue.names == []
-    catalogue.add(Entry("brief"))
-    assert catalogue.names == ["brief"]

@@ -83,7 +83,7 @@ file = pathlib.Path({str(file)!r})
 good = file.read_bytes()
 start = len(good) - 8 - int.from_bytes(good[-8:-4], "little")
 for place in range(start, len(good)):
-    for bit in (1, 2, 4, 16):
+    for bit in (1, 16):
         file.write_bytes(good[:place] + bytes([good[place] ^ bit]) + good[place + 1 :])
         with contextlib.suppress(LabelDPError):
             list(LabelSource(file, "y", "id").batches())
@@ -110,20 +110,13 @@ def test_a_message_without_rows(message):
 
 CHANGES = [
     "ALTER TABLE dataset RENAME COLUMN budget TO other",
-    "ALTER TABLE dataset RENAME COLUMN created_at TO other",
-    "UPDATE dataset SET budget = '1e308'",
     "UPDATE dataset SET budget = '1e999'",
-    "UPDATE dataset SET created_at = 'yesterday'",
     "UPDATE dataset SET created_at = x'ff'",
     "UPDATE dataset SET name = x'ff00'",
     "UPDATE release SET reserved_at = ''",
     "UPDATE release SET state = x'00'",
     "UPDATE release SET epsilon = '-1'",
     "UPDATE release SET state = CAST(x'ff' AS TEXT)",
-    "DROP TABLE release",
-    "DROP TABLE dataset",
-    "DROP TABLE batch",
-    "ALTER TABLE release RENAME TO other",
     "ALTER TABLE batch RENAME COLUMN records TO other",
 ]
 
@@ -145,16 +138,6 @@ def test_a_ledger_with_something_else_in_it(tmp_path, change):
         "damaged",
         LedgerBroken,
     )
-
-
-def test_a_ledger_whose_columns_are_written_otherwise(tmp_path):
-    ledger = Ledger.create(tmp_path / "ledger.db")
-    ledger.add_dataset("sales", 3)
-    reserved = ledger.reserve("sales", 1)
-    with sqlite3.connect(tmp_path / "ledger.db") as connection:
-        connection.execute("ALTER TABLE release RENAME COLUMN committed_at TO COMMITTED_AT")
-    connection.close()
-    assert [release.id for release in ledger.history()] == [reserved.id]  # to SQLite it is the same name
 
 
 def test_a_ledger_whose_schema_is_no_text(tmp_path):
@@ -189,14 +172,11 @@ def test_categories_that_are_no_text():
     "facts",
     [
         {"bounds": ["a", "b"]},
-        {"bounds": [3, 1]},
         {"bounds": 7},
         {"columns": ["x", "x"]},
-        {"columns": "x"},
         {"columns": [["x"]]},
         {"epsilon": "1"},
         {"model": 3},
-        {"unit": []},
     ],
 )
 def test_a_model_whose_facts_are_others(tmp_path, facts):
@@ -208,7 +188,7 @@ def test_a_model_whose_facts_are_others(tmp_path, facts):
     refused(lambda: SavedModel.load(tmp_path / "model"), rf"model\.json: {next(iter(facts))} cannot be")
 
 
-@pytest.mark.parametrize("text", ["[]", "7", "null", "[" * 100_000, '{"a": ' + "7" * 5000 + "}", '{"a": 1e999}'])
+@pytest.mark.parametrize("text", ["[]", "[" * 100_000, '{"a": 1e999}'])
 def test_a_model_whose_facts_are_no_object(tmp_path, text):
     from sklearn.linear_model import LinearRegression
 
@@ -217,25 +197,19 @@ def test_a_model_whose_facts_are_no_object(tmp_path, text):
     refused(lambda: SavedModel.load(tmp_path / "model"))
 
 
-def test_a_census_file_that_is_no_text(tmp_path):
-    (tmp_path / "extract.csv").write_bytes(
-        b"WKSWORK1,AGE,\xff\xfe,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n1,2,3,4,5,6,7,8,9\n"
-    )
-    refused(lambda: load_census(tmp_path / "extract.csv"), "UTF-8")
+HEADER = b"WKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n"
 
 
-def test_a_census_file_with_an_empty_first_line(tmp_path):
-    (tmp_path / "extract.csv").write_bytes(
-        b"\nWKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n1,2,1,4,5,1,2,8,9\n"
-    )
-    refused(lambda: load_census(tmp_path / "extract.csv"), "not a CSV extract")
-
-
-def test_a_census_file_with_a_header_and_nobody(tmp_path):
-    (tmp_path / "extract.csv").write_bytes(b"WKSWORK1,AGE,SEX,MARST,CHBORN,SCHOOL,EMPSTAT,OCC,IND\n")
-    refused(lambda: load_census(tmp_path / "extract.csv"), "nobody")
-
-
-def test_a_census_file_without_a_header_shows_no_value(tmp_path):
-    (tmp_path / "extract.csv").write_text(f"1,{LABEL}\n2,{LABEL}\n")
-    refused(lambda: load_census(tmp_path / "extract.csv"), "looks like data")
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (HEADER.replace(b"SEX", b"\xff\xfe") + b"1,2,3,4,5,6,7,8,9\n", "UTF-8"),
+        (b"\n" + HEADER + b"1,2,1,4,5,1,2,8,9\n", "not a CSV extract"),
+        (HEADER, "nobody"),
+        (f"1,{LABEL}\n2,{LABEL}\n".encode(), "looks like data"),
+    ],
+    ids=["not text", "empty first line", "no rows", "no header"],
+)
+def test_a_damaged_census_file(tmp_path, content, words):
+    (tmp_path / "extract.csv").write_bytes(content)
+    refused(lambda: load_census(tmp_path / "extract.csv"), words)

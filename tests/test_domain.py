@@ -54,8 +54,6 @@ def test_every_kind_of_series_becomes_the_same_floats(labels):
         ([[1, 2], [3, 4]], "one-dimensional"),
         ([[1], [2, 3]], "flat list"),
         ("123", "got str"),
-        (None, "got NoneType"),
-        (5, "got int"),
         ([np.nan] * 10, "7 more"),
     ],
 )
@@ -68,18 +66,14 @@ def test_bad_labels_are_refused_by_row(labels, words):
     ("bounds", "words"),
     [
         ((1, 1), "below"),
-        ((2, 1), "below"),
         ((0, math.inf), "finite"),
-        ((math.nan, 1), "finite"),
         (("a", 1), "finite number"),
-        ((0, None), "number"),
         ((0, 1, 1), "cells"),
         ((0, 1, 2.5), "cells"),
         ((0, 1, 2**33), "cells"),
         ((1e16, 1e16 + 8, 1000), "closer together than floats"),
         ((-1e308, 1e308), "another unit"),
         ((0, 1e101), "another unit"),
-        ((1e-101, 1), "another unit"),
         ((1, 1 + 2e-16, 10**400), "cells"),
         ((0, 10**400), "must be a number"),
         ((1e-90, 1e-90 * (1 + 1e-15)), "another unit"),
@@ -194,12 +188,6 @@ def test_every_way_in_judges_the_share_outside(use):
     labels[:500] = 99
     with pytest.raises(InvalidInput, match="more than 20% of the labels"):
         use(labels)
-
-
-@pytest.mark.parametrize("word", ["drop", "ignore"])
-def test_labels_are_not_dropped_and_the_error_says_why(word):
-    with pytest.raises(InvalidInput, match="who is missing would show whose label"):
-        LabelRandomizer(1, (0, 10), out_of_range=word)
 
 
 def test_default_cells_grow_with_the_data_and_epsilon_within_limits():

@@ -33,9 +33,9 @@ def executions(printed):
 
 
 def test_hundreds_of_corrupted_files_find_nothing(tmp_path):
-    code, printed = fuzz(tmp_path, "--executions", 400, "--seed", 1, "--readers", CHEAP)
+    code, printed = fuzz(tmp_path, "--executions", 150, "--seed", 1, "--readers", CHEAP)
     assert code == 0, printed
-    assert executions(printed) == 400
+    assert executions(printed) == 150
 
 
 @pytest.mark.slow
@@ -86,86 +86,16 @@ def spin(folder):
     [
         (lambda folder: None, "ok"),
         (lambda folder: refuse("row 0 is bad"), "refused"),
-        (lambda folder: {}["x"], "violation"),
         (lambda folder: int("x"), "violation"),
         (lambda folder: sys.exit(7), "violation"),
         (spin, "violation"),
         (lambda folder: refuse("label 817263549.25"), "violation"),
-        (lambda folder: refuse("label 8.17263e+08"), "violation"),
         (lambda folder: refuse("bad", ValueError("817263549")), "violation"),
         (lambda folder: print("817263549"), "violation"),
-        (lambda folder: print("817263549", file=sys.stderr), "violation"),
         (lambda folder: warnings.warn("divided by zero", RuntimeWarning, stacklevel=1), "violation"),
         (lambda folder: (folder / "log").write_bytes(b"\x00817263549\x00"), "violation"),
-        (lambda folder: (folder / "log").write_bytes(b"nothing"), "ok"),
-        (lambda folder: (folder / ".out.labeldp-partial").mkdir(), "violation"),
         (lambda folder: (folder / "out").mkdir(), "violation"),
     ],
 )
 def test_the_fuzzer_sees_what_is_planted(judge, does, kind):
     assert judge(does) == kind
-
-
-@pytest.fixture
-def run_on(monkeypatch, tmp_path):
-    """The fuzzer's verdict on files, for a reader by its name in `fuzz_readers`."""
-    monkeypatch.syspath_prepend(str(FUZZ.parent))
-    import fuzz as module
-    import fuzz_readers
-
-    def run_on(kind, change, *, sealed):
-        reader = getattr(fuzz_readers, kind)()
-        monkeypatch.setattr(fuzz_readers, "READERS", ())
-        target, scene = change(reader.scenes[0])
-        scene = reader.sealed(scene, target) if sealed else scene
-        return module.Fuzzer([], tmp_path).run(reader, scene).kind
-
-    return run_on
-
-
-def replaced(name, old, new):
-    """A change of one file that its reader can only find by a digest."""
-
-    def change(scene):
-        assert old in scene[name]
-        return name, scene | {name: scene[name].replace(old, new, 1)}
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        ("Messages", replaced("out/PRIVACY.md", b"whatever anybody", b"nothing that one")),
-        ("SignedMessages", replaced("out/PRIVACY.md", b"whatever anybody", b"nothing that one")),
-        ("EvaluateCommand", replaced("model/model.safetensors", b'"max_iter":15', b'"max_iter":16')),
-        (
-            "LedgerVerifyCommand",
-            replaced("ledger.db", b'"action":"dataset","budget":"10"', b'"budget":"10","action":"dataset"'),
-        ),
-    ],
-)
-def test_what_is_sealed_gets_past_the_digests(run_on, kind, change):
-    assert run_on(kind, change, sealed=False) == "refused"
-    assert run_on(kind, change, sealed=True) == "ok"
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_is_a_finding_and_the_next_goes_on(tmp_path):
-    planted = tmp_path / "sitecustomize.py"
-    planted.write_text(
-        "import os, sys\n"
-        "if '--worker' in sys.argv:\n"
-        "    import labeldp.json_text as j\n"
-        "    parse = j.parse_json\n"
-        "    j.parse_json = lambda text, name: os.abort() if '1e999' in str(text) else parse(text, name)\n"
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(SOURCE)])}
-    command = [sys.executable, str(FUZZ), "--executions", "15", "--readers", "training log", "--progress", "0"]
-    run = subprocess.run(
-        [*command, "--findings", "found"], cwd=tmp_path, capture_output=True, text=True, env=environment, check=False
-    )
-    assert run.returncode == 1
-    assert "training log: died with -6" in run.stdout, run.stdout + run.stderr
-    assert executions(run.stdout) == 15
-    assert any((tmp_path / "found").iterdir())

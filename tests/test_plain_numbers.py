@@ -13,7 +13,7 @@ from labeldp.plain_numbers import plain_number, whole_number
 from labeldp.priors import Prior
 from labeldp.release.ledger import exact_budget
 
-FOREIGN = ["１", "٣", "1_0", "½", "Ⅷ", "1١", "²"]
+FOREIGN = ["１", "1_0", "½"]
 """Texts that Python's float, int or Fraction read, or nearly do."""
 
 

@@ -115,7 +115,7 @@ def test_a_prior_that_was_paid_for_is_not_taken_for_public():
         LabelRandomizer(1, (0, 400), prior=paid)
 
 
-@pytest.mark.parametrize("records", [1, 2, 10, 90])
+@pytest.mark.parametrize("records", [1, 90])
 def test_few_records_give_a_warning_and_are_still_told_apart(records):
     with pytest.warns(BudgetWarning, match="too few"):
         private = LabelRandomizer(1, (0, 400)).randomize(np.linspace(0, 400, records))
@@ -127,7 +127,7 @@ def test_few_records_give_a_warning_and_are_still_told_apart(records):
 def test_the_obvious_call_gives_a_model_the_slope_of_the_true_labels():
     """The data of the README. The paper's outputs give a slope of about 7 where the truth is 55.4.
 
-    One call is off by 1.1 (standard deviation of 60 calls), the mean of nine by 0.36: 5 % are seven of those.
+    One call is off by 1.1 (standard deviation of 60 calls) and the mean of four by 0.55. The tolerance is five of those.
     """
     generator = np.random.default_rng(0)
     features = generator.normal(size=(100_000, 2))
@@ -135,7 +135,7 @@ def test_the_obvious_call_gives_a_model_the_slope_of_the_true_labels():
     slopes = LinearRegression().fit(features, labels).coef_
     assert slopes[0] == pytest.approx(55.4, abs=0.1)
     found = []
-    for _ in range(9):
+    for _ in range(4):
         private = LabelRandomizer(1.0, (0, 400)).randomize(labels)
         np.testing.assert_array_equal(np.asarray(private), private.values())
         np.testing.assert_array_equal(private.to_arrow()["private_label"].to_numpy(), private.values())
@@ -151,8 +151,7 @@ def test_the_papers_mechanism_is_one_word_away_and_its_values_are_debiased():
 
 
 @pytest.mark.filterwarnings("ignore::labeldp.BudgetWarning")
-@pytest.mark.parametrize("epsilon", [0.01, 1, 40])
-@pytest.mark.parametrize("records", [2, 10, 100])
+@pytest.mark.parametrize(("records", "epsilon"), [(2, 0.01), (2, 40), (10, 1), (100, 0.01)])
 @pytest.mark.parametrize("domain", [(0, 400), Domain.integers(0, 9), Domain.integers(5, 6), Domain(-1e9, 1e9)], ids=str)
 def test_the_default_takes_few_records_small_domains_and_extreme_budgets(domain, records, epsilon):
     bounds = Domain.of(domain)

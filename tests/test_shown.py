@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from labeldp.shown import Shown, Tabular, count_of, plain
+from labeldp.shown import Shown, Tabular, plain
 
 
 class Weather(Shown):
@@ -18,10 +18,6 @@ class Days(Tabular):
 
     def to_arrow(self):
         return pa.table({"day": [1, 2], "rain": [0.5, 0.0]})
-
-
-def test_repr_is_one_line_with_every_fact():
-    assert repr(Weather()) == "Weather(sky=blue, wind < 3=<no>)"
 
 
 def test_a_notebook_shows_a_captioned_table_with_names_and_texts_escaped():
@@ -41,7 +37,3 @@ def test_rounding_errors_have_an_exponent_and_not_a_row_of_zeros():
     assert plain(-0.000000000000000354654, 6) == "-3.54654e-16"
     assert plain(0.0000012, 4) == "0.0000012"
     assert max(len(plain(10.0**power / 3, 6)) for power in range(-30, 7)) <= 14
-
-
-def test_one_thing_has_no_plural():
-    assert [count_of(number, "row") for number in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]

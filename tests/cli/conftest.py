@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labeldp.cli import main
+from labeldp.cli import app, main
 
 
 @pytest.fixture
@@ -22,3 +22,9 @@ def run(monkeypatch, capsys):
         return code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def labeldp():
+    """`labeldp("audit", path)` runs a command in fixtures that several tests share. An error is raised, not printed."""
+    return lambda *arguments: app([str(argument) for argument in arguments], standalone_mode=False)

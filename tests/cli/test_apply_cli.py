@@ -18,7 +18,6 @@ from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism, RROnBins
-from labeldp.message import listing
 from labeldp.message.reader import Message
 from labeldp.release import apply as later_batch
 from labeldp.release import key_file
@@ -28,25 +27,50 @@ from labeldp.release.ledger_journal import LedgerBroken
 from labeldp.sampling import KeyedRandomness
 
 ROWS = 1500
+ASKED = ("--label", "y", "--epsilon", "1", "--integers", "0:100", "--mechanism", "rr-on-bins")
 
 
 def write(name, ids, labels, kind=None):
     pq.write_table(pa.table({"id": pa.array(ids, kind), "y": np.asarray(labels, float)}), name)
 
 
+@pytest.fixture(scope="module")
+def made(labeldp, tmp_path_factory):
+    """Two folders with a message of the ids 0 to ROWS - 1, its key file and a batch that overlaps it.
+
+    The release in the folder `charged` was charged to a ledger.
+    """
+    place = tmp_path_factory.mktemp("made")
+    for name in ("plain", "charged"):
+        folder = place / name
+        folder.mkdir()
+        rng = np.random.default_rng(0)
+        write(folder / "monday.parquet", np.arange(ROWS), rng.integers(0, 101, ROWS))
+        write(folder / "tuesday.parquet", np.arange(ROWS - 10, ROWS + 90), rng.integers(0, 101, 100))
+        labels = (folder / "monday.parquet", *ASKED, "--id", "id", "--key-file", folder / "key", "--quiet")
+        charge = ("--ledger", folder / "ledger.db", "--dataset", "data")
+        if name == "charged":
+            Ledger.create(folder / "ledger.db").add_dataset("data", budget=3)
+        labeldp("privatize", *labels, "--out", folder / "message", *(charge if name == "charged" else ()))
+    return place
+
+
 @pytest.fixture
-def message(run, tmp_path, monkeypatch):
-    """A message of the ids 0 … ROWS − 1, made with the key file `key`, and a later batch that overlaps it."""
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    write("monday.parquet", np.arange(ROWS), rng.integers(0, 101, ROWS))
-    write("tuesday.parquet", np.arange(ROWS - 10, ROWS + 90), rng.integers(0, 101, 100))
-    assert privatize(run, "monday.parquet", "--id", "id", "--key-file", "key")[0] == 0
+def message(made, tmp_path, monkeypatch):
+    """A copy of the message that was not charged to a ledger, in the working folder."""
+    monkeypatch.chdir(shutil.copytree(made / "plain", tmp_path / "here"))
     return Path("message")
 
 
+@pytest.fixture
+def charged(made, tmp_path, monkeypatch):
+    """The ledger of the charged message; a copy of both is in the working folder."""
+    monkeypatch.chdir(shutil.copytree(made / "charged", tmp_path / "here"))
+    return Ledger("ledger.db")
+
+
 def privatize(run, file, *more):
-    return run("privatize", file, "--label", "y", "--epsilon", "1", "--integers", "0:100", "--out", "message", *more)
+    return run("privatize", file, *ASKED, "--out", "message", *more)
 
 
 def apply(run, file="tuesday.parquet", *more, message="message", key="key"):
@@ -91,12 +115,6 @@ def test_new_records_join_the_message_with_the_draws_of_its_release(run, message
     )
 
 
-def test_json_is_all_of_standard_output(run, message):
-    code, output, _ = apply(run, "tuesday.parquet", "--json")
-    told = json.loads(output)
-    assert (code, told["records"], told["already_held"]) == (0, 90, 10)
-
-
 @pytest.mark.parametrize("kind", [None, pa.string()], ids=["int", "str"])
 def test_a_label_that_changed_between_batches_does_not_show(run, message, kind):
     """The attack: the same batch with every held label at its lowest and at its highest; all bytes must agree."""
@@ -123,18 +141,10 @@ def test_a_label_that_changed_between_batches_does_not_show(run, message, kind):
 def test_the_same_batch_again_adds_nothing(run, message):
     apply(run)
     before = content(message)
-    code, output, _ = apply(run)
-    assert code == 0
-    assert "0 new records" in output
+    code, output, _ = apply(run, "tuesday.parquet", "--json")
+    told = json.loads(output)
+    assert (code, told["records"], told["already_held"]) == (0, 0, 100)
     assert content(message) == before
-
-
-def test_many_batches_follow_each_other(run, message):
-    for day in range(1, 4):
-        write("day.parquet", np.arange(day * ROWS, day * ROWS + 50), np.full(50, 10.0 * day))
-        assert apply(run, "day.parquet")[0] == 0
-    assert [file.path.name for file in Message.open(message).files][1:] == [f"part-0000{n}.parquet" for n in (1, 2, 3)]
-    assert len(held(message)) == ROWS + 150
 
 
 def test_an_outdated_copy_of_the_message_is_refused(run, message):
@@ -176,45 +186,36 @@ def test_a_message_whose_description_was_changed_is_refused(run, message, change
 def test_a_moved_message_is_the_same_message(run, message):
     message.rename("elsewhere")
     Path("link").symlink_to("elsewhere")
-    assert apply(run, message="link")[0] == 0
+    assert run("apply", "link", "tuesday.parquet", "--key-file", "key")[0] == 0  # the label column is known
     assert len(held("elsewhere")) == ROWS + 90
 
 
-def test_the_wrong_key_file_is_refused(run, message):
-    message.rename("first")
-    assert privatize(run, "monday.parquet", "--id", "id", "--key-file", "other")[0] == 0
-    refused(run, says="is not the key of")
-    code, _, errors = apply(run, key="nothing")
-    assert (code, "there is no key file nothing" in errors) == (2, True)
-
-
-def test_a_message_made_without_a_key_takes_no_batches(run, message):
-    message.rename("first")
-    assert privatize(run, "monday.parquet", "--id", "id")[0] == 0
-    refused(run, says="made without --key-file")
-
-
-def test_row_numbers_take_no_batches(run, message):
-    message.rename("first")
-    assert privatize(run, "monday.parquet", "--key-file", "key")[0] == 0
-    write("later.parquet", [1], [1])
-    refused(run, "later.parquet", says="row numbers")
-
-
-def test_what_is_no_message_is_refused(run, message):
+def test_a_wrong_message_or_key_file_is_refused(run, message):
     refused(run, message="nothing", says="is not a message")
-
-
-def test_the_key_file_must_not_be_inside_the_message(run, message):
+    refused(run, key="nothing", says="there is no key file nothing")
     shutil.copy("key", "message/key")
     refused(run, key="message/key", says="would be sent along")
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--id", "id", "--key-file", "other"), "is not the key of"),
+        (("--id", "id"), "made without --key-file"),
+        (("--key-file", "key"), "row numbers"),
+    ],
+)
+def test_a_release_without_this_key_or_without_ids_takes_no_batches(run, message, more, says):
+    message.rename("first")
+    assert privatize(run, "monday.parquet", *more)[0] == 0
+    write("later.parquet", [1], [1])
+    refused(run, "later.parquet", says=says)
 
 
 @pytest.mark.parametrize(
     ("ids", "kind", "says"),
     [
         (["1", "x"], None, "the message's ids are whole numbers, these are text"),
-        (["7001", "x"], None, "is 'id' the right column?"),
         (["7001", "7002"], None, "Give --id-type int"),
         ([1 << 63, 5], pa.uint64(), "do not fit into int64"),
         ([7_000, 7_000], None, "row 2 (as row 1)"),
@@ -364,23 +365,6 @@ def test_a_batch_that_is_changed_after_the_check_is_not_taken_for_known(run, mes
     refused(run, says="they were changed")
 
 
-def test_each_batch_is_hashed_once(run, message, monkeypatch):
-    hashed, undisturbed = [], listing.file_digest
-    monkeypatch.setattr(listing, "file_digest", lambda file: hashed.append(file.name) or undisturbed(file))
-    assert apply(run)[0] == 0
-    assert hashed == ["mechanism.json", "PRIVACY.md", "labels.parquet", "part-00001.parquet"]
-
-
-@pytest.fixture
-def charged(run, message):
-    """The message once more, charged to a ledger."""
-    shutil.rmtree("message")
-    Ledger.create("ledger.db").add_dataset("data", budget=3)
-    charge = ("--ledger", "ledger.db", "--dataset", "data")
-    assert privatize(run, "monday.parquet", "--id", "id", "--key-file", "key", *charge)[0] == 0
-    return Ledger("ledger.db")
-
-
 def test_a_batch_is_recorded_in_the_ledger_once_and_costs_nothing(run, charged):
     for _ in range(2):
         assert apply(run, "tuesday.parquet", "--ledger", "ledger.db")[0] == 0
@@ -455,27 +439,9 @@ def test_a_batch_that_was_stopped_and_resumed_is_recorded_once(run, charged, mon
     assert charged.history()[0].batches == 1
 
 
-def test_a_key_file_from_before_says_nothing_of_a_ledger_and_stays_usable(run, charged):
-    record = json.loads(Path("key").read_text())
-    for release in record["releases"]:
-        del release["ledger"], release["pending_part"]
-    record["format_version"] = 1
-    Path("key").write_text(json.dumps(record))
-    assert apply(run)[0] == 0
-    write("wednesday.parquet", [7_000], [5.0])
-    assert apply(run, "wednesday.parquet", "--ledger", "ledger.db")[0] == 0
-    refused(run, says="was charged to a ledger")  # from now on the key file knows
-
-
 def test_a_message_that_no_ledger_was_charged_for_takes_none(run, message):
     Ledger.create("ledger.db").add_dataset("data", budget=3)
     refused(run, "tuesday.parquet", "--ledger", "ledger.db", says="no release")
-
-
-def test_help_says_that_a_new_id_is_trusted_to_be_a_new_label(run):
-    code, output, _ = run("apply", "--help")
-    words = " ".join(output.split())
-    assert (code, "A new id is trusted to be a new label" in words, "99.85 %" in words) == (0, True, True)
 
 
 @pytest.mark.parametrize(("times", "share"), [(4, 0.7), pytest.param(40, 0.98, marks=pytest.mark.slow)])

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 
 import pytest
-from rich.console import Console
 
-from labeldp.cli import console
 from labeldp.mechanisms import MECHANISMS, DiscreteLaplace, RROnBins
 from labeldp.mechanisms.auto import alternatives, choose
 from labeldp.mechanisms.bias_variance import VISIBLE
 from labeldp.mechanisms.comparison import REFERENCES, comparable
 from labeldp.paper.data import CALIBRATED, census_prior, criteo_prior
+
+SOME = "rr-on-bins,rr-with-prior,discrete-laplace,laplace"
 
 
 @pytest.mark.parametrize("name", CALIBRATED.names)
@@ -29,18 +28,6 @@ def test_every_calibrated_distribution_can_be_compared_on_its_experiments_range(
     assert found["discrete-laplace"] == pytest.approx(DiscreteLaplace(domain, 2).expected_loss(prior))
 
 
-def test_census_as_typed(run):
-    code, out, err = run("compare", "--dataset", "census", "--epsilon", "8", "--mechanisms", "rr-on-bins,rr-with-prior")
-    assert (code, err) == (0, "")
-    assert "ε = 8:" in out
-    assert {name: cells[1] for name, *cells in rows_of(out)} == {
-        "not-private": "0",
-        "rr-on-bins": "2.53785",
-        "rr-with-prior": "11.5727",
-        "mean-only": "187.441",
-    }
-
-
 def rows_of(out):
     """The rows of the tables: mechanism, error of a model, error of a label and so on."""
     names = (*MECHANISMS.names, *REFERENCES)
@@ -52,26 +39,24 @@ def rows_of(out):
 
 
 def test_what_to_choose_for_a_model_stands_first_and_the_mean_shows_what_is_useless(run):
-    code, out, err = run("compare", "--dataset", "criteo", "--epsilon", "0.5,2", "--records", 20_000)
+    code, out, err = run("compare", "--dataset", "criteo", "--epsilon", "0.5", "--records", 20_000)
     assert (code, err) == (0, "")
-    first, second = (rows_of(part) for part in out.split("ε = ")[1:])
-    for table in (first, second):
-        assert [row[0] for row in table][:2] == ["not-private", "auto"]
-        errors = [float(row[1].replace(",", "")) for row in table]
-        assert errors == sorted(errors)
-        assert {row[0] for row in table} == set(comparable())
-    names = [row[0] for row in first]
+    table = rows_of(out)
+    names = [row[0] for row in table]
+    assert names[:2] == ["not-private", "auto"]
+    assert set(names) == set(comparable())
+    errors = [float(row[1].replace(",", "")) for row in table]
+    assert errors == sorted(errors)
     assert names.index("rr-on-bins") < names.index("mean-only") < names.index("laplace")
     said = " ".join(out.split())
     assert "after training on 20,000 records; --records N changes it" in said
     assert "To train a model choose auto" in said
 
 
-@pytest.mark.parametrize(("name", "records"), [("census", "40,466,154"), ("criteo", "1,386,176")])
-def test_a_dataset_is_compared_for_as_many_records_as_it_has(run, name, records):
-    code, out, _ = run("compare", "--dataset", name, "--epsilon", "1", "--mechanisms", "auto,bias-variance")
+def test_a_dataset_is_compared_for_as_many_records_as_it_has(run):
+    code, out, _ = run("compare", "--dataset", "census", "--epsilon", "1", "--mechanisms", "auto,bias-variance")
     assert code == 0
-    assert f"training on {records} records (the dataset's own); --records N changes it" in " ".join(out.split())
+    assert "training on 40,466,154 records (the dataset's own)" in " ".join(out.split())
     assert sorted(row[0] for row in rows_of(out)) == ["auto", "bias-variance", "mean-only", "not-private"]
 
 
@@ -121,17 +106,13 @@ def test_other_losses_are_ordered_by_the_error_of_the_labels(run):
     assert code == 0
     errors = [float(row[1].replace(",", "")) for row in rows_of(out)]
     assert errors == sorted(errors)
-    assert "predicted for squared loss only" in " ".join(out.split())
-    assert all(
-        row["model_error"] is None
-        for row in json.loads(
-            run("compare", "--dataset", "census", "--epsilon", "1", "--loss", "absolute", "--json")[1]
-        )
-    )
+    assert "To train a model choose auto all the same" in " ".join(out.split())
 
 
 def test_rr_on_bins_is_lowest_and_the_files_hold_what_was_printed(run, tmp_path):
-    code, out, _ = run("compare", "--dataset", "criteo", "--epsilon", "0.5,2", "--json", "--out", tmp_path / "c")
+    code, out, _ = run(
+        "compare", "--dataset", "criteo", "--epsilon", "0.5,2", "--mechanisms", SOME, "--json", "--out", tmp_path / "c"
+    )
     assert code == 0
     rows = json.loads(out)
     for epsilon in (0.5, 2):
@@ -145,13 +126,13 @@ def test_rr_on_bins_is_lowest_and_the_files_hold_what_was_printed(run, tmp_path)
         written = [(row["mechanism"], float(row["expected_loss"])) for row in csv.DictReader(file)]
     assert written == [(row["mechanism"], row["expected_loss"]) for row in rows]
     drawn = (tmp_path / "c" / "comparison.svg").read_text(encoding="utf-8")
-    assert all(text in drawn for text in ("expected squared loss", "error of a model", *comparable()))
+    assert all(text in drawn for text in ("expected squared loss", "error of a model", *SOME.split(",")))
     assert (tmp_path / "c" / "comparison.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_infinite_losses_are_null_in_json_and_in_words_in_the_table(run, tmp_path):
+def test_infinite_losses_are_null_in_json_and_in_words_in_the_table(run):
     """An output of 0 has an infinite Poisson loss for every label above 0."""
-    arguments = ("compare", "--dataset", "census", "--epsilon", "2", "--loss", "poisson", "--out", tmp_path)
+    arguments = ("compare", "--dataset", "census", "--epsilon", "2", "--loss", "poisson")
     code, out, err = run(*arguments, "--json")
     assert code == 0
     losses = {row["mechanism"]: row["expected_loss"] for row in json.loads(out)}
@@ -165,29 +146,14 @@ def test_infinite_losses_are_null_in_json_and_in_words_in_the_table(run, tmp_pat
     assert re.search(rf"rr-on-bins +{best:.5g}", out)
 
 
-@pytest.mark.parametrize("width", [60, 80])
-def test_nothing_is_cut_on_a_narrow_terminal(run, monkeypatch, width):
-    screen = io.StringIO()
-    monkeypatch.setattr(console, "out", Console(file=screen, force_terminal=True, width=width, color_system=None))
-    assert run("compare", "--dataset", "census", "--epsilon", "0.125,2", "--records", 50_000)[0] == 0
-    lines = screen.getvalue().splitlines()
-    assert max(map(len, lines)) <= width
-    assert "…" not in screen.getvalue()
-    words = {word for line in lines for word in line.split()}
-    assert {*comparable(), "model", "label", "(rms)", "variance", "outputs", "continuous"} <= words
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--dataset", "adult"), "unknown dataset 'adult'. Known: census, criteo."),
         (("--dataset", "sensus"), "Did you mean 'census'?"),
         ((), "one of --prior CSV, --dataset census, --dataset criteo"),
         (("--dataset", "census", "--prior", "prior.csv"), "one of --prior CSV"),
         (("--dataset", "criteo", "--epsilon", "0"), "greater than 0"),
-        (("--dataset", "criteo", "--epsilon", "a"), "positive number"),
         (("--dataset", "criteo", "--epsilon", ","), "at least one value"),
-        (("--dataset", "criteo", "--loss", "squard"), "Did you mean"),
         (("--dataset", "criteo", "--mechanisms", "rr"), "unknown mechanism"),
         (("--prior", "nowhere.csv"), "nowhere.csv"),
     ],
@@ -196,12 +162,3 @@ def test_wrong_input_is_refused_with_what_to_do(run, arguments, words):
     code, out, err = run("compare", *arguments)
     assert (code, out) == (2, "")
     assert words in " ".join(err.split())
-
-
-@pytest.mark.parametrize("loss", ["absolute", "poisson"])
-def test_auto_is_shown_and_advised_for_every_loss(run, loss):
-    code, out, _ = run("compare", "--dataset", "criteo", "--epsilon", "1", "--loss", loss)
-    assert code == 0
-    assert "\n auto " in out
-    assert "To train a model choose auto all the same" in " ".join(out.split())
-    assert "no use" not in out

@@ -89,11 +89,6 @@ def test_no_control_character_reaches_the_terminal(printer, capsys):
     assert all(sign.isprintable() for sign in text.replace("\n", ""))
 
 
-def test_control_characters_are_shown_by_their_escapes(capsys):
-    console.line("file", "\x1b[2Jé\u00a0ε 😀\nfiles    all good")
-    assert capsys.readouterr().out == "file     \\x1b[2Jé\u00a0ε 😀\\nfiles    all good\n"
-
-
 def test_a_further_line_of_an_error_does_not_look_like_a_line_of_its_own(capsys):
     console.complain("no file a\nnote: all is well")
     assert capsys.readouterr().err == "error: no file a\n  note: all is well\n"

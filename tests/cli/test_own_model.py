@@ -103,15 +103,6 @@ def test_a_column_that_is_not_there_is_named(run, folder):
     assert "has no column 'visits' (did you mean 'Visits'?), and the model was trained on it" in " ".join(err.split())
 
 
-def test_a_file_with_none_of_the_columns_is_refused(run, folder):
-    saved(LINE)
-    TABLE[["order"]].to_parquet("none.parquet")
-    for ids in ((), ("--id", "order")):
-        code, _, err = run("predict", "model", "none.parquet", "--out", "p.parquet", *ids)
-        assert code == 2
-        assert "has no column 'visits'" in " ".join(err.split())
-
-
 def test_a_column_that_the_model_drops_may_be_missing(run, folder):
     dropping = ColumnTransformer([("numbers", StandardScaler(), ["age"])])
     saved(make_pipeline(dropping, Ridge()).fit(TABLE, TABLE["amount"]))

@@ -7,10 +7,8 @@ import gzip
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,11 +21,11 @@ from pyarrow import csv
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow import repeated_ids
 from labeldp.message.reader import Message
-from labeldp.release import ledger as ledger_module
 from labeldp.release.ledger import Ledger
 
 ROWS = 2000
 BOUNDS = ("--lower", "0", "--upper", "400")
+CHEAP = ("--mechanism", "rr-on-bins")
 FULL_DISK = "No space left on device"
 
 
@@ -49,8 +47,11 @@ def write(name, rows=ROWS, **columns):
     pq.write_table(table(rows, **columns), name)
 
 
-def privatize(run, file="sales.parquet", *more, label="amount", ids="order", epsilon="1", bounds=BOUNDS, out="message"):
-    return run("privatize", file, "--label", label, "--id", ids, "--epsilon", epsilon, *bounds, "--out", out, *more)
+def privatize(
+    run, file="sales.parquet", *more, label="amount", ids="order", epsilon="1", bounds=BOUNDS, out="message", by=CHEAP
+):
+    labels = (file, "--label", label, "--id", ids, "--epsilon", epsilon, *by)
+    return run("privatize", *labels, *bounds, "--out", out, *more)
 
 
 LEDGER = ("--ledger", "ledger.db", "--dataset", "sales")
@@ -164,11 +165,12 @@ def test_a_plan_with_a_public_prior_is_the_release_itself(run, folder):
     ("column", "says"),
     [
         ({"label": "amuont"}, "Did you mean 'amount'?"),
-        ({"ids": "ordr"}, "Did you mean 'order'?"),
-        ({"label": "zzz"}, "It has 'order', 'amount'"),
+        ({"ids": "ordr"}, "Did you mean 'order'"),
+        ({"ids": "code"}, "rename it"),
     ],
 )
-def test_a_missing_column_is_refused_with_suggestions(run, folder, column, says):
+def test_a_wrong_column_is_refused_with_advice(run, folder, column, says):
+    write("sales.parquet", code=np.arange(ROWS))
     refused(run, "sales.parquet", says=says, **column)
 
 
@@ -183,13 +185,16 @@ def label_with(value):
     [
         (label_with(None), ["missing", "row 1235", "Drop or repair"]),
         (label_with(float("nan")), ["not finite (NaN or infinity): row 1235 ", "Drop or repair"]),
-        (label_with(float("inf")), ["not finite (NaN or infinity): row 1235 ", "Drop or repair"]),
         (label_with(float("-inf")), ["not finite (NaN or infinity): row 1235 ", "Drop or repair"]),
         (pa.array(["12.5"] * ROWS), ["not numbers", "Convert"]),
+        (
+            np.full(ROWS, 500.0),
+            ["more than 20% of the labels lie outside the bounds 0 to 400", "--out-of-range clip-all"],
+        ),
     ],
-    ids=["null", "nan", "infinity", "minus infinity", "text"],
+    ids=["null", "nan", "minus infinity", "text", "all outside"],
 )
-def test_labels_that_are_no_finite_numbers_are_refused_by_row(run, folder, amount, says):
+def test_labels_that_cannot_be_released_are_refused(run, folder, amount, says):
     write("bad.parquet", amount=amount)
     refused(run, "bad.parquet", says=says)
 
@@ -234,19 +239,16 @@ def test_files_that_cannot_be_read_are_refused(run, folder, name, content, says)
     refused(run, name, says=says)
 
 
-def test_a_truncated_parquet_file_is_refused(run, folder):
+def test_a_cut_empty_or_missing_parquet_file_is_refused(run, folder):
     content = Path("sales.parquet").read_bytes()
     Path("cut.parquet").write_bytes(content[: len(content) // 2])
     refused(run, "cut.parquet", says="complete and undamaged")
-
-
-def test_a_parquet_file_without_rows_and_a_missing_file_are_refused(run, folder):
     write("none.parquet", 0)
     refused(run, "none.parquet", says="holds no records")
     refused(run, "nothing.parquet", says="there is no file nothing.parquet")
 
 
-@pytest.mark.parametrize("epsilon", ["0", "-1", "one", "nan", "inf", "", "41"])
+@pytest.mark.parametrize("epsilon", ["0", "one", "nan", "41"])
 def test_an_epsilon_that_is_no_budget_is_refused(run, folder, epsilon):
     refused(run, "sales.parquet", epsilon=epsilon, says="epsilon must be")
 
@@ -255,27 +257,21 @@ def test_an_epsilon_that_is_no_budget_is_refused(run, folder, epsilon):
     ("bounds", "says"),
     [
         (("--lower", "400", "--upper", "0"), "lower bound must be below"),
-        (("--lower", "5", "--upper", "5"), "lower bound must be below"),
         (("--lower", "nan", "--upper", "5"), "finite"),
         (("--lower", "0"), "--lower A --upper B, or --integers A:B"),
         ((), "bounds read off the labels would reveal them"),
         (("--integers", "52:0"), "lower < upper"),
-        (("--integers", "many"), "two whole numbers"),
-        (("--integers", "0:1_0"), "two whole numbers"),
         (("--integers", "٠:٣"), "two whole numbers"),
-        (("--integers", "0:5:9"), "two whole numbers"),
-        (("--lower", "1_0", "--upper", "400"), "--lower must be a finite number"),
         (("--lower", "0", "--upper", "４００"), "--upper must be a finite number"),
         ((*BOUNDS, "--cells", "1_0"), "--cells must be a whole number"),
         ((*BOUNDS, "--epsilon", "１"), "epsilon must be a positive number"),
         (("--integers", "0:5", "--upper", "9"), "not both"),
-        ((*BOUNDS, "--cells", "1000000", "--for", "labels"), ["Use at most 2,000 cells", "public prior"]),
-        ((*BOUNDS, "--loss", "gamma"), "gamma"),
+        (("--lower", "0", "--upper", "10", "--out-of-range", "error"), "Widen"),
+        ((*BOUNDS, "--cells", "1000000"), ["Use at most 2,000 cells", "public prior"]),
         ((*BOUNDS, "--loss", "sqared"), "Did you mean 'squared'"),
         ((*BOUNDS, "--mechanism", "laplace"), "comparison only"),
         ((*BOUNDS, "--mechanism", "rr-on-bin"), "Did you mean 'rr-on-bins'"),
         ((*BOUNDS, "--out-of-range", "drop"), "'drop' is not one of 'clip', 'clip-all', 'error'"),
-        ((*BOUNDS, "--id-type", "float"), "'float' is not one of 'int', 'str'"),
         ((*BOUNDS, "--prior", "nothing.csv"), "nothing.csv"),
     ],
 )
@@ -285,15 +281,6 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_charged(run,
 
 def test_labels_outside_the_bounds_are_refused_if_asked(run, folder):
     refused(run, "sales.parquet", "--out-of-range", "error", bounds=("--lower", "0", "--upper", "10"), says="Widen")
-
-
-def test_labels_that_all_lie_outside_are_refused_before_anything_is_charged(run, folder):
-    write("wide.parquet", amount=np.full(ROWS, 500.0))
-    refused(
-        run,
-        "wide.parquet",
-        says=["more than 20% of the labels lie outside the bounds 0 to 400", "--out-of-range clip-all"],
-    )
 
 
 @pytest.mark.filterwarnings("always")
@@ -350,11 +337,6 @@ def test_durations_need_a_unit_and_the_report_says_it(run, folder):
     assert Message.open("message").unit == "hours"
 
 
-def test_an_id_column_by_a_name_of_the_message_is_refused(run, folder):
-    write("bad.parquet", code=np.arange(ROWS))
-    refused(run, "bad.parquet", ids="code", says="rename it")
-
-
 def test_an_output_that_exists_is_never_touched(run, folder):
     Path("message").mkdir()
     Path("file").write_text("mine")
@@ -384,15 +366,8 @@ def test_a_pipe_is_refused_because_the_input_is_read_more_than_once(run, folder)
 @pytest.mark.parametrize(
     ("content", "mode", "says"),
     [
-        (b"", 0o600, "not a labeldp key file"),
         (b"hunter2", 0o600, "not a labeldp key file"),
-        (b"\xff\xfe\x00", 0o600, "not a labeldp key file"),
-        (b'{"format": "labeldp-key", "format_version": 3}', 0o600, "version 3"),
-        (b'{"format": "labeldp-key", "format_version": 1, "key": "00ff", "releases": []}', 0o600, "2 bytes"),
-        (b'{"format": "labeldp-key", "format_version": 1, "key": "xyz", "releases": []}', 0o600, "damaged"),
-        (b'{"format": "labeldp-key", "format_version": 1, "key": "00", "releases": [{}]}', 0o600, "damaged"),
         (b"{}", 0o644, "chmod 600 bad.key"),
-        (b"{}", 0o640, "chmod 600 bad.key"),
     ],
 )
 def test_a_wrong_short_or_open_key_file_is_refused(run, folder, content, mode, says):
@@ -410,26 +385,6 @@ def test_a_key_file_that_another_run_uses_is_refused(run, folder):
 
 def test_an_exhausted_budget_is_refused_with_what_is_left(run, folder):
     refused(run, "sales.parquet", epsilon="3.5", code=3, says=["ε = 3 left", "Ask for at most 3."])
-
-
-def test_a_ledger_from_a_newer_version_is_refused(run, folder):
-    with closing(sqlite3.connect("ledger.db")) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    code, _, errors = privatize(run, "sales.parquet", *LEDGER)
-    assert code == 2
-    assert "Upgrade labeldp" in errors
-    assert not Path("message").exists()
-
-
-def test_a_locked_ledger_is_waited_for_and_then_refused(run, folder, monkeypatch):
-    monkeypatch.setattr(ledger_module, "LOCK_TIMEOUT", 0.05)
-    with closing(sqlite3.connect("ledger.db", isolation_level=None)) as connection:
-        connection.execute("BEGIN EXCLUSIVE")
-        code, _, errors = privatize(run, "sales.parquet", *LEDGER)
-    assert code == 3
-    assert "Wait for that process" in errors
-    assert not Path("message").exists()
-    assert spent() == 0
 
 
 def test_a_ledger_needs_a_dataset_and_a_dataset_a_ledger(run, folder):
@@ -539,50 +494,34 @@ def test_the_script_itself_exits_with_the_code_of_the_error(folder):
     ended = subprocess.run([*program, *settings], check=False, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (3, "")
     assert "ε = 3 left" in ended.stderr
-    ended = subprocess.run([*program, "--label"], check=False, capture_output=True, text=True)
-    assert ended.returncode == 2
 
 
 @pytest.mark.parametrize(
     ("more", "kind"),
     [
         ((), "bias-variance"),
-        (("--for", "training"), "bias-variance"),
-        (("--mechanism", "auto"), "bias-variance"),
         (("--for", "labels"), "rr-on-bins"),
-        (("--mechanism", "rr-on-bins"), "rr-on-bins"),
         (("--for", "labels", "--mechanism", "rr-on-bins"), "rr-on-bins"),
         (("--mechanism", "unbiased"), "unbiased"),
     ],
 )
 def test_labels_are_released_for_training_unless_another_purpose_or_mechanism_is_named(run, folder, more, kind):
-    assert privatize(run, "sales.parquet", *more, epsilon="2")[0] == 0
+    assert privatize(run, "sales.parquet", *more, epsilon="2", by=())[0] == 0
     assert Message.open("message").mechanism.kind == kind
-    plan = json.loads(privatize(run, "sales.parquet", *more, "--dry-run", "--json", epsilon="2")[1])
+    plan = json.loads(privatize(run, "sales.parquet", *more, "--dry-run", "--json", epsilon="2", by=())[1])
     assert (plan["mechanism"] == "auto") == (kind == "bias-variance")
 
 
 @pytest.mark.parametrize(("purpose", "other"), [("training", "rr-on-bins"), ("labels", "auto")])
 def test_a_purpose_chooses_the_mechanism_and_tolerates_no_other(run, folder, purpose, other):
-    code, _, errors = privatize(run, "sales.parquet", "--for", purpose, "--mechanism", other)
+    code, _, errors = privatize(run, "sales.parquet", "--for", purpose, "--mechanism", other, by=())
     assert code == 2
     assert f"--for {purpose} chooses" in errors
     assert not Path("message").exists()
 
 
-def test_a_plan_shows_that_a_model_is_better_off_with_labels_for_training(run, folder):
-    plans = [
-        json.loads(privatize(run, "sales.parquet", "--for", purpose, "--dry-run", "--json")[1])
-        for purpose in ("training", "labels")
-    ]
-    assert plans[0]["model_error"] < plans[1]["model_error"]
-    assert plans[0]["expected_loss"] > plans[1]["expected_loss"]
-    shown = privatize(run, "sales.parquet", "--dry-run")[1]
-    assert f"of a model trained on them {plans[0]['model_error']:,.6g}" in shown
-
-
 def test_what_trains_naively_on_the_column_private_label_gets_the_values_to_train_on(run, folder):
-    assert privatize(run, "sales.parquet")[0] == 0
+    assert privatize(run, "sales.parquet", by=())[0] == 0
     message = Message.open("message")
     column = pq.read_table("message/labels.parquet")["private_label"].to_numpy()
     np.testing.assert_array_equal(column, message.labels.values())

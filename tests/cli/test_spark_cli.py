@@ -84,17 +84,6 @@ def test_a_message_of_spark_is_trained_on_audited_and_grown_by_either_engine(run
     assert (code, json.loads(out)["holds"]) == (0, True)
 
 
-def test_a_message_of_arrow_is_grown_by_spark(run, spark, folder):
-    assert run("privatize", "monday.parquet", *ASKED, "--key-file", "key", "--out", "message")[0] == 0
-    before = held("message")
-    pq.write_table(sales(1100, 200, seed=1), "tuesday.parquet")
-    code, out, _ = run("apply", "message", "tuesday.parquet", "--key-file", "key", "--engine", "spark", "--json")
-    assert (code, json.loads(out)["records"]) == (0, 100)
-    after = held("message")
-    assert set(after) == set(range(1300))
-    assert {order: after[order] for order in before} == before
-
-
 def test_the_plan_reads_no_label_and_writes_nothing(run, spark, folder):
     pq.write_table(sales(0, 500).set_column(1, "amount", pa.nulls(500, pa.float64())), "no-labels.parquet")
     code, out, err = privatize(run, "no-labels.parquet", "--dry-run", "--json")
@@ -274,9 +263,7 @@ def test_blanks_after_a_quotation_mark_are_refused_since_the_engines_read_them_d
     [
         (["1", "-2"], "int"),
         (["1", "007"], "str"),
-        (["1", "-0"], "str"),
         (["9223372036854775808", "1"], "str"),
-        (["ö", "1"], "str"),
     ],
 )
 def test_ids_are_integers_if_all_are_written_so(spark, folder, ids, kind):
@@ -295,13 +282,9 @@ def test_ids_are_integers_if_all_are_written_so(spark, folder, ids, kind):
     ("text", "says"),
     [
         (f"order,amount\n1,{SECRET}\n2,{SECRET}d\n3,0x1p3\n", "2 records have something else"),
-        (f"order,amount\n1,{SECRET}\n2,+{SECRET}\n", "1 record has something else"),
-        (f"order,amount\n1,{SECRET}\n2,83,8125\n", "1 record has more or fewer columns"),
         (f"order,amount,note\n1,{SECRET},a\n2,83,8125,b\n", "1 record has more or fewer columns"),
-        (f"order,amount,note\n1,{SECRET},a\n2,{SECRET}\n", "1 record has more or fewer columns"),
         (f"order,amount\n1,{SECRET}\n2,\n", "'amount' is missing in 1 record"),
         (f'order,amount\n1,{SECRET}\n"",{SECRET}\n', "'order' has no id in 1 record"),
-        (f"order,amount\n1,{SECRET}\n2,nan\n", "something else"),
         (f"1,{SECRET}\n2,{SECRET}\n", "needs a header line"),
         (f"order;amount\n1;{SECRET}\n", "no column 'amount'"),
     ],
@@ -370,16 +353,6 @@ def command(*arguments, **environment):
     )
 
 
-def test_arrow_does_without_pyspark(folder):
-    program = (
-        "import atexit, sys; from labeldp.cli import main; "
-        "atexit.register(lambda: print('pyspark' in sys.modules)); main()"
-    )
-    options = ["privatize", "monday.parquet", *ASKED, "--dry-run", "--quiet"]
-    ran = subprocess.run([sys.executable, "-c", program, *options], capture_output=True, text=True, check=True)
-    assert ran.stdout.endswith("False\n")
-
-
 def test_without_java_the_error_says_which_one(folder):
     process = command("--engine", "spark", "--out", "message", PATH=str(folder))
     out, err = process.communicate(timeout=100)
@@ -444,8 +417,6 @@ def test_ctrl_c_ends_java_too(folder, sent, code):
     ("options", "says"),
     [
         (("--master", "nowhere"), "--master nowhere: Master must"),
-        (("--master", "local[x]"), "Could not parse Master URL: 'local[x]'"),
-        (("--conf", "spark.sql.shuffle.partitions=abc"), "spark.sql.shuffle.partitions"),
         (("--conf", "spark.driver.memory=abc"), "Invalid maximum heap size: -Xmxabc"),
     ],
 )

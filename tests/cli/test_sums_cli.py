@@ -65,12 +65,27 @@ def plan(tmp_path):
     return "--plan", tmp_path / "cells" / "plan.json"
 
 
+@pytest.fixture(scope="module")
+def made(world, labeldp, tmp_path_factory):
+    """The folders cells and sums, to be copied."""
+    place = tmp_path_factory.mktemp("made")
+    for command in (cells, sums):
+        assert not command(labeldp, world, place, "--quiet")
+    return place
+
+
 @pytest.fixture
-def answered(run, world, tmp_path):
-    """The folders cells and sums."""
-    assert cells(run, world, tmp_path)[0] == 0
-    assert sums(run, world, tmp_path)[0] == 0
+def asked(made, tmp_path):
+    """A folder with cells."""
+    shutil.copytree(made / "cells", tmp_path / "cells")
     return tmp_path
+
+
+@pytest.fixture
+def answered(made, asked):
+    """A folder with cells and sums."""
+    shutil.copytree(made / "sums", asked / "sums")
+    return asked
 
 
 @pytest.mark.parametrize("features", ["features.parquet", "features.csv"])
@@ -100,14 +115,13 @@ def test_the_whole_round(run, world, tmp_path, features):
     assert pq.read_table(tmp_path / "p.parquet").num_rows == ROWS
 
 
-def test_only_ids_and_nameless_numbers_are_sent(run, world, tmp_path):
-    cells(run, world, tmp_path)
-    sent = pq.read_table(tmp_path / "cells" / "cells.parquet")
+def test_only_ids_and_nameless_numbers_are_sent(run, world, asked):
+    sent = pq.read_table(asked / "cells" / "cells.parquet")
     assert sent.schema.names == ["order", *(f"c{place}" for place in range(sent.num_columns - 1))]
     assert all(pa.types.is_integer(kind) for kind in sent.schema.types)
     assert sent.schema.metadata is None
     assert sent["order"].to_pylist() == sorted(pq.read_table(world / "features.parquet")["order"].to_pylist())
-    assert sorted(path.name for path in (tmp_path / "cells").iterdir()) == ["cells.parquet", "plan.json"]
+    assert sorted(path.name for path in (asked / "cells").iterdir()) == ["cells.parquet", "plan.json"]
 
 
 def test_the_answer_is_sums_ids_and_a_card(answered):
@@ -141,67 +155,55 @@ def test_json_and_quiet(run, world, tmp_path):
     assert cells(run, world, tmp_path, "--quiet") == (0, "", "")
 
 
-def test_a_dry_run_reads_no_label(run, world, tmp_path):
-    cells(run, world, tmp_path)
-    code, out, _ = sums(run, world, tmp_path, "--dry-run", labels=tmp_path / "not-there.parquet")
+def test_a_dry_run_reads_no_label(run, world, asked):
+    code, out, _ = sums(run, world, asked, "--dry-run", labels=asked / "not-there.parquet")
     assert code == 0
     assert "no label was read" in out
-    assert not (tmp_path / "sums").exists()
-    code, out, _ = sums(run, world, tmp_path, "--dry-run", "--json")
+    assert not (asked / "sums").exists()
+    code, out, _ = sums(run, world, asked, "--dry-run", "--json")
     assert json.loads(out)["records"] == ROWS
 
 
-def test_cells_of_a_single_record_are_told(run, world, tmp_path):
-    cells(run, world, tmp_path)
-    sent = changed(tmp_path, lambda table: table.append_column("own", pa.array([0, 5, *[1] * (ROWS - 2)])))
-    code, out, _ = sums(run, world, tmp_path, "--dry-run", sent=sent)
-    assert code == 0
-    assert "2 of " in out
-    assert "cells hold a single record" in out
-    assert "sums over cells" in out
-    planned = json.loads(sums(run, world, tmp_path, "--dry-run", "--json", sent=sent)[1])
+def test_cells_of_a_single_record_are_told(run, world, asked):
+    sent = changed(asked, lambda table: table.append_column("own", pa.array([0, 5, *[1] * (ROWS - 2)])))
+    planned = json.loads(sums(run, world, asked, "--dry-run", "--json", sent=sent)[1])
     assert planned["cells_in_all"] == sum(planned["cells"])
     assert planned["cells_of_one_record"] == 2
     told = f"2 of {planned['cells_in_all']:,} cells hold a single record"
-    assert told in out
-    assert told in sums(run, world, tmp_path, sent=sent)[1]
-    assert told in (tmp_path / "sums" / "PRIVACY.md").read_text()
-    shutil.rmtree(tmp_path / "sums")
-    assert json.loads(sums(run, world, tmp_path, "--json", sent=sent)[1])["cells_of_one_record"] == 2
+    assert told in sums(run, world, asked, sent=sent)[1]
+    assert told in (asked / "sums" / "PRIVACY.md").read_text()
 
 
-def test_the_ledger_is_charged_and_refuses(run, world, tmp_path):
-    cells(run, world, tmp_path)
-    ledger = Ledger.create(tmp_path / "ledger.db")
+def test_the_ledger_is_charged_and_refuses(run, world, asked):
+    ledger = Ledger.create(asked / "ledger.db")
     ledger.add_dataset("sales", 3)
-    charge = ("--ledger", tmp_path / "ledger.db", "--dataset", "sales")
-    code, out, _ = sums(run, world, tmp_path, *charge)
+    charge = ("--ledger", asked / "ledger.db", "--dataset", "sales")
+    code, out, _ = sums(run, world, asked, *charge)
     assert code == 0
     assert "sales has ε = 1 left" in out
-    shutil.rmtree(tmp_path / "sums")
-    code, _, err = sums(run, world, tmp_path, *charge)
+    shutil.rmtree(asked / "sums")
+    code, _, err = sums(run, world, asked, *charge)
     assert code == 3
     assert "error" in err
-    assert not (tmp_path / "sums").exists()
+    assert not (asked / "sums").exists()
     assert ledger.remaining("sales") == 1
-    assert not [path for path in tmp_path.iterdir() if "partial" in path.name]
+    assert not [path for path in asked.iterdir() if "partial" in path.name]
 
 
-def test_records_without_a_label_are_refused_unless_that_is_meant(run, world, tmp_path):
-    cells(run, world, tmp_path)
+def test_records_without_a_label_are_refused_unless_that_is_meant(run, world, asked):
     few = pq.read_table(world / "labels.parquet").slice(0, 2500)
-    pq.write_table(few, tmp_path / "few.parquet")
-    code, _, err = sums(run, world, tmp_path, labels=tmp_path / "few.parquet")
+    pq.write_table(few, asked / "few.parquet")
+    code, _, err = sums(run, world, asked, labels=asked / "few.parquet")
     assert code == 2
     assert "have no label" in err
     assert "--matching" in err
-    code, out, _ = sums(run, world, tmp_path, "--matching", labels=tmp_path / "few.parquet")
+    code, out, _ = sums(run, world, asked, "--matching", labels=asked / "few.parquet")
     assert code == 0
     assert "of the cells had no label" in out
-    code, out, _ = train(run, world, tmp_path, *plan(tmp_path))
+    code, out, _ = train(run, world, asked, *plan(asked))
     assert code == 0
     assert "were not summed and not used" in out
-    assert SavedModel.load(tmp_path / "model").facts["records"] < 2500
+    assert SavedModel.load(asked / "model").facts["records"] < 2500
 
 
 def changed(tmp_path, change):
@@ -238,16 +240,15 @@ BAD_CELLS = {
 
 
 @pytest.mark.parametrize("case", BAD_CELLS)
-def test_bad_cells_are_refused_before_the_charge(run, world, tmp_path, case):
-    cells(run, world, tmp_path)
-    ledger = Ledger.create(tmp_path / "ledger.db")
+def test_bad_cells_are_refused_before_the_charge(run, world, asked, case):
+    ledger = Ledger.create(asked / "ledger.db")
     ledger.add_dataset("sales", 3)
-    charge = ("--ledger", tmp_path / "ledger.db", "--dataset", "sales")
-    code, out, err = sums(run, world, tmp_path, *charge, sent=changed(tmp_path, BAD_CELLS[case]))
+    charge = ("--ledger", asked / "ledger.db", "--dataset", "sales")
+    code, out, err = sums(run, world, asked, *charge, sent=changed(asked, BAD_CELLS[case]))
     assert (code, out) == (2, "")
     assert err.startswith("error:")
     assert ledger.remaining("sales") == 3
-    assert not (tmp_path / "sums").exists()
+    assert not (asked / "sums").exists()
 
 
 BAD_LABELS = {
@@ -263,23 +264,19 @@ BAD_LABELS = {
 
 
 @pytest.mark.parametrize("case", BAD_LABELS)
-def test_bad_labels_are_refused_and_not_shown(run, world, tmp_path, case):
-    cells(run, world, tmp_path)
-    pq.write_table(BAD_LABELS[case](pq.read_table(world / "labels.parquet")), tmp_path / "bad.parquet")
-    code, out, err = sums(run, world, tmp_path, labels=tmp_path / "bad.parquet")
+def test_bad_labels_are_refused_and_not_shown(run, world, asked, case):
+    pq.write_table(BAD_LABELS[case](pq.read_table(world / "labels.parquet")), asked / "bad.parquet")
+    code, out, err = sums(run, world, asked, labels=asked / "bad.parquet")
     assert (code, out) == (2, "")
     assert err.startswith("error:")
     assert "77123" not in err
-    assert not (tmp_path / "sums").exists()
+    assert not (asked / "sums").exists()
 
 
 @pytest.mark.parametrize(
     ("more", "word"),
     [
         (("--epsilon", "0"), "epsilon"),
-        (("--epsilon", "-1"), "epsilon"),
-        (("--epsilon", "nan"), "epsilon"),
-        (("--epsilon", "41"), "epsilon"),
         (("--lower", "500"), "bound"),
         (("--integers", "0:400"), "not both"),
         (("--dataset", "sales"), "--ledger"),
@@ -289,31 +286,20 @@ def test_bad_labels_are_refused_and_not_shown(run, world, tmp_path, case):
         (("--out", "."), "exists"),
     ],
 )
-def test_bad_settings_are_refused(run, world, tmp_path, more, word):
-    cells(run, world, tmp_path)
-    code, out, err = sums(run, world, tmp_path, *more)
+def test_bad_settings_are_refused(run, world, asked, more, word):
+    code, out, err = sums(run, world, asked, *more)
     assert (code, out) == (2, "")
     assert word in err
 
 
-def test_bounds_and_a_place_must_be_given(run, world, tmp_path):
-    cells(run, world, tmp_path)
-    assert "public bounds" in sums(run, world, tmp_path, bounds=())[2]
-    arguments = ("sums", world / "labels.parquet", "--label", "amount", "--id", "order", "--epsilon", "1")
-    code, _, err = run(*arguments, "--cells", tmp_path / "cells" / "cells.parquet", *BOUNDS)
-    assert code == 2
-    assert "--out" in err
-
-
-def test_whole_numbers(run, world, tmp_path):
-    cells(run, world, tmp_path)
+def test_whole_numbers(run, world, asked):
     table = pq.read_table(world / "labels.parquet")
     whole = column(table, "amount", np.rint(table["amount"].to_numpy()))
-    pq.write_table(whole, tmp_path / "whole.parquet")
+    pq.write_table(whole, asked / "whole.parquet")
     bounds = ("--integers", "0:400")
-    assert sums(run, world, tmp_path, labels=tmp_path / "whole.parquet", bounds=bounds)[0] == 0
-    shutil.rmtree(tmp_path / "sums")
-    code, _, err = sums(run, world, tmp_path, bounds=bounds)
+    assert sums(run, world, asked, labels=asked / "whole.parquet", bounds=bounds)[0] == 0
+    shutil.rmtree(asked / "sums")
+    code, _, err = sums(run, world, asked, bounds=bounds)
     assert code == 2
     assert "whole" in err
 
@@ -322,7 +308,6 @@ def test_whole_numbers(run, world, tmp_path):
     ("more", "word"),
     [
         (("--epsilon", "0"), "epsilon"),
-        (("--epsilon", "text"), "epsilon"),
         (("--id", "ordr"), "did you mean 'order'"),
         (("--exclude", "other"), "no column"),
         (("--numeric", "shop"), "shop"),
@@ -339,11 +324,6 @@ def test_cells_refuses_what_it_cannot_use(run, world, tmp_path, more, word):
     assert not (tmp_path / "cells").exists()
 
 
-def test_what_is_excluded_is_not_told(run, world, tmp_path):
-    _, out, _ = cells(run, world, tmp_path, "--exclude", "shop", "--json")
-    assert json.loads(out)["features_told"] == ["size"]
-
-
 def test_train_explains_wrong_combinations(run, world, answered):
     code, _, err = train(run, world, answered)
     assert code == 2
@@ -351,8 +331,8 @@ def test_train_explains_wrong_combinations(run, world, answered):
     code, _, err = train(run, world, answered, *plan(answered), "--model", "network", "--seed", "3")
     assert code == 2
     assert "--model and --seed are for messages" in err
-    privatize = ("privatize", world / "labels.parquet", "--label", "amount", "--id", "order", "--epsilon", "2", *BOUNDS)
-    assert run(*privatize, "--out", answered / "message")[0] == 0
+    labels = (world / "labels.parquet", "--label", "amount", "--id", "order", "--mechanism", "rr-on-bins")
+    assert run("privatize", *labels, "--epsilon", "2", *BOUNDS, "--out", answered / "message")[0] == 0
     code, _, err = train(run, world, answered, *plan(answered), message=answered / "message")
     assert code == 2
     assert "leave --plan out" in err

@@ -51,12 +51,6 @@ def test_an_old_model_runs_nothing_without_the_flag(run, world, command):
     assert not (world / "sentinel").exists()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_says_what_the_flag_risks(run, command):
-    _, out, _ = run(command, "--help")
-    assert "runs whatever code the file holds" in " ".join(out.replace("│", " ").split())
-
-
 @pytest.mark.parametrize("text", ["[]", "[" * 100_000, '{"epsilon": ' + "9" * 5000 + "}", '{"bounds": [1e999, 0]}'])
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_damaged_description_ends_with_exit_code_2(run, world, command, text):

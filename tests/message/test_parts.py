@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +22,7 @@ from labeldp.message import listing
 from labeldp.message import manifest as manifest_module
 from labeldp.message.description import Header
 from labeldp.message.labels_file import LabelsWriter
-from labeldp.message.layout import MOST_PARTS, labels_path, part_path
-from labeldp.message.listing import ListedBatch, ListedFile
+from labeldp.message.listing import ListedFile
 from labeldp.message.manifest import Manifest
 from labeldp.message.reader import Message, open_to_extend
 from labeldp.message.signing import SigningKey, VerifyKey, write_signing_keys
@@ -95,18 +93,6 @@ def test_how_rows_are_split_into_parts_does_not_show_in_what_is_read(tmp_path_fa
     assert len(parts.files) == sum(1 if ends is None else len(ends) + 1 for ends in (cuts, later))
 
 
-def test_files_and_manifest_are_in_the_order_of_batches_and_parts(message):
-    names = [
-        *(f"labels.parquet/part-{part:05d}.parquet" for part in range(3)),
-        *(f"labels/part-00001.parquet/part-{part:05d}.parquet" for part in range(2)),
-    ]
-    opened = Message.open(message)
-    assert [file.path.relative_to(message).as_posix() for file in opened.files] == names
-    assert [file.name for file in opened.manifest.labels] == names
-    assert [batch.name for batch in opened.manifest.batches] == [FIRST, LATER]
-    assert [[file.rows for file in batch.files] for batch in opened.manifest.batches] == [[20, 20, 20], [30, 30]]
-
-
 def test_more_than_ten_parts_are_read_in_the_order_of_their_numbers(tmp_path):
     many = Message.open(make(tmp_path / "many", cuts=range(1, ROWS)))
     assert [file.path.name for file in many.files[:ROWS]] == [f"part-{part:05d}.parquet" for part in range(ROWS)]
@@ -120,11 +106,6 @@ def test_a_file_is_known_by_its_own_digest_and_a_folder_by_that_of_its_entries(m
     whole = Message.open(make(tmp_path / "whole"))
     (file, _) = whole.files
     assert whole.manifest.batches[0].sha256 == hashlib.sha256(file.path.read_bytes()).hexdigest()
-
-
-def test_a_batch_of_one_part_is_not_known_by_the_digest_of_the_part(tmp_path):
-    (batch, _) = Message.open(make(tmp_path / "one", cuts=[])).manifest.batches
-    assert batch.sha256 != batch.files[0].sha256
 
 
 def test_a_message_in_parts_is_signed_with_all_of_them(tmp_path):
@@ -172,10 +153,6 @@ def other_code(table):
     ("edit", "says"),
     {
         "missing part": (lambda batch: (batch / "part-00001.parquet").unlink(), "part-00001.parquet is missing"),
-        "all parts missing": (
-            lambda batch: [part.unlink() for part in batch.iterdir()],
-            "part-00000.parquet is missing",
-        ),
         "part renamed": (
             lambda batch: (batch / "part-00001.parquet").rename(batch / "part-00007.parquet"),
             "part-00001.parquet is missing",
@@ -185,7 +162,6 @@ def other_code(table):
             UNLISTED,
         ),
         "another file": (lambda batch: (batch / "_SUCCESS").touch(), UNLISTED),
-        "hidden file": (lambda batch: (batch / ".part-00000.parquet.crc").touch(), UNLISTED),
         "folder inside": (
             lambda batch: shutil.copytree(batch, batch / "more", copy_function=shutil.copy),
             UNLISTED,
@@ -210,15 +186,7 @@ def test_a_folder_that_is_not_the_listed_one_is_refused(message, batch, edit, sa
         Message.open(message)
 
 
-def test_the_parts_joined_to_one_file_are_not_the_listed_batch(message):
-    table = pq.read_table(message / FIRST)
-    shutil.rmtree(message / FIRST)
-    pq.write_table(table, message / FIRST)
-    with pytest.raises(InvalidInput, match=r"part-00000\.parquet is missing"):
-        Message.open(message)
-
-
-@pytest.mark.parametrize("name", [".DS_Store", "._part-00000.parquet", "Thumbs.db"])
+@pytest.mark.parametrize("name", [".DS_Store", "._part-00000.parquet"])
 def test_what_a_desktop_leaves_among_parts_is_ignored(message, name):
     (message / FIRST / name).write_bytes(b"\0")
     assert len(Message.open(message)) == 2 * ROWS
@@ -236,26 +204,19 @@ def renamed(place, name):
         "from one": lambda files: [
             file.update(name=f"labels.parquet/part-{n:05d}.parquet") for n, file in enumerate(files[2:5], 1)
         ],
-        "six digits": renamed(3, "labels.parquet/part-000001.parquet"),
         "four digits": renamed(3, "labels.parquet/part-0001.parquet"),
         "twice": renamed(3, "labels.parquet/part-00000.parquet"),
         "other order": lambda files: files.insert(2, files.pop(3)),
-        "other name": renamed(2, "labels.parquet/piece-00000.parquet"),
         "other suffix": renamed(4, "labels.parquet/part-00002.csv"),
         "file and folder": renamed(2, "labels.parquet"),
         "file after folder": lambda files: files.insert(5, files[2] | {"name": "labels.parquet", "rows": 0}),
-        "later batch as first": renamed(2, "labels/part-00001.parquet/part-00000.parquet"),
-        "later file and folder": renamed(5, "labels/part-00001.parquet"),
         "batch that is left out": lambda files: [
             file.update(name=file["name"].replace("part-00001.parquet/", "part-00002.parquet/")) for file in files[5:]
         ],
         "batches mixed": lambda files: files.append(files.pop(4)),
         "nested": renamed(3, "labels.parquet/part-00001.parquet/part-00000.parquet"),
         "dots": renamed(3, "labels.parquet/../labels.parquet/part-00001.parquet"),
-        "doubled slash": renamed(3, "labels.parquet//part-00001.parquet"),
-        "backslash": renamed(3, "labels.parquet\\part-00001.parquet"),
         "papers in another order": lambda files: files.insert(0, files.pop(1)),
-        "a paper after the labels": lambda files: files.append(files[0]),
         "no labels": lambda files: files.__delitem__(slice(2, None)),
         "absolute": renamed(3, "/labels.parquet/part-00001.parquet"),
     }.values(),
@@ -270,27 +231,11 @@ def test_other_names_than_those_of_batches_and_parts_are_refused(message, change
         Message.open(message)
 
 
-def listed(name):
-    return ListedFile(name, "0" * 64, 1, 1)
-
-
-def test_a_batch_has_at_most_as_many_parts_as_five_digits_count(monkeypatch):
-    monkeypatch.setattr(listing, "MOST_PARTS", 3)
-    for parts, is_one in ((1, True), (3, True), (4, False)):
-        batch = ListedBatch(FIRST, tuple(listed(f"{FIRST}/part-{part:05d}.parquet") for part in range(parts)))
-        assert batch.is_batch(0, ".parquet") == is_one
-
-
 def test_no_message_is_written_with_more_parts_than_a_batch_has(tmp_path, monkeypatch):
     monkeypatch.setattr(listing, "MOST_PARTS", 3)
     make(tmp_path / "three", cuts=[20, 40])
     with pytest.raises(InvalidInput, match="has 4 files, and a batch has at most 3 parts"):
         make(tmp_path / "four", cuts=[20, 30, 40])
-
-
-def test_the_most_parts_have_five_digits():
-    last = part_path(labels_path(Path(), 0), MOST_PARTS - 1)
-    assert last.as_posix() == "labels.parquet/part-99999.parquet"
 
 
 def test_a_manifest_that_no_reader_would_take_is_not_written(message, monkeypatch):
@@ -319,7 +264,6 @@ def test_a_message_of_empty_parts_holds_nothing_and_is_refused(tmp_path):
             "part-00001.parquet is not a part",
         ),
         "success": (lambda labels: (labels / "_SUCCESS").touch(), "_SUCCESS is not a part"),
-        "checksum": (lambda labels: (labels / ".part-00000.parquet.crc").touch(), "crc is not a part"),
         "Spark's name": (
             lambda labels: (labels / "part-00000.parquet").rename(labels / "part-00000-1b2c.snappy.parquet"),
             "snappy.parquet is not a part",
@@ -370,13 +314,13 @@ def with_column(message, name, values, part=f"{FIRST}/part-00001.parquet"):
     rewrite_manifest(message)
 
 
-@pytest.mark.parametrize("kind", [pa.int16(), pa.int32(), pa.uint32()])
+@pytest.mark.parametrize("kind", [pa.int16(), pa.uint32()])
 def test_codes_of_other_types_are_read_as_the_same_codes(message, original, kind):
     with_column(message, "code", lambda codes: codes.cast(kind))
     assert Message.open(message).to_arrow() == Message.open(original).to_arrow()
 
 
-@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.float64(), pa.string()])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64()])
 def test_codes_of_types_that_no_engine_writes_are_refused(message, kind):
     with_column(message, "code", lambda codes: codes.cast(kind))
     with pytest.raises(InvalidInput, match="other column types"):
@@ -393,8 +337,9 @@ def test_a_negative_code_is_refused_though_it_counts_from_the_end(message, kind)
         opened.to_arrow()
 
 
-@pytest.mark.parametrize("first", [pa.int32(), pa.int64(), pa.uint64(), pa.uint16()])
-@pytest.mark.parametrize("other", [pa.int32(), pa.int64(), pa.uint64()])
+@pytest.mark.parametrize(
+    ("first", "other"), [(pa.int32(), pa.uint64()), (pa.uint64(), pa.int32()), (pa.uint16(), pa.int64())]
+)
 def test_ids_have_the_type_of_the_first_file_whatever_the_others_have(message, original, first, other):
     with_column(message, "id", lambda ids: ids.cast(first), f"{FIRST}/part-00000.parquet")
     with_column(message, "id", lambda ids: ids.cast(other))
@@ -414,12 +359,6 @@ def test_an_id_that_does_not_fit_the_first_type_is_refused_and_not_shown(message
     assert "5000000123" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
-
-
-def test_text_and_numbers_as_ids_of_one_message_are_refused(message):
-    with_column(message, "id", lambda ids: ids.cast(pa.string()))
-    with pytest.raises(InvalidInput, match="other column types"):
-        Message.open(message)
 
 
 def test_an_id_in_two_parts_is_refused_also_if_their_types_differ(message):
@@ -472,7 +411,6 @@ def to_nowhere(batch):
         (lambda batch: (batch / "part-00000.parquet").unlink(), "part-00001.parquet is not a part"),
         (lambda batch: [part.unlink() for part in batch.iterdir()], "at least one part"),
         (lambda batch: (batch / "_SUCCESS").touch(), "_SUCCESS is not a part"),
-        (lambda batch: (batch / "more").mkdir(), "more is not a part"),
         (lambda batch: linked(batch / "part-00001.parquet"), "part-00001.parquet is a link"),
         (linked, "part-00001.parquet is a link"),
         (lambda batch: os.truncate(batch / "part-00001.parquet", 100), "cannot read .*part-00001.parquet"),
@@ -484,10 +422,3 @@ def test_a_spoilt_batch_that_is_not_listed_yet_is_refused(message, spoil, says):
     spoil(message / LATER)
     with pytest.raises(InvalidInput, match=says):
         open_to_extend(message, None)
-
-
-@pytest.mark.parametrize("name", [FIRST, f"{FIRST}/part-00000.parquet", "labels", f"{LATER}/part-00000.parquet"])
-def test_whoever_gives_something_inside_a_message_is_told_its_folder(message, name):
-    with pytest.raises(InvalidInput, match="is not a message") as caught:
-        Message.open(message / name)
-    assert str(caught.value).endswith(f"Give the folder {message}")

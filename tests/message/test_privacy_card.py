@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from labeldp import __version__
 from labeldp.domain import Domain
 from labeldp.message.description import Header
 from labeldp.message.privacy_card import privacy_card_text
@@ -19,7 +18,7 @@ DOMAIN = Domain(0, 10, cells=11)
 
 @pytest.fixture(scope="module")
 def private():
-    return LabelRandomizer(2, DOMAIN).fit([1.0] * 500)
+    return LabelRandomizer(2, DOMAIN, mechanism="rr-on-bins").fit([1.0] * 500)
 
 
 def test_the_card_states_epsilon_and_how_it_splits(private):
@@ -38,43 +37,22 @@ def test_a_public_prior_costs_nothing():
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("change", "said"),
     [
-        "replacing one record's label",
-        "replace-one",
-        "The features",
-        "which records exist",
-        "inferred about a label from features",
-        "Several rows of one person cost ε each",
-        "data sets of valid labels",
-        "assumes that AES-256",
-        "labeldp audit",
-        f"labeldp {__version__}",
-        HEADER.release,
+        ({}, "replacing one record's label"),
+        ({}, "which records exist"),
+        ({}, "Several rows of one person cost ε each"),
+        ({}, "assumes that AES-256"),
+        ({}, "The owner kept the key"),
+        ({"keyed": False}, "is gone"),
+        ({"keep_order": True}, "in the order of the input"),
+        ({}, HEADER.release),
     ],
 )
-def test_the_card_says_what_is_protected_and_what_is_not(private, said):
-    assert said in privacy_card_text(private, HEADER)
-
-
-def test_the_card_names_the_mechanism_and_its_digest(private):
-    assert f"`{private.kind}` with {private.outputs.size} outputs, digest `{private.digest}`" in privacy_card_text(
-        private, HEADER
-    )
-
-
-def test_the_card_says_whether_the_key_was_kept(private):
-    kept, dropped = privacy_card_text(private, HEADER), privacy_card_text(private, replace(HEADER, keyed=False))
-    assert "The owner kept the key" in kept
-    assert "Later batches of new records may be added" in kept
-    assert "is gone" in dropped
-    assert "No records can be added" in dropped
-
-
-def test_the_card_names_a_kept_order(private):
-    warned = privacy_card_text(private, replace(HEADER, keep_order=True))
-    assert "in the order of the input" in warned
-    assert "in the order of the input" not in privacy_card_text(private, HEADER)
+def test_the_card_says_what_is_protected_and_what_is_not(private, change, said):
+    assert said in privacy_card_text(private, replace(HEADER, **change))
+    if change:
+        assert said not in privacy_card_text(private, HEADER)
 
 
 def test_the_card_says_that_row_numbers_show_the_order(private):
@@ -84,11 +62,6 @@ def test_the_card_says_that_row_numbers_show_the_order(private):
     assert "depends on the ids only" not in numbered
     both = privacy_card_text(private, replace(HEADER, row_numbers=True, keep_order=True))
     assert "Rows are in the order of the input" in both
-
-
-def test_lines_fit_a_page(private):
-    for header in (HEADER, replace(HEADER, keyed=False, keep_order=True)):
-        assert max(map(len, privacy_card_text(private, header).splitlines())) <= 130
 
 
 def test_the_card_says_that_the_labels_name_is_in_the_message(private):

@@ -59,7 +59,7 @@ class Party:
         return LabelSource(self.folder / f"{name}.parquet", "y", "id")
 
     def privatize(self):
-        randomizer = LabelRandomizer(1, Domain(0, 10, cells=11))
+        randomizer = LabelRandomizer(1, Domain(0, 10, cells=11), mechanism="rr-on-bins")
         return privatize(self.source("first"), randomizer, self.message, key_file=self.key, sign_key=self.private)
 
     def apply(self, name):
@@ -119,14 +119,6 @@ def test_the_form_of_a_batch_changes_no_private_label(party, writer, tmp_path):
     party.apply("second")
     assert (party.message / LATER).is_dir()
     assert party.opened().to_arrow() == in_a_file
-
-
-def test_the_key_file_knows_a_batch_in_parts_by_one_digest(party, writer):
-    writer(parts=True)
-    party.privatize()
-    assert party.kept["parts"] == [batch_digest(party.message, "labels.parquet")]
-    party.apply("second")
-    assert party.kept["parts"] == [batch_digest(party.message, name) for name in ("labels.parquet", LATER)]
 
 
 def test_a_message_whose_last_batch_in_parts_is_gone_is_an_outdated_copy(party, writer, tmp_path):

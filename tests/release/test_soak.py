@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from soaking.workers import results_of, start_worker
 
 SOAK = Path(__file__).parents[2] / "benchmarks" / "soak.py"
 
@@ -26,26 +22,6 @@ def test_a_short_soak_finds_no_violation():
     ended = soak("--faults", "25", "--seed", "1")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "violations: 0" in ended.stdout
-
-
-def test_planted_bugs_are_found():
-    ended = soak("--self-test", "draw-anew", "quote-labels")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "one charge has paid for two draws" in ended.stdout
-    assert "printed the digits of a label" in ended.stdout
-
-
-@pytest.mark.parametrize("end", [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: os._exit(3)])
-def test_a_worker_that_dies_is_a_violation(end):
-    """The others are waited for. Nobody waits for the dead one."""
-
-    def work(results, last):
-        results.send({"violation": None})
-        last()
-
-    found = [result["violation"] for result in results_of([start_worker(work, end), start_worker(work, int)])]
-    assert sorted(text is None for text in found) == [False, True, True]
-    assert any(text is not None and "died with exit code" in text for text in found)
 
 
 @pytest.mark.slow

@@ -9,11 +9,6 @@ import pytest
 from labeldp.engines.arrow.ahead import ahead
 
 
-def test_items_come_in_their_order():
-    with ahead(lambda: iter(range(1000))) as items:
-        assert list(items) == list(range(1000))
-
-
 def test_the_next_item_is_made_while_one_is_in_use():
     """If it were not, this would wait for good, so the wait has a limit."""
     second_is_made = threading.Event()

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.domain import Domain
-from labeldp.engines.arrow import files
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
@@ -32,14 +31,6 @@ def test_rows_are_known_beforehand_only_where_metadata_tell_them(tmp_path, label
     assert labels.row_count() == 3
     (tmp_path / "a.csv").write_text("id,y\n1,2\n")
     assert ArrowInput(LabelSource(tmp_path / "a.csv", "y", "id")).row_count() is None
-
-
-def test_the_metadata_are_read_once(labels, monkeypatch):
-    asked, ask = [], files.parquet_rows
-    monkeypatch.setattr(files, "parquet_rows", lambda file: asked.append(file) or ask(file))
-    labels.row_count()
-    labels.scan(DOMAIN, key=KEY, out_of_range="clip")
-    assert len(asked) == 1
 
 
 def test_the_scan_refuses_repeated_ids(tmp_path):
@@ -96,10 +87,3 @@ def test_a_key_file_that_would_be_read_as_labels_is_refused_before_anything_is_c
         privatize(source, randomizer, tmp_path / "message", key_file=folder / "key", **charge)
     assert ledger.remaining("data") == 1
     assert privatize(source, randomizer, tmp_path / "message", key_file=folder / ".key", **charge).records == 3
-
-
-def test_ids_that_could_be_text_and_not_numbers(tmp_path):
-    pq.write_table(pa.table({"id": ["7", "seven"], "y": [5.0, 6.0]}), tmp_path / "a.parquet")
-    labels = ArrowInput(LabelSource(tmp_path / "a.parquet", "y", "id"))
-    assert labels.readable_as("str")
-    assert not labels.readable_as("int")

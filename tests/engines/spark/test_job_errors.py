@@ -151,12 +151,3 @@ def test_what_pyspark_adds_to_a_task_makes_it_no_broadcast(spark, monkeypatch):
     monkeypatch.setattr(jobs, "_broadcast_threshold", lambda spark: size)
     with pytest.raises(InvalidInput, match="would write it to disk with the release's subkeys"):
         jobs.mapped(spark.range(3), task, "id long")
-
-
-def test_tidying_up_hides_no_error():
-    def gone():
-        raise ConnectionRefusedError
-
-    jobs.tidy(gone)
-    with pytest.raises(KeyboardInterrupt):
-        jobs.tidy(lambda: (_ for _ in ()).throw(KeyboardInterrupt))

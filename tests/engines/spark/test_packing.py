@@ -49,9 +49,9 @@ def by_part(packed):
     return parts
 
 
-@pytest.mark.parametrize("large", [False, True])
-@pytest.mark.parametrize("bits", [0, 3, MOST_PART_BITS])
-@pytest.mark.parametrize("kind", ["int", "str"])
+@pytest.mark.parametrize(
+    ("kind", "bits", "large"), [("int", 0, False), ("int", MOST_PART_BITS, False), ("str", 3, False), ("str", 3, True)]
+)
 def test_rows_arrive_sorted_in_their_parts(kind, bits, large):
     batches = [drawn(kind, 300, seed, large=large) for seed in range(4)]
     parts = by_part(pack_task(kind, bits, large=large)(iter(batches)))

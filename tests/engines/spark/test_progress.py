@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from py4j.protocol import Py4JNetworkError
 from spark_scenes import records, release
 
 from labeldp import LabelDPError
@@ -52,24 +49,3 @@ def test_a_pass_that_fails_is_not_told_to_be_done(spark, tmp_path):
     ((name, rows, told),) = heard.sums
     assert (name, rows) == ("checking", 2)
     assert told < rows
-
-
-@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_bar_whose_spark_is_gone_is_silent(monkeypatch):
-    """The job ends with an error of its own. A second one from the bar would be printed over it."""
-    asked = []
-
-    class Gone:
-        def statusTracker(self):  # noqa: N802 - as Spark calls it
-            return self
-
-        def getJobIdsForGroup(self, group):  # noqa: N802
-            asked.append(group)
-            raise Py4JNetworkError("no answer from Java")
-
-    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.01)
-    told = []
-    with progress.watched(Gone(), "group", 10, told.append):
-        while not asked:
-            time.sleep(0.01)
-    assert (asked, told) == (["group"], [10])

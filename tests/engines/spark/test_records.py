@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -79,12 +78,6 @@ def test_intervals_are_read_in_the_unit_of_the_bounds(unit):
 def test_faults_are_counted(ids, labels, faults):
     batch = pa.record_batch([pa.array(ids), pa.array(labels, from_pandas=False)], ["id", "label"])
     assert RecordReader("int", None).read(batch)[2] == faults
-
-
-def test_decimals_become_the_nearest_numbers():
-    labels = pa.array([Decimal("0.10"), Decimal("99999999.99")], pa.decimal128(10, 2))
-    _, numbers, _ = RecordReader("int", None).read(pa.record_batch([pa.array([1, 2]), labels], ["id", "label"]))
-    assert numbers.tolist() == [0.1, 99999999.99]
 
 
 def test_ids_that_are_not_utf_8_are_refused_on_both_engines():

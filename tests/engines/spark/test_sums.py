@@ -62,7 +62,7 @@ def summed(frame, **options):
 
 
 @pytest.mark.usefixtures("noiseless")
-@pytest.mark.parametrize("partitions", [1, 3, 7])
+@pytest.mark.parametrize("partitions", [1, 7])
 def test_the_release_is_that_of_one_machine_whatever_the_partitioning(spark, partitions):
     frame = spark.createDataFrame(TABLE).repartition(partitions)
     over_cells = summed(frame, cells=["region", "hour"], clip=(10, 300))
@@ -71,12 +71,9 @@ def test_the_release_is_that_of_one_machine_whatever_the_partitioning(spark, par
     assert against_signs == PrivateSums.against_signs(Y, SIGNS, 1, DOMAIN)
 
 
-@pytest.mark.parametrize("partitions", [1, 5])
-def test_exact_sums_are_those_of_numpy(spark, partitions):
+def test_exact_sums_are_those_of_numpy(spark):
     grid = Domain(0, 400, cells=401)
-    source = SparkSums.of(
-        spark.createDataFrame(TABLE).repartition(partitions), "y", "region", ["new"], allow_unencrypted=False
-    )
+    source = SparkSums.of(spark.createDataFrame(TABLE).repartition(5), "y", "region", ["new"], allow_unencrypted=False)
     exact = source.sum_labels(grid, 10, 300, source.sizes(), "clip")
     units = np.clip(np.rint(np.clip(Y, 0, 400)), 10, 300).astype(int).tolist()
     regions, signs = REGION.tolist(), SIGNS[:, 0].tolist()
@@ -100,13 +97,6 @@ def test_both_kinds_share_epsilon_equally_and_the_proof_holds(spark):
     assert sums.spent <= 1
     assert sums.means().shape == (29,)
     assert PrivateSums.from_json(sums.to_json()) == sums
-
-
-@pytest.mark.usefixtures("noiseless")
-def test_numbers_of_cells_may_be_given(spark):
-    (answer,) = summed(spark.createDataFrame(TABLE), cells={"region": 8}).answers
-    assert answer.sizes == (8,)
-    assert answer.counts[5:].tolist() == answer.values[5:].tolist() == [0, 0, 0]
 
 
 @pytest.mark.usefixtures("noiseless")
@@ -243,10 +233,6 @@ def test_what_a_task_returns_does_not_compress(codec):
     assert first - second > 20, "which is why it is sealed"
 
 
-def test_a_task_does_not_show_its_key():
-    assert "seal" not in repr(SumTask(Domain(0, 1, 2), 0, 1, (2,), 0))
-
-
 # what is refused
 
 
@@ -290,7 +276,6 @@ SETTINGS = {
     "nothing to sum over": ({}, "nothing to sum over"),
     "a missing label": (BOTH | {"label": "amount"}, "no column 'amount'. It has: y, region"),
     "missing cells": ({"cells": ["Region"]}, "no column 'Region'"),
-    "missing signs": ({"signs": "old"}, "no column 'old'"),
     "labels as cells": ({"cells": ["y"]}, "cannot be a column of cells or signs"),
     "cells of floats": ({"cells": ["z"]}, "column 'z' holds double, and cell numbers are whole numbers"),
     "signs of text": ({"signs": ["t"]}, "column 't' holds string, and signs are whole numbers"),
@@ -299,12 +284,6 @@ SETTINGS = {
     "no names": ({"cells": 5}, "cells must be names of columns, got"),
     "no cells": ({"cells": {"region": 0}}, "number of cells of 'region' must be a whole number of at least 1"),
     "absurdly many cells": ({"cells": {"region": 10**12}}, "at most 10,000,000 sums"),
-    "no epsilon": (BOTH | {"epsilon": 0}, "epsilon"),
-    "a negative epsilon": (BOTH | {"epsilon": -1}, "epsilon"),
-    "a clip outside": (BOTH | {"clip": (-5, 10)}, "clip must lie in order within the bounds"),
-    "no domain": (BOTH | {"domain": None}, "domain must be given"),
-    "out of range": (BOTH | {"out_of_range": "drop"}, "out_of_range must be"),
-    "no dataset": (BOTH | {"dataset": None}, "needs the name of the dataset"),
 }
 
 

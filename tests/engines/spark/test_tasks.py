@@ -56,7 +56,6 @@ def test_more_outputs_than_16_bits_hold(tmp_path):
 
 IDS = {
     "int8": pa.array(range(-30, 30), pa.int8()),
-    "int16": pa.array(range(-30, 30), pa.int16()),
     "int32": pa.array(range(-30, 30), pa.int32()),
     "the ends of int64": pa.array([-(2**63), 2**63 - 1, *range(-29, 29)], pa.int64()),
     "texts": pa.array(["", "ö", "日本", "a\0b", "ab" * 40_000, *(f"order-{number:09d}" for number in range(55))]),

@@ -39,7 +39,8 @@ def undisturbed_seconds(victim, folder, rows):
     return min(victim.run(Scene.make(folder / f"undisturbed{i}", rows))[1] for i in range(3))
 
 
-@pytest.mark.parametrize("trial", range(6))
+@pytest.mark.slow
+@pytest.mark.parametrize("trial", range(4))
 def test_a_release_killed_at_a_random_moment_is_resumed_as_the_same_release(victim, folder, trial):
     length = undisturbed_seconds(victim, folder, 20_000)
     scene = Scene.make(folder / "scene", 20_000)
@@ -89,7 +90,9 @@ def test_a_release_killed_at_each_of_its_system_events_is_resumed_as_the_same_re
     }
 
 
-@pytest.mark.parametrize("signed", [False, True], ids=["unsigned", "signed"])
+@pytest.mark.parametrize(
+    "signed", [pytest.param(False, marks=pytest.mark.slow, id="unsigned"), pytest.param(True, id="signed")]
+)
 def test_apply_killed_at_each_of_its_system_events_adds_the_batch_once(victim, folder, signed):
     batches = set()
     released = released_scene(victim, folder, signed=signed)

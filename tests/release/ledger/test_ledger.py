@@ -41,16 +41,6 @@ def test_a_refusal_carries_the_exact_numbers_and_charges_nothing(ledger):
     assert ledger.remaining("sales") == Fraction(1, 10)
 
 
-def test_a_budget_that_cannot_change_is_not_offered_to_be_changed(ledger):
-    with pytest.raises(InsufficientBudget) as refusal:
-        ledger.reserve("sales", 10)
-    assert "larger budget" not in str(refusal.value)
-    assert "Ask for at most 3. A budget is agreed once and cannot be changed" in str(refusal.value)
-    ledger.reserve("sales", 3)
-    with pytest.raises(InsufficientBudget, match="Nothing more can be released"):
-        ledger.reserve("sales", 1)
-
-
 amounts = st.one_of(
     st.fractions(min_value=Fraction(1, 1000), max_value=3, max_denominator=10**6),
     st.floats(min_value=1e-6, max_value=3).map(lambda x: Fraction(repr(x))),
@@ -78,31 +68,20 @@ def test_a_reservation_succeeds_if_and_only_if_the_exact_sum_stays_within_the_bu
 
 
 @pytest.mark.parametrize(
-    ("given_as", "meant"),
-    [
-        ("0.1", "1/10"),
-        (0.1, "1/10"),
-        (Decimal("0.1"), "1/10"),
-        (3, "3"),
-        ("1/3", "1/3"),
-        (Fraction(2, 7), "2/7"),
-        (100, "100"),
-    ],
+    ("given_as", "meant"), [("0.1", "1/10"), (0.1, "1/10"), (Decimal("0.1"), "1/10"), ("1/3", "1/3"), (100, "100")]
 )
 def test_budgets_mean_the_number_as_written(ledger, given_as, meant):
     assert ledger.add_dataset("data", budget=given_as).budget == Fraction(meant)
 
 
-@pytest.mark.parametrize(
-    "budget", [0, -1, "three", "", "nan", "inf", float("inf"), True, None, "1/0", "1e999999999", "1e-999999999", 10**7]
-)
+@pytest.mark.parametrize("budget", [0, "three", float("inf"), True, None, "1/0", "1e999999999", 10**7])
 def test_a_budget_that_is_no_amount_is_refused(ledger, budget):
     with pytest.raises(InvalidInput, match="budget"):
         ledger.add_dataset("data", budget=budget)
     assert len(ledger.datasets()) == 1
 
 
-@pytest.mark.parametrize("epsilon", [0, -0.1, "x", float("nan"), 41])
+@pytest.mark.parametrize("epsilon", [0, "x", float("nan"), 41])
 def test_an_epsilon_that_is_no_amount_is_refused_and_charges_nothing(ledger, epsilon):
     with pytest.raises(InvalidInput, match="epsilon"):
         ledger.reserve("sales", epsilon)
@@ -169,13 +148,10 @@ def test_a_release_is_reserved_then_fixed_then_committed(ledger):
     assert (fixed.state, fixed.fixed, fixed.mechanism_digest) == ("reserved", True, MECHANISM["mechanism_digest"])
     committed = ledger.commit(reserved.id)
     assert committed.state == "committed"
+    assert ledger.commit(reserved.id) == committed
     assert committed.committed_at >= committed.reserved_at
     assert ledger.history("sales") == [committed]
     assert ledger.remaining("sales") == Fraction(5, 2)
-
-
-def test_every_release_has_an_id_of_its_own(ledger):
-    assert len({ledger.reserve("sales", "0.01").id for _ in range(20)}) == 20
 
 
 def test_a_fixed_mechanism_cannot_change(ledger):
@@ -192,13 +168,11 @@ def test_a_fixed_mechanism_cannot_change(ledger):
     ("text", "says"),
     [
         ("{", "not valid JSON"),
-        ("[]", "does not describe a labeldp mechanism"),
         ('{"outputs": [0.0, 1.0]}', "does not describe a labeldp mechanism"),
-        (None, "mechanism_json must be text"),
         (Laplace((0, 100), 0.25).to_json(), "comparison only"),
         (CHEAP.to_json().replace('"epsilon": "0.25"', '"epsilon": "0.01"'), "0.01"),
     ],
-    ids=["no JSON", "a list", "no mechanism", "no text", "floats", "its epsilon is too small"],
+    ids=["no JSON", "no mechanism", "floats", "its epsilon is too small"],
 )
 def test_what_is_not_a_proven_mechanism_is_not_fixed(ledger, text, says):
     release = ledger.reserve("sales", 1)
@@ -222,12 +196,6 @@ def test_a_mechanism_that_costs_more_than_the_charge_is_not_fixed(ledger, costly
     assert not ledger.release(release.id).fixed
 
 
-def test_a_mechanism_may_cost_all_of_the_charge(ledger):
-    whole = RROnBins.optimal(Prior([10, 100], [1, 1], Fraction(1, 4)), "0.25")
-    release = ledger.reserve("sales", "0.5")
-    assert ledger.fix(release.id, mechanism_json=whole.to_json(), mechanism_digest=whole.digest).fixed
-
-
 def test_a_digest_of_another_mechanism_is_refused(ledger):
     release = ledger.reserve("sales", 1)
     with pytest.raises(InvalidInput, match="different mechanisms"):
@@ -240,11 +208,6 @@ def test_nothing_is_committed_before_its_mechanism_is_fixed(ledger):
     with pytest.raises(LabelDPError, match="fix it"):
         ledger.commit(release.id)
     assert ledger.history()[0].state == "reserved"
-
-
-def test_committing_twice_changes_nothing(ledger):
-    release = ledger.fix(ledger.reserve("sales", 1).id, **MECHANISM)
-    assert ledger.commit(release.id) == ledger.commit(release.id)
 
 
 @pytest.mark.parametrize(
@@ -320,18 +283,6 @@ def test_the_fingerprint_tells_keys_apart_and_the_file_does_not_hold_the_key(led
     assert key_fingerprint(KEY) != key_fingerprint(KEY[::-1])
     with pytest.raises(InvalidInput, match="16"):
         key_fingerprint(b"short")
-
-
-def test_a_ledger_shows_its_datasets_and_what_is_left(ledger):
-    ledger.add_dataset("visits & <clicks>", budget="0.3")
-    ledger.reserve("sales", 0.1)
-    assert repr(ledger) == f"Ledger(path={str(ledger.path)!r}, sales left=2.9 of 3, visits & <clicks> left=0.3 of 0.3)"
-    assert "<th>visits &amp; &lt;clicks&gt; left</th><td>0.3 of 0.3</td>" in ledger._repr_html_()
-
-
-def test_a_ledger_whose_file_is_gone_still_shows_its_path(ledger):
-    ledger.path.unlink()
-    assert repr(ledger) == f"Ledger(path={str(ledger.path)!r})"
 
 
 def test_the_history_is_a_table(ledger):

@@ -10,7 +10,7 @@ from labeldp.release.ledger import key_fingerprint
 from labeldp.release.ledger_values import MAX_RECORDS
 
 CHEAP = RROnBins([10, 100], epsilon="0.25")
-NO_TEXT = [5, 1.5, True, b"x", ["x"], "\udc80"]
+NO_TEXT = [5, b"x", "\udc80"]
 
 
 @pytest.fixture
@@ -55,9 +55,7 @@ def test_a_batch_takes_texts_only(used, name, value):
     refused(used, name, lambda: used.record_batch(release, **given))
 
 
-@pytest.mark.parametrize(
-    "records", [0, -1, True, 2.0, "9", None, MAX_RECORDS + 1, 10**30, pytest.param(10**5000, id="huge")]
-)
+@pytest.mark.parametrize("records", [0, True, 2.0, "9", None, MAX_RECORDS + 1, pytest.param(10**5000, id="huge")])
 def test_a_batch_has_a_number_of_records_that_the_file_can_hold(used, records):
     release = used.history()[0].id
     batch = {"input_hmac": "aa", "mechanism_digest": CHEAP.digest}

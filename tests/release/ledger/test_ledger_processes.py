@@ -91,8 +91,8 @@ while True:
 """
 
 
-def test_sixteen_processes_race_and_never_overspend(ledger):
-    epsilons = [Fraction(7 + number, 100) for number in range(16)]
+def test_eight_processes_race_and_never_overspend(ledger):
+    epsilons = [Fraction(7 + number, 100) for number in range(8)]
     racers = [start(RACE, ledger.path, epsilon) for epsilon in epsilons]
     for racer in racers:
         assert racer.stdout.readline() == "ready\n", racer.stderr.read()

@@ -97,14 +97,14 @@ def test_features_that_tell_all_leave_no_floor():
     assert predictor.labels(40, 10**6).r2 > 0.99
 
 
-@pytest.mark.parametrize("epsilon", [0.001, 40])
-@pytest.mark.parametrize("records", [1, 2, 10**15])
 @pytest.mark.parametrize("explained", [0.0, 0.5, 1.0])
-def test_the_extremes_have_finite_answers(epsilon, records, explained):
+def test_the_extremes_have_finite_answers(explained):
     predictor = Predictor(criteo_prior(), BOUNDS, explained)
-    for method in (predictor.labels, predictor.paper, predictor.sums):
-        assert -5 < method(epsilon, records).r2 <= 1
-    assert -1.1 < predictor.not_private(records).r2 <= 1
+    for records in (1, 2, 10**15):
+        for method in (predictor.labels, predictor.paper, predictor.sums):
+            for epsilon in (0.001, 40):
+                assert -5 < method(epsilon, records).r2 <= 1
+        assert -1.1 < predictor.not_private(records).r2 <= 1
 
 
 def test_at_the_smallest_epsilon_nothing_is_learned_and_at_the_largest_nothing_lost():

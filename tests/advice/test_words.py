@@ -64,12 +64,6 @@ def test_the_sentence_of_the_issue():
     )
 
 
-def test_the_words_begin_with_for_whom_they_hold():
-    assert Risk(1).words("more than 3")[0] == "For somebody who knows everything but this label:"
-    assert Risk(1, rows=4).words("more than 3")[0] == "For somebody who knows everything but this person's labels:"
-    assert Risk(1).words("more than 3")[1] == Risk(1).sentence("more than 3")
-
-
 def test_a_large_epsilon_is_called_what_it_is():
     assert [Risk(1).protects, Risk(8).protects, Risk(1, rows=8).protects] == [True, False, False]
     assert "hardly any protection" in Risk(8).words("more than 3")[-1]

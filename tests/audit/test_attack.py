@@ -24,8 +24,9 @@ NEED_PRIOR = [entry.name for entry in MECHANISMS if entry.exact and entry.needs_
 MISSES = 1e-12
 
 
-@pytest.mark.parametrize("path", ["fresh", "keyed"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "path"), [*((name, "keyed") for name in NAMES), ("rr-on-bins", "fresh"), ("exponential", "fresh")]
+)
 def test_no_attacker_beats_the_bound(name, path):
     result = bench.attack(bench.Cell(name, 1, path), trials=40, records=50_000, misses=MISSES)
     assert result.verdict == "ok"
@@ -44,7 +45,7 @@ def test_a_message_is_no_other(name):
     assert bench.attack(bench.Cell(name, 1, "message"), trials=10, records=20_000, misses=MISSES).verdict == "ok"
 
 
-@pytest.mark.parametrize("epsilon", bench.EPSILONS)
+@pytest.mark.parametrize("epsilon", [bench.EPSILONS[0], bench.EPSILONS[-1]])
 @pytest.mark.parametrize(
     ("name", "control"),
     [("randomized-response", bench.TWICE), ("rr-on-bins", bench.TWICE), ("rr-on-bins", bench.EXACT)],

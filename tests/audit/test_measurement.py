@@ -60,7 +60,7 @@ def test_in_a_thousand_trials_of_correct_randomizers_no_refutation_at_one_in_a_m
     assert refutations(outputs=10, trials=1000, samples=100_000, confidence=1 - 1e-6) == 0
 
 
-@pytest.mark.parametrize("outputs", [2, 6, 10])
+@pytest.mark.parametrize("outputs", [2, 10])
 def test_an_epsilon_two_percent_too_large_is_caught_with_ten_million_samples(outputs):
     found = measure(SeededResponse(outputs, "1.02", 5), range(outputs), epsilon=1, samples=10_000_000, seed=1)
     assert found.refuted

@@ -37,7 +37,7 @@ def by_all_subsets(prior, outputs, epsilon, loss):
 @pytest.mark.parametrize("number", range(len(CALLABLES)))
 def test_it_finds_the_best_subset_of_the_outputs(number):
     rng = np.random.default_rng(number)
-    for _ in range(25):
+    for _ in range(10):
         k = int(rng.integers(1, 12))
         prior = Prior(np.cumsum(rng.random(k) * 2 + 0.05), rng.random(k) + 0.01)
         outputs = np.sort(rng.uniform(prior.values[0] - 1, prior.values[-1] + 1, size=int(rng.integers(1, 9))))

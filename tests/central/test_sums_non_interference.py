@@ -75,10 +75,15 @@ def seen(world, case, labels, name="labels.csv", write=csv_file):
         return world.run({name: write(IDS, labels), "cells.parquet": cells_file}, commands)
 
 
+@pytest.fixture(scope="module", params=COMMANDS)
+def first(world, request):
+    """One of the cases, and what is seen of it with the first labels."""
+    return request.param, seen(world, request.param, BASE)
+
+
 @pytest.mark.parametrize("twin", TWINS)
-@pytest.mark.parametrize("case", COMMANDS)
-def test_nothing_else_depends_on_labels(world, case, twin):
-    first = seen(world, case, BASE)
+def test_nothing_else_depends_on_labels(world, first, twin):
+    case, first = first
     assert first["exit code 1"] == 0
     assert any(name.startswith("answer/sums.json") for name in first) == (case != "dry run")
     assert leaks(first, seen(world, case, TWINS[twin])) == {}

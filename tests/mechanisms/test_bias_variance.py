@@ -26,7 +26,7 @@ def seen_objective(mechanism, prior):
     return excess.squared_bias + mechanism.tau * excess.variance
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2, 4, 8])
+@pytest.mark.parametrize("epsilon", [0.5, 4])
 def test_tau_one_is_rr_on_bins_and_the_program_agrees_just_below(epsilon):
     bins = RROnBins.optimal(WEEKS, epsilon)
     assert np.array_equal(BiasVariance.optimal(WEEKS, epsilon, 1).outputs, bins.outputs)
@@ -34,7 +34,7 @@ def test_tau_one_is_rr_on_bins_and_the_program_agrees_just_below(epsilon):
     assert near.expected_loss(WEEKS) == pytest.approx(bins.expected_loss(WEEKS), rel=1e-5)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2, 4, 8])
+@pytest.mark.parametrize("epsilon", [0.5, 4])
 def test_a_tiny_tau_is_the_unbiased_mechanism(epsilon):
     tau = 1e-6
     dial = BiasVariance.optimal(WEEKS, epsilon, tau, anchors=53)
@@ -42,8 +42,7 @@ def test_a_tiny_tau_is_the_unbiased_mechanism(epsilon):
     assert objective(dial, WEEKS, tau) == pytest.approx(objective(unbiased, WEEKS, tau), rel=0.01)
 
 
-@pytest.mark.parametrize("tau", [0.003, 0.05, 0.4])
-@pytest.mark.parametrize("epsilon", [0.5, 2, 5])
+@pytest.mark.parametrize(("epsilon", "tau"), [(0.5, 0.05), (2, 0.4), (5, 0.003)])
 def test_between_the_ends_nothing_known_is_better(epsilon, tau):
     prior = criteo_prior()
     dial = BiasVariance.optimal(prior, epsilon, tau, domain=Domain.integers(0, 400))
@@ -73,8 +72,7 @@ def test_the_description_is_complete():
     assert (again.tau, again.visible) == (0.01, 0.6)
 
 
-@pytest.mark.parametrize("visible", [0.3, 0.7, 0.95])
-@pytest.mark.parametrize("epsilon", [0.5, 3, 8])
+@pytest.mark.parametrize(("epsilon", "visible"), [(0.5, 0.7), (3, 0.95), (8, 0.3)])
 def test_bias_that_features_cannot_see_is_free(epsilon, visible):
     tau = 1e-3
     seeing_less = BiasVariance.optimal(WEEKS, epsilon, tau, visible=visible)

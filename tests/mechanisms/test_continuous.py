@@ -7,12 +7,11 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
 
 from labeldp import ContinuousExponential, Domain, KeyedRandomness, Laplace, Mechanism, OsEntropy, Prior, Staircase
 from labeldp.audit import verify
 from labeldp.errors import InvalidInput, PrivacyRefused
-from labeldp.mechanisms.staircase import _least, noise_variance
+from labeldp.mechanisms.staircase import noise_variance
 
 DOMAIN = Domain(0, 10)
 PRIOR = Prior([0, 1, 4, 9, 10], [3, 2, 1, 2, 1])
@@ -130,14 +129,3 @@ def test_losses_of_positive_outputs_are_infinite_without_clipping_below():
 def test_gamma_outside_its_range_is_refused(gamma):
     with pytest.raises(InvalidInput, match="gamma"):
         Staircase(DOMAIN, 1, gamma=gamma)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 0.7, 1, 2.5, 6, 12])
-def test_golden_sections_find_what_scipy_finds(epsilon):
-    def cost(gamma):
-        return noise_variance(gamma, epsilon)
-
-    found = _least(cost, 1e-9, 1.0)
-    scipys = minimize_scalar(cost, bounds=(1e-9, 1.0), method="bounded", options={"xatol": 1e-9})
-    assert found == pytest.approx(scipys.x, abs=1e-5)
-    assert cost(found) <= scipys.fun * (1 + 1e-9)

@@ -43,11 +43,12 @@ def works_or_refuses(name, domain, epsilon, loss):
     return True
 
 
+@pytest.mark.parametrize("thorough", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", LOSS_NAMES)
 @pytest.mark.parametrize("name", MECHANISMS.names)
-def test_extremes_work_or_are_refused(name, loss):
-    for domain in DOMAINS:
-        for epsilon in EPSILONS:
+def test_extremes_work_or_are_refused(name, loss, thorough):
+    for domain in DOMAINS if thorough else DOMAINS[1::2]:
+        for epsilon in EPSILONS if thorough else ("1e-9", "40"):
             works_or_refuses(name, domain, epsilon, loss)
 
 
@@ -65,7 +66,7 @@ def test_a_million_cells_work_or_are_refused(name, loss):
         works_or_refuses(name, Domain(0, 1, cells=1_000_000), epsilon, loss)
 
 
-@pytest.mark.parametrize("epsilon", ["1e-50", 1e-50, 1e-20, 9.9e-10])
+@pytest.mark.parametrize("epsilon", ["1e-50", 9.9e-10])
 @pytest.mark.parametrize("name", MECHANISMS.names)
 def test_an_epsilon_that_says_nothing_is_refused(name, epsilon):
     domain = DOMAINS[0]

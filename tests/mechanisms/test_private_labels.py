@@ -20,12 +20,9 @@ def test_it_has_a_length_and_is_an_array_of_training_values_for_numpy():
     np.testing.assert_allclose(np.asarray(PRIVATE), TRAINING)
     np.testing.assert_array_equal(np.asarray(PRIVATE), PRIVATE.values())
     np.testing.assert_array_equal(PRIVATE.values(), PRIVATE.values("auto"))
+    np.testing.assert_array_equal(PRIVATE.values("bins"), [1, 9, 5, 5])
     assert np.asarray(PRIVATE, np.float32).dtype == np.float32
     assert np.mean(PRIVATE) == pytest.approx(5)
-
-
-def test_the_mechanisms_own_outputs_are_one_word_away():
-    np.testing.assert_array_equal(PRIVATE.values("bins"), [1, 9, 5, 5])
 
 
 @pytest.mark.parametrize("rows", [slice(1, 3), [0, 3], np.array([True, False, True, False]), -1])
@@ -76,11 +73,6 @@ def test_codes_that_the_mechanism_does_not_have_are_refused():
     for codes in ([0, 3], [-1], [0.5], [[0, 1]]):
         with pytest.raises(InvalidInput, match="codes must"):
             PrivateLabels(np.array(codes), MECHANISM)
-
-
-def test_it_shows_how_many_and_at_what_cost():
-    assert repr(PRIVATE) == f"PrivateLabels(records=4, epsilon=1, mechanism={MECHANISM!r})"
-    assert "<th>epsilon</th><td>1</td>" in PRIVATE._repr_html_()
 
 
 def test_iterating_gives_numbers_so_that_it_can_be_a_column_of_a_frame():

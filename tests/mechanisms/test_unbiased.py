@@ -63,7 +63,7 @@ def test_random_priors_give_unbiased_private_mechanisms_no_worse_than_randomized
     assert mechanism.proof().holds
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1, 2, 4, 8])
+@pytest.mark.parametrize("epsilon", [0.5, 2, 8])
 def test_the_criteo_prior_costs_less_than_laplace_and_randomized_response(epsilon):
     prior = criteo_prior()
     mechanism = Unbiased.optimal(prior, epsilon, domain=CRITEO)
@@ -128,11 +128,11 @@ def test_one_label_is_released_as_it_is():
     assert mechanism.outputs.tolist() == [7.0]
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1e-4, 0.001])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.001])
 @pytest.mark.parametrize("cells", [2, 3, 6])
 def test_tiny_budgets_are_no_harder_to_design_for(cells, epsilon):
     domain = Domain(-3, 17, cells)
-    for seed in range(5):
+    for seed in range(2):
         prior = Prior(domain.grid, np.random.default_rng(seed).random(cells) ** 3)
         mechanism = Unbiased.optimal(prior, epsilon, domain=domain)
         assert np.abs(mechanism.bias(domain.grid)).max() < 1e-9 * 20

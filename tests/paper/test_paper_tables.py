@@ -22,10 +22,6 @@ PRIOR = criteo_prior()
 SPENT_ON_PRIOR = Fraction(math.sqrt(401 / CRITEO_TRAIN_ROWS))
 
 
-def test_there_are_twelve_rows():
-    assert len(FIGURES) == 12
-
-
 @pytest.mark.parametrize("row", FIGURES, ids=lambda row: f"epsilon {row.epsilon:g}")
 def test_rr_on_bins_has_the_published_error(row):
     mechanism = RROnBins.optimal(PRIOR, Fraction(repr(row.epsilon)) - SPENT_ON_PRIOR)

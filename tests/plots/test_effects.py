@@ -72,7 +72,7 @@ ALL = {
 }
 
 
-@pytest.fixture(params=ALL)
+@pytest.fixture(scope="module", params=ALL)
 def figure(request):
     made = plots.effects(ALL[request.param](), note="not shown: 3 pairs of columns")
     made.draw_without_rendering()

@@ -40,11 +40,6 @@ def test_what_a_user_adds_is_shown_without_words():
     assert "alt" not in page
 
 
-def test_they_are_called_as_matplotlib_calls_them():
-    assert repr(MECHANISM.plot()).startswith("<Axes")
-    assert repr(plots.new_figure()).startswith("<Figure")
-
-
 def test_pyplot_does_not_know_them():
     """Else a program that draws many would keep all of them."""
     import matplotlib.pyplot as plt

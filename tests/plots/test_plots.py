@@ -112,7 +112,7 @@ DRAWN = {
 }
 
 
-@pytest.fixture(params=DRAWN)
+@pytest.fixture(scope="module", params=DRAWN)
 def drawn(request):
     axes = DRAWN[request.param]()
     axes.figure.draw_without_rendering()

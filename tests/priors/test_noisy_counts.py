@@ -69,12 +69,6 @@ def test_cells_that_would_not_be_those_of_the_codes_are_not_published():
     assert LabelRandomizer(1, Domain(0, 100, 3001), mechanism="auto").fit(labels).prior.counts is None
 
 
-def test_old_descriptions_have_no_counts(description):
-    record = json.loads(description)
-    del record["prior"]["counts"]
-    assert Mechanism.from_json(json.dumps(record)).prior.counts is None
-
-
 @pytest.mark.parametrize(
     "damage",
     [

@@ -25,12 +25,8 @@ def test_a_prior_is_sorted_normalised_and_frozen():
         prior.masses[0] = 1
 
 
-def test_a_prior_shows_itself_in_a_line_a_table_and_a_frame():
+def test_a_prior_becomes_a_frame():
     prior = Prior([0, 10, 50], [2, 1, 1], Fraction(1, 3))
-    assert len(prior) == 3
-    assert repr(prior) == "Prior(values=3, range=0 to 50, mean=15, sd=20.62, cost=ε 0.3333)"
-    assert repr(Prior([0, 1], [1, 1])).endswith("cost=public)")
-    assert "<caption>Prior</caption><tr><th>values</th><td>3</td></tr>" in prior._repr_html_()
     columns = {"value": [0.0, 10.0, 50.0], "mass": [0.5, 0.25, 0.25]}
     assert prior.to_arrow().to_pydict() == columns
     assert prior.to_pandas().to_dict("list") == columns
@@ -168,14 +164,6 @@ def test_noise_is_fresh_on_every_call():
     assert prior_from_counts(counts, domain, 10.0) != prior_from_counts(counts, domain, 10.0)
 
 
-def test_a_private_prior_keeps_its_cost_in_a_file(tmp_path):
-    prior = Prior([0, 1], [1, 2], Fraction(1, 3))
-    prior.to_csv(tmp_path / "prior.csv")
-    assert Prior.from_csv(tmp_path / "prior.csv") == prior
-    with pytest.raises(InvalidInput, match="must not be negative"):
-        Prior([0, 1], [1, 2], Fraction(-1, 3))
-
-
 @given(st.floats(3e-6, 1.7e308))
 def test_the_cost_of_every_noise_scale_reads_back_exactly(tmp_path_factory, scale):
     path = tmp_path_factory.mktemp("prior") / "prior.csv"
@@ -193,7 +181,7 @@ def test_a_cost_in_a_file_is_what_it_says(tmp_path, text):
 
 @pytest.mark.parametrize(
     "text",
-    ["-0.5", "-1/2", "1/0", "1/" + "7" * 1200, "0." + "0" * 998 + "5", "0." + "0" * 200_000, "1e9999", "nan", "x"],
+    ["-0.5", "-1/2", "1/0", "1/" + "7" * 1200, "0." + "0" * 998 + "5", "0." + "0" * 200_000, "1e999", "nan", "x"],
 )
 def test_a_cost_that_cannot_be_read_makes_no_public_prior(tmp_path, text):
     path = tmp_path / "prior.csv"
@@ -212,13 +200,8 @@ def test_a_cost_that_could_not_be_read_back_is_not_written(tmp_path):
 def test_a_prior_that_cost_more_than_any_budget_is_refused(cost):
     with pytest.raises(InvalidInput, match="at most 1,000,000"):
         Prior([0, 1], [1, 2], cost)
-
-
-def test_a_cost_of_1e999_in_a_file_is_refused_by_name(tmp_path):
-    path = tmp_path / "prior.csv"
-    path.write_text("value,mass,epsilon\n0,1,1e999\n1,1,1e999\n")
-    with pytest.raises(InvalidInput, match=r"prior\.csv.*at most 1,000,000"):
-        Prior.from_csv(path)
+    with pytest.raises(InvalidInput, match="must not be negative"):
+        Prior([0, 1], [1, 2], -cost)
 
 
 @pytest.mark.parametrize("values", [[0, 1e101], [-1e308, 1e308], [1e-300, 1], [1, 1 + 1e-200, 1e-120]])

@@ -65,12 +65,12 @@ def test_every_text_has_the_digest_of_hashlib(many, key):
     assert compiled(pa.array(many, pa.large_binary()), key) == by_hashlib(many, key)
 
 
-@pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 127, 128, 129, 255, 256, 257, 1000])
 @pytest.mark.parametrize("lane", [0, 1, 15, 16, 17])
-def test_block_boundaries_are_hashed_right_in_every_lane(length, lane):
-    many = [b"short"] * (2 * LANES + 1)
-    many[lane] = bytes(i % 251 for i in range(length))
-    assert compiled(pa.array(many, pa.binary())) == by_hashlib(many)
+def test_block_boundaries_are_hashed_right_in_every_lane(lane):
+    for length in (0, 1, 7, 8, 9, 127, 128, 129, 255, 256, 257, 1000):
+        many = [b"short"] * (2 * LANES + 1)
+        many[lane] = bytes(i % 251 for i in range(length))
+        assert compiled(pa.array(many, pa.binary())) == by_hashlib(many), length
 
 
 @settings(deadline=None)

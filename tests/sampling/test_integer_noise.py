@@ -149,7 +149,7 @@ def cube_draws(draws, count, scale):
 @pytest.mark.parametrize(
     ("draws", "count", "scale"),
     [
-        (50_000, 2, 2.5),
+        (20_000, 2, 2.5),
         pytest.param(1_000_000, 2, 2.5, marks=pytest.mark.slow),
         pytest.param(300_000, 3, 1.5, marks=pytest.mark.slow),
     ],

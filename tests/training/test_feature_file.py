@@ -57,11 +57,11 @@ def mixed():
     )
 
 
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "tsv"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv.gz"])
 def test_every_text_column_has_the_type_that_arrow_finds_in_the_whole_file(tmp_path, suffix):
     """A column for each pair of kinds: its first values are of one kind and its last value, blocks later, of another."""
     pairs = [(early, late) for early in KINDS for late in KINDS]
-    sign = "\t" if suffix == "tsv" else ","
+    sign = "\t" if "tsv" in suffix else ","
     lines = [sign.join(f"{early} then {late}" for early, late in pairs)]
     lines += [sign.join(KINDS[early] for early, _ in pairs)] * ROWS + [sign.join(KINDS[late] for _, late in pairs)]
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")

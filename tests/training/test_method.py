@@ -178,7 +178,7 @@ def test_more_of_everything_is_expected_to_help():
     assert choose_method(50_000, 0.5, 1000).name == "labels"
 
 
-@pytest.mark.parametrize("epsilon", ["1e-9", "1e-6", "1", "40"])
+@pytest.mark.parametrize("epsilon", ["1e-9", "40"])
 @pytest.mark.parametrize(
     "domain",
     [Domain(0, 1e55), Domain(0, 1e-55), Domain(-1e5, 1e5), Domain.integers(0, 2**32 - 1), Domain.integers(0, 1)],
@@ -207,7 +207,7 @@ def test_predictions_are_clipped_unless_told_otherwise():
 
 
 def test_pairs_are_found_though_their_columns_do_nothing_alone():
-    features = np.random.default_rng(1).uniform(-1, 1, (20_000, 5))
+    features = np.random.default_rng(1).uniform(-1, 1, (8_000, 5))
     labels = 50 * np.sign(features[:, 0] * features[:, 1])
     model = LabelDPRegressor(epsilon=1, domain=(-100, 100)).fit(features, labels)
     assert model.method_.name == "sums"

@@ -7,12 +7,11 @@ import json
 import pickle
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from sklearn.linear_model import LinearRegression
 
 from forgery import OwnRegressor, Trap
-from labeldp import BoostingRegressor, InvalidInput, SavedModel
+from labeldp import InvalidInput, SavedModel
 
 FACTS = {"model": "line", "epsilon": 1.0, "bounds": [0.0, 15.0]}
 
@@ -190,16 +189,6 @@ def test_an_old_folder_is_refused_without_the_flag(tmp_path):
     (folder / "model.pickle").write_bytes(b"\x80")
     with pytest.raises(InvalidInput, match="cannot be loaded"):
         SavedModel.load(folder, trust_pickle=True)
-
-
-def test_a_pickle_from_before_its_modules_moved_is_loaded(tmp_path):
-    table = pa.table({"x": [0.0, 1.0] * 20, "shop": ["a", "b"] * 20})
-    model = BoostingRegressor().fit(table, np.tile([0.0, 10.0], 20))
-    now = pickle.dumps(model)
-    before = now.replace(b"labeldp.features.", b"labeldp.training.")  # as long, so the lengths in the pickle hold
-    assert before != now
-    loaded = SavedModel.load(old_folder(tmp_path / "model", before), trust_pickle=True)
-    np.testing.assert_array_equal(loaded.model.predict(table), model.predict(table))
 
 
 @pytest.mark.parametrize("trust_pickle", [False, True])

@@ -37,11 +37,11 @@ def test_labels_follow_the_calibrated_prior():
     assert not np.allclose(labels, np.rint(labels))
 
 
-@pytest.mark.parametrize("n", [1, 1000, CHUNK_ROWS + 5])
-def test_no_row_depends_on_how_many_follow(n):
+def test_no_row_depends_on_how_many_follow():
     long = pa.Table.from_batches(criteo_like_batches(CHUNK_ROWS + 900, seed=4))
-    short = pa.Table.from_batches(criteo_like_batches(n, seed=4))
-    assert short.combine_chunks().equals(long.slice(0, n).combine_chunks())
+    for n in (1, CHUNK_ROWS + 5):
+        short = pa.Table.from_batches(criteo_like_batches(n, seed=4))
+        assert short.combine_chunks().equals(long.slice(0, n).combine_chunks())
 
 
 def test_seeds_and_chunks_differ():

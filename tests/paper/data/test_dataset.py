@@ -46,8 +46,3 @@ def test_codes_agree_between_the_parts_of_a_split(dataset):
     train, test = dataset.split(seed=0)
     for name in dataset.categorical:
         assert train.features[name].chunk(0).dictionary.equals(test.features[name].chunk(0).dictionary)
-
-
-def test_the_words_say_that_it_is_generated(dataset):
-    assert "generated" in dataset.description
-    assert "generated" in repr(dataset)

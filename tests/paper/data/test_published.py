@@ -8,8 +8,6 @@ import pytest
 from labeldp.errors import InvalidInput
 from labeldp.paper.data import (
     CALIBRATED,
-    CENSUS_TRAIN_ROWS,
-    CRITEO_TRAIN_ROWS,
     census_prior,
     criteo_prior,
     published_census,
@@ -49,11 +47,6 @@ def test_the_census_prior_gives_the_error_of_always_answering_a_whole_year():
     assert prior.values[prior.masses.argmax()] == 52
     error = (52 - prior.values) ** 2 @ prior.masses
     assert abs(error / published_census()[0].mechanism_rr_with_prior - 1) < 1e-3
-
-
-def test_the_training_rows_are_four_fifths_of_the_paper_s_records():
-    assert CRITEO_TRAIN_ROWS == 1_732_721 * 4 // 5
-    assert CENSUS_TRAIN_ROWS == 50_582_693 * 4 // 5
 
 
 @pytest.mark.parametrize("name", CALIBRATED.names)

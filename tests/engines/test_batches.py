@@ -25,7 +25,7 @@ def test_labels_outside_the_bounds_are_counted():
 
 
 def test_the_first_label_outside_is_named_by_its_row_in_the_whole_input():
-    with pytest.raises(InvalidInput, match="row 100 "):
+    with pytest.raises(InvalidInput, match="row 101 "):
         count_outside(BATCH, DOMAIN, "error")
 
 

@@ -144,7 +144,7 @@ def test_index_columns_are_those_that_pandas_names(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.csv", "a,b\n1,2\n1,2,3\n", "cannot read .*a.csv: row 1 .* has 3 columns, but the header line has 2"),
+        ("a.csv", "a,b\n1,2\n1,2,3\n", "cannot read .*a.csv: row 2 .* has 3 columns, but the header line has 2"),
         ("a.csv", "", "cannot read .*a.csv: it is empty"),
         ("a.parquet", "no", "cannot read .*a.parquet"),
         ("a.arrow", "no", "cannot read .*a.arrow"),

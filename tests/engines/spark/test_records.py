@@ -87,5 +87,5 @@ def test_ids_that_are_not_utf_8_are_refused_on_both_engines():
     batch = pa.record_batch([ids, pa.array([1.0, 2.0, 3.0])], ["id", "label"])
     for kind in ("int", "str"):
         assert RecordReader(kind, None).read(batch)[2] == Faults(not_text=2)
-    with pytest.raises(InvalidInput, match=r"the id in row 11 .* is not UTF-8 text"):
+    with pytest.raises(InvalidInput, match=r"the id in row 12 .* is not UTF-8 text"):
         checked_ids(ids, "id", 10, "x", None)

@@ -73,6 +73,6 @@ docs-links: .venv/test  ## follow every link to other sites (needs a network)
 
 clean:           ## remove the environments and caches
 	rm -rf .venv .venv-floors benchmarks/.peers .pytest_cache .mypy_cache .ruff_cache dist
-	rm -rf docs/_build docs/pictures docs/reference/command docs/reference/generated
+	rm -rf docs/_build docs/pictures docs/reference/command docs/reference/generated docs/reference/messages.md
 
 .PHONY: help demo test test-groups test-all test-soak test-mutants fuzz bench bench-quick test-floors check docs docs-serve docs-links clean

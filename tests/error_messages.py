@@ -21,6 +21,14 @@ GENERAL = {"ValueError", "OSError", "UserWarning", "Exception"}
 
 SAID_BY = {
     "cli/__init__.py": ["_out_of_memory"],
+    "engines/arrow/faults.py": [
+        "_check_labels",
+        "_check_label_texts",
+        "_check_ids",
+        "_check_integers",
+        "_check_repeated",
+        "_note_ragged",
+    ],
     "engines/spark/reading.py": ["_reason"],
     "message/manifest.py": ["_unlisted"],
     "paper/data/criteo.py": ["_check", "_explained"],
@@ -39,6 +47,7 @@ SAID_ELSEWHERE = {
     "cli/audit.py:_mechanism": "the error of the mechanism, with the file before it",
     "cli/console.py:show_warning": "the warning itself",
     "cli/console.py:stoppable": "what the command says about a stopped run",
+    "engines/arrow/faults.py:reported_together": "the report, from the sentences in the same file",
     "engines/arrow/spill.py:partitions": "no words: the engine tells which rows have the id",
     "engines/spark/guard.py:run": "the text of a WorkerError, for the driver",
     "engines/spark/reading.py:_readable": "`_reason` in the same file",
@@ -239,6 +248,7 @@ def messages():
     for module in modules():
         for function, node, kind, texts in _said_in(module):
             for text in texts:
+                text = re.sub(r"\{\w+\}", "…", text)  # filled in by `str.format`
                 said = Said(re.sub(r"…+", "…", " ".join(text.split())), module, node.lineno, function, kind)
                 if said.place not in NOT_FOR_USERS and (kind != "text" or said.words.count(" ") >= 3):
                     found.add(said)

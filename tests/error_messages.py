@@ -248,8 +248,8 @@ def messages():
     for module in modules():
         for function, node, kind, texts in _said_in(module):
             for text in texts:
-                text = re.sub(r"\{\w+\}", "…", text)  # filled in by `str.format`
-                said = Said(re.sub(r"…+", "…", " ".join(text.split())), module, node.lineno, function, kind)
+                words = re.sub(r"\{\w+\}|…+", "…", " ".join(text.split()))  # in braces: filled in by `str.format`
+                said = Said(words, module, node.lineno, function, kind)
                 if said.place not in NOT_FOR_USERS and (kind != "text" or said.words.count(" ") >= 3):
                     found.add(said)
     return tuple(sorted(found))

@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Give the tests of a file to one process, and those of all files about Spark too.
+    """Give the tests of a file to one process, and those about Spark of all files.
 
     The marker `xdist_group` could say so, but pytest-xdist 3.8 does not see it with pytest 9.2 (pytest-xdist issue 1386).
     """
@@ -57,7 +57,7 @@ def pytest_xdist_make_scheduler(config, log):
 
     class OneSpark(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            return "spark" if "spark" in nodeid.partition("::")[0] else super()._split_scope(nodeid)
+            return "spark" if "spark" in nodeid else super()._split_scope(nodeid)
 
     return OneSpark(config, log)
 

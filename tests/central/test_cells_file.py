@@ -10,7 +10,7 @@ import pytest
 from labeldp import InvalidInput, PrivateSums, parquet_file
 from labeldp.central import cells_file, sums_answer
 from labeldp.central.cells_file import CellsFile
-from labeldp.central.sums_answer import RECORDS, SUMS, SumsAnswer
+from labeldp.central.sums_answer import RECORDS, SUMS, SumsAnswer, write_answer
 from labeldp.central.sums_for_cells import SumsOutcome
 
 
@@ -99,6 +99,12 @@ def test_ids_of_another_number_than_labels_were_summed_are_not_read(tmp_path, mo
     monkeypatch.undo()
     written(tmp_path / RECORDS, {"id": range(3)})
     assert SumsAnswer.open(tmp_path).ids.to_pylist() == [0, 1, 2]
+
+
+def test_the_order_of_ids_in_an_answer_is_that_of_no_file(tmp_path):
+    sums = PrivateSums.over_cells([1, 2, 3], [0, 0, 0], epsilon=1, domain=(0, 100))
+    write_answer(tmp_path, sums, pa.array([7, 2, 5]), "id", [])
+    assert SumsAnswer.open(tmp_path).ids.to_pylist() == [2, 5, 7]
 
 
 def test_a_link_or_another_file_in_an_answer_is_refused(tmp_path):

@@ -161,7 +161,7 @@ def split_for_training(request: Request) -> BudgetSplit:
     """
     total, records = exact_epsilon(request.epsilon), request.known_records
     check_histogram(request.domain.count, records)
-    few = PRIOR_WITH_FEW / math.sqrt(records) * min(1.0, FEW_RECORDS / float(records * min(total, 1) ** 2))
+    few = PRIOR_WITH_FEW / math.sqrt(records) * min(1.0, FEW_RECORDS / (records * min(float(total), 1.0) ** 2))
     most = min(total / 2, max(min(total / 25, MOST_FOR_PRIOR), Fraction(few)))
     return BudgetSplit.spending(most, total, few_records_advice(request) or coarse_advice(request))
 

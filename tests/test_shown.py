@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from labeldp.shown import Shown, Tabular, plain
+from labeldp.formatting import ReprMixin, Tabular, plain
 
 
-class Weather(Shown):
+class Weather(ReprMixin):
     def _facts(self):
         return {"sky": "blue", "wind < 3": "<no>"}
 

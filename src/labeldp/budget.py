@@ -5,22 +5,19 @@ decides a guarantee is computed from these fractions. Floats are for display onl
 """
 
 import math
-import re
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Number, Rational, Real
 
 from labeldp.errors import InvalidInput, described
+from labeldp.plain_numbers import LONGEST_AMOUNT, plain_amount
 
 MAX_EPSILON = 40
 """Beyond this, e^ε leaves too few of the 64 random bits for the other outputs, and there is no protection left."""
 
 MIN_EPSILON = Fraction(1, 10**9)
 """Below this a release says nothing: 1/ε² records show no more of a label than one record at ε = 1, and nobody has 10^18."""
-
-LONGEST_TEXT = 1000
-"""The longest text that is read as a number. Whatever `exact_epsilon` accepts is written in fewer characters."""
 
 MAX_DIGITS = 300
 """The most digits that the denominator of a given ε may have."""
@@ -31,10 +28,6 @@ _SPARE_DIGITS = 60
 _SHOWN_DIGITS = 12
 _SHOWN_BITS = 100
 """`shown_amount` prints at most this many digits of a decimal, and a fraction of integers of at most this many bits."""
-
-_PLAIN_NUMBER = re.compile(
-    r"\s*\+?(?:[0-9]+/0*[1-9][0-9]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*", re.ASCII
-)
 
 Epsilon = float | int | str | Decimal | Fraction
 
@@ -73,12 +66,13 @@ def parse_amount(text: object) -> Fraction:
 
     Anything else raises `InvalidInput`, as do negative numbers and texts of more than 1,000 characters. Nothing is rounded.
     """
-    if not isinstance(text, str) or len(text) > LONGEST_TEXT or not _PLAIN_NUMBER.fullmatch(text):
+    value = plain_amount(text)
+    if value is None:
         raise InvalidInput(
-            f"epsilon must be written as a plain decimal or a fraction, not negative and of at most {LONGEST_TEXT:,} "
+            f"epsilon must be written as a plain decimal or a fraction, not negative and of at most {LONGEST_AMOUNT:,} "
             f"characters, got {abbreviated(text)}"
         )
-    return Fraction(text)
+    return value
 
 
 def format_amount(value: Fraction) -> str:
@@ -87,9 +81,9 @@ def format_amount(value: Fraction) -> str:
         text = decimal_text(value, places=MAX_DIGITS)
     except ValueError:  # thousands of digits
         text = "-"
-    if len(text) > LONGEST_TEXT or not _PLAIN_NUMBER.fullmatch(text):
+    if plain_amount(text) is None:
         raise InvalidInput(
-            f"an epsilon that is negative or has more than {LONGEST_TEXT:,} characters cannot be written to a file"
+            f"an epsilon that is negative or has more than {LONGEST_AMOUNT:,} characters cannot be written to a file"
         )
     return text
 

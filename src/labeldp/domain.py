@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, label_array, number_array, offending_rows
-from labeldp.durations import check_unit
+from labeldp.arrays import Floats, check_unit, label_array, number_array, offending_rows
 from labeldp.errors import ClippingWarning, InvalidInput, described
 
 MAX_CELLS = 2**32

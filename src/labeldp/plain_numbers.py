@@ -2,13 +2,19 @@
 
 import math
 import re
+from fractions import Fraction
 
 from labeldp.errors import InvalidInput
 
 LONGEST_TEXT = 100
 """The longest text that is read as a number. An integer of so many digits is still a finite float."""
 
-_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\s*", re.ASCII)
+LONGEST_AMOUNT = 1000
+"""The longest text that is read as an exact amount. Whatever `exact_epsilon` accepts is written in fewer characters."""
+
+_DECIMAL = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
+_NUMBER = re.compile(rf"\s*[+-]?{_DECIMAL}\s*", re.ASCII)
+_AMOUNT = re.compile(rf"\s*\+?(?:[0-9]+/0*[1-9][0-9]*|{_DECIMAL})\s*", re.ASCII)
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 
 
@@ -32,5 +38,10 @@ def whole_number(text: object, what: str) -> int:
     return int(text)
 
 
-def _matches(pattern: re.Pattern[str], text: str) -> bool:
-    return len(text) <= LONGEST_TEXT and pattern.fullmatch(text) is not None
+def plain_amount(text: object) -> Fraction | None:
+    """The exact value of a decimal ("0.25", "1e-3") or a fraction ("1/3") of at most 1,000 characters, or None."""
+    return Fraction(text) if isinstance(text, str) and _matches(_AMOUNT, text, LONGEST_AMOUNT) else None
+
+
+def _matches(pattern: re.Pattern[str], text: str, longest: int = LONGEST_TEXT) -> bool:
+    return len(text) <= longest and pattern.fullmatch(text) is not None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from labeldp.channels import program, unbiased_channel, unbiased_channel_on_outputs
-from labeldp.channels.certificate import DualSolution
+from labeldp.channels.program import DualSolution
 from labeldp.errors import LabelDPError
 from labeldp.losses import get_loss
 

@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.binning._compiled import compiled, internal, register
-from labeldp.binning._double_double import add, two_sum
-from labeldp.losses.deviance_series import NEAR, log_series
+from labeldp.binning._search import add, compiled, internal, register, two_sum
+from labeldp.losses.standard import NEAR, log_series
 
 Run = tuple[float, float, float, float]
 _log_series = internal(log_series)

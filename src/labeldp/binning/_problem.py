@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.binning._candidates import CandidateTables, outward_sums
+from labeldp.binning._costs import (
+    CandidateTables,
+    HuberTables,
+    PinballTables,
+    SquaredTables,
+    huber_table,
+    outward_sums,
+    pinball_table,
+    squared_table,
+)
 from labeldp.binning._deviance import DevianceTables, deviance_levels, summary
-from labeldp.binning._huber import HuberTables, huber_table
-from labeldp.binning._pinball import PinballTables, pinball_table
 from labeldp.binning._search import Nodes, follow, least_weight_path
-from labeldp.binning._squared import SquaredTables, squared_table
 from labeldp.losses import Loss
-from labeldp.losses.structure import Deviance, HuberDistance, PinballDistance, SquaredDistance, Structure
+from labeldp.losses.base import Deviance, HuberDistance, PinballDistance, SquaredDistance, Structure
 
 MASS_UNIT = 2.0**300
 """Masses are multiplied by this, which is exact, so that a mass of 10⁻³⁰⁰ times a small square does not underflow."""

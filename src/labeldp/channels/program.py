@@ -10,7 +10,7 @@ because squares are convex. That leaves one pair of variables per pattern: t, an
 which is a rotated second-order cone: q·t ≥ r². The outputs are continuous variables, so no grid of outputs is needed.
 
 **The patterns.** m anchors have 2^m patterns. The program starts with the m(m+1)/2 intervals of anchors and solves. Then it asks
-the dual solution which patterns have a negative reduced cost (`certificate.py` answers in closed form), adds them and solves
+the dual solution which patterns have a negative reduced cost (`DualSolution` answers in closed form), adds them and solves
 again. It stops when there are none, after 30 rounds, when the solver fails, or, without bias, when three rounds in a row gained nothing.
 
 **What is proven.** The result is optimal among all ε-DP channels on these anchors, up to the gap between its criterion and
@@ -21,19 +21,123 @@ part of the bias counts, other patterns gain up to about half a percent.
 
 **The cost.** Row i of the equations differs from row i − 1 only for the patterns that begin or end there, so differences of
 rows are sparse. Clarabel solves 100 anchors in about half a second and 401 in about 20 seconds on one core.
+
+**The certificate** (linear programming duality). The program is solved over some patterns of likely labels. Its dual solution can judge
+every other pattern as well. Anchor i has mass p_i; u_i is the dual price of the equation "row i sums to one", v_i that of "row i has this mean", and
+w is the weight of E[ŷ²]. A column with output z adds to row i its scale times s_i, where s_i is 1 if the column is likely
+from anchor i and e^−ε if it is not. So the reduced cost of the column, per unit of its scale, is
+
+    Σ_i s_i·c_i(z)   with   c_i(z) = w·p_i·z² − v_i·z − u_i.
+
+For a given z the pattern {i : c_i(z) < 0} has the least reduced cost, which is
+
+    g(z) = Σ_i c_i(z)·(1 if c_i(z) < 0, else e^−ε).
+
+Between two neighbouring zeros of the c_i, g is a single quadratic. So its minimum over all outputs z, and with that over all
+possible columns, can be computed exactly.
+
+- If g is nowhere negative, the dual solution is feasible for the program with all patterns, and by weak duality its value
+  bounds the criterion of every ε-DP channel from below.
+- If g is negative somewhere, the patterns there are the ones to add. A bound is available all the same: replace u by u − δ·p
+  with the least δ that makes g nonnegative. The columns of a channel have total probability one, Σ_columns scale·Σ_i s_i·p_i = 1,
+  so this lowers the bound by exactly δ.
+
+**Other losses.** `unbiased_channel_on_outputs` is a linear program over a given set of outputs, for any loss.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.channels.certificate import DualSolution, Patterns
 from labeldp.errors import LabelDPError
 from labeldp.linear_algebra import eigh, least_squares
+
+if TYPE_CHECKING:
+    from labeldp.losses import Loss
+
+Patterns = NDArray[np.bool_]
+"""The anchors from which outputs are likely: one row per anchor, one column per pattern."""
+
+_HALVINGS = 30
+_TOLERANCE = 1e-8
+_LEAST_MASS = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class DualSolution:
+    """The dual solution of a program, with outputs and anchors scaled so that the anchors go from 0 to 1.
+
+    Attributes
+    ----------
+    unit : array of float64
+        The scaled anchors.
+    span : float
+        The distance between the first and the last anchor before scaling.
+    masses : array of float64
+        The probability p of each anchor.
+    ratio : float
+        How much more probable a likely output is than an unlikely one: e^ε.
+    weight : float
+        The weight w of E[ŷ²] in the criterion.
+    row_prices, mean_prices : array of float64
+        The prices u of the row sums and v of the means.
+    bias_term : float
+        What the part of the criterion that depends on the bias adds to the dual value.
+    """
+
+    unit: Floats
+    span: float
+    masses: Floats
+    ratio: float
+    weight: float
+    row_prices: Floats
+    mean_prices: Floats
+    bias_term: float
+
+    def lower_bound(self) -> float:
+        """A number that no ε-DP channel's criterion is below, with labels and outputs counted from the first anchor."""
+        value = float(self.row_prices.sum() + self.mean_prices @ self.unit) + self.bias_term
+        return (value - self._infeasibility()) * self.span**2
+
+    def improving_patterns(self) -> Patterns:
+        """The patterns whose columns have a negative reduced cost, beyond a small tolerance; none if the channel is optimal."""
+        likely, costs = self._reduced_costs(_TOLERANCE * self.weight * float(self.masses @ self.unit**2))
+        return np.unique(likely[costs < 0], axis=0).T
+
+    def _infeasibility(self) -> float:
+        """The least δ for which u − δ·p is feasible, by bisection."""
+        low, high = 0.0, _LEAST_MASS
+        if self._reduced_costs(0.0)[1].min() >= 0:
+            return 0.0
+        while self._reduced_costs(high)[1].min() < 0:
+            low, high = high, 4 * high
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._reduced_costs(middle)[1].min() < 0 else (low, middle)
+        return high
+
+    def _reduced_costs(self, delta: float) -> tuple[Patterns, Floats]:
+        """The patterns that are best for some output, and the least reduced cost g of each, with u lowered by `delta`·p."""
+        masses = np.maximum(self.masses, _LEAST_MASS)
+        square, rows = self.weight * masses, self.row_prices - delta * masses
+        discriminant = self.mean_prices**2 + 4 * square * rows
+        middle, reach = self.mean_prices / (2 * square), np.sqrt(np.maximum(discriminant, 0)) / (2 * square)
+        zeros = np.r_[(middle - reach)[discriminant > 0], (middle + reach)[discriminant > 0], 0.0, 1.0]
+        edges = np.unique(zeros)
+        edges = np.r_[edges[0] - 1, edges, edges[-1] + 1]
+        between = (edges[1:] + edges[:-1])[:, None] / 2
+        likely = square * between**2 - self.mean_prices * between - rows < 0
+        share = np.where(likely, 1.0, 1 / self.ratio)
+        a, b, c = share @ square, share @ self.mean_prices, share @ rows
+        best = np.clip(b / (2 * a), edges[:-1], edges[1:])
+        return likely, a * best**2 - b * best - c
+
 
 Block = tuple[NDArray[np.intp], NDArray[np.intp], Floats]
 """Rows, columns and values of the entries of a sparse matrix."""
@@ -377,3 +481,80 @@ def _channel(likely: Patterns, scales: Floats, moments: Floats, ratio: float, or
             order = np.argsort(output, kind="stable")
             return Channel(matrix[:, order], origin + span * output[order])
     raise LabelDPError("the solver's answer could not be turned into a channel: try fewer anchors, or a larger epsilon")
+
+
+_UNUSED = 1e-9
+
+
+def unbiased_channel_on_outputs(values: Floats, masses: Floats, epsilon: float, loss: Loss, outputs: Floats) -> Channel:
+    """The unbiased ε-DP channel with the least expected loss among those that use only `outputs`, by HiGHS.
+
+    The matrix is written as M[i, j] = t_j + (e^ε − 1)·z_ij with 0 ≤ z_ij ≤ t_j, so that privacy takes one inequality per entry.
+    There are O(k·m) of them, which suits some tens of labels and a few hundred outputs.
+
+    Parameters
+    ----------
+    values : array of float64
+        The labels, in increasing order.
+    masses : array of float64
+        The probability of each.
+    epsilon : float
+        The guarantee, up to rounding; `integer_channel` makes it exact.
+    loss : Loss
+        What to minimise in expectation.
+    outputs : array of float64
+        The outputs to choose from, in increasing order.
+
+    Returns
+    -------
+    Channel
+        With the outputs that it uses.
+
+    Raises
+    ------
+    LabelDPError
+        If no unbiased channel uses only these outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import get_loss
+    >>> from labeldp.channels import unbiased_channel_on_outputs
+    >>> values, masses = np.array([0.0, 1.0]), np.array([0.5, 0.5])
+    >>> channel = unbiased_channel_on_outputs(values, masses, np.log(3), get_loss("squared"), np.array([-0.5, 0.5, 1.5]))
+    >>> channel.outputs.tolist(), channel.probabilities.round(6).tolist()
+    ([-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]])
+    """
+    import scipy.sparse as sp
+    from scipy.optimize import linprog
+
+    labels, size, gain = values.size, outputs.size, float(np.expm1(epsilon))
+    entry = np.arange(labels * size)
+    row, column = entry // size, entry % size
+    cost = masses[:, None] * loss(outputs[None, :], values[:, None])
+    span = values[-1] - values[0]
+    unit = (outputs - values[0]) / span
+    private = sp.csr_matrix(
+        (np.r_[np.ones(entry.size), -np.ones(entry.size)], (np.r_[entry, entry], np.r_[size + entry, column])),
+        shape=(entry.size, size + entry.size),
+    )
+    total = sp.hstack([np.ones((labels, size)), sp.csr_matrix((np.full(entry.size, gain), (row, entry)))])
+    mean = sp.hstack([np.tile(unit, (labels, 1)), sp.csr_matrix((gain * unit[column], (row, entry)))])
+    largest_cost = float(np.abs(cost).max()) or 1.0  # a loss of 0 everywhere
+    answer = linprog(
+        np.r_[cost.sum(axis=0), gain * cost.ravel()] / largest_cost,
+        A_ub=private,
+        b_ub=np.zeros(entry.size),
+        A_eq=sp.vstack([total, mean]).tocsr(),
+        b_eq=np.r_[np.ones(labels), (values - values[0]) / span],
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if answer.status != 0:
+        raise LabelDPError(
+            f"no unbiased channel was found on {size} outputs: {answer.message}. Give outputs over a wider range."
+        )
+    scales = answer.x[:size]
+    used = scales > _UNUSED
+    channel = scales[used] + gain * np.clip(answer.x[size:].reshape(labels, size)[:, used], 0, scales[used])
+    return Channel(channel / channel.sum(axis=1, keepdims=True), outputs[used])

@@ -74,7 +74,7 @@ def reproduce(
       labeldp reproduce census --data EXT1940USCB.dat --full
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.paper.experiments import Reproduction, get_task
-    from labeldp.paper.experiments.page import write_reproduction
+    from labeldp.paper.experiments.report import write_reproduction
     from labeldp.paper.experiments.tasks import PAPER_EPSILONS
 
     task = get_task(experiment)
@@ -186,7 +186,7 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
     """Show the trainings done and the time left: as a bar on a terminal, as an occasional line in logs."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from labeldp.paper.experiments.pool import duration
+    from labeldp.paper.experiments.training import duration
 
     start = last = time.monotonic()
 

@@ -1,15 +1,172 @@
 """What every loss offers: a value, the labels and outputs it accepts, and the threshold between two outputs."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from labeldp.arrays import Floats
-from labeldp.losses.interval import REALS, Interval
-from labeldp.losses.structure import Structure
+from labeldp.catalogue import Catalogue
+from labeldp.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class SquaredDistance:
+    """ℓ = (g(ŷ) − g(y))² with g increasing: the minimiser is the weighted mean on the scale of g."""
+
+    scale: Literal["identity", "log1p"] = "identity"
+
+
+@dataclass(frozen=True)
+class Deviance:
+    """A Tweedie unit deviance of power 1 (Poisson) or 2 (gamma): the minimiser is the weighted mean."""
+
+    power: Literal[1, 2]
+
+
+@dataclass(frozen=True)
+class PinballDistance:
+    """ℓ = under·(y − ŷ) for labels above the output, over·(ŷ − y) below it: the minimiser is a weighted quantile."""
+
+    under: float
+    over: float
+
+
+@dataclass(frozen=True)
+class HuberDistance:
+    """ℓ = half the squared distance up to `delta`, linear beyond: its derivative is increasing and piecewise linear."""
+
+    delta: float
+
+
+Structure = SquaredDistance | Deviance | PinballDistance | HuberDistance
+
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval of real numbers; infinite ends never belong to it.
+
+    Parameters
+    ----------
+    lower, upper : float, optional
+        The ends; infinite by default.
+    lower_open, upper_open : bool, default False
+        Whether the end itself lies outside.
+
+    Examples
+    --------
+    >>> from labeldp.losses import Interval
+    >>> positive = Interval(lower=0, lower_open=True)
+    >>> print(positive)
+    (0, inf)
+    >>> positive.contains([0, 1]).tolist()
+    [False, True]
+    """
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    lower_open: bool = False
+    upper_open: bool = False
+
+    def contains(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Whether each of `values` is finite and inside.
+
+        Parameters
+        ----------
+        values : array-like of float
+            The numbers to look at.
+
+        Returns
+        -------
+        array of bool
+            One answer per number.
+        """
+        array = np.asarray(values, dtype=np.float64)
+        above = array > self.lower if self.lower_open else array >= self.lower
+        below = array < self.upper if self.upper_open else array <= self.upper
+        return np.asarray(np.isfinite(array) & above & below)
+
+    def check(self, values: npt.ArrayLike, what: str) -> None:
+        """Raise `InvalidInput` if some of `values` lie outside; the message says at which positions, and shows no value.
+
+        Parameters
+        ----------
+        values : array-like of float
+            The numbers to look at.
+        what : str
+            What the numbers are, for the message: "labels".
+        """
+        array: npt.NDArray[Any] = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        wrong = np.flatnonzero(~self.contains(array))
+        if wrong.size:
+            shown = ", ".join(str(i) for i in wrong[:_SHOWN])
+            more = f" and {wrong.size - _SHOWN} more" if wrong.size > _SHOWN else ""
+            raise InvalidInput(f"{what} must lie in {self}, which fails at position {shown}{more}")
+
+    def __str__(self) -> str:
+        left = "(" if self.lower_open or math.isinf(self.lower) else "["
+        right = ")" if self.upper_open or math.isinf(self.upper) else "]"
+        return f"{left}{self.lower:g}, {self.upper:g}{right}"
+
+
+REALS = Interval()
+
+
+@dataclass(frozen=True)
+class LossEntry:
+    """What the catalogue knows about a loss.
+
+    Parameters
+    ----------
+    name : str
+        The name as users write it, without a number: "pinball".
+    help : str
+        One line for `--help`.
+    make : callable
+        Makes the loss; takes the number if there is one.
+    example : str
+        The name as users write it, with a number if it takes one: "pinball(0.3)".
+    seeks_mean : bool
+        Whether the mean of the labels minimises the loss.
+    rank : int
+        The position in lists.
+    """
+
+    name: str
+    help: str
+    make: Callable[..., Any]
+    example: str
+    seeks_mean: bool = False
+    rank: int = 50
+
+    @property
+    def takes_number(self) -> bool:
+        """Whether the name is followed by a number in parentheses."""
+        return "(" in self.example
+
+
+LOSSES: Catalogue[LossEntry] = Catalogue("loss", "labeldp.losses")
+"""Every named loss, by name."""
+
+C = TypeVar("C", bound=type)
+
+
+def loss(name: str, *, example: str | None = None, **facts: Any) -> Callable[[C], C]:
+    """A class decorator that adds a loss to the catalogue; `facts` are the other fields of `LossEntry`."""
+
+    def enter(cls: C) -> C:
+        LOSSES.add(LossEntry(name, make=cls, example=example or name, **facts))
+        return cls
+
+    return enter
+
 
 _MOST_BISECTIONS = 1100  # enough for any two doubles
 _TRIED = 25

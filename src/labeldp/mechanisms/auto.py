@@ -26,18 +26,17 @@ from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.formatting import ReprMixin
 from labeldp.losses import LossLike, Squared, get_loss
-from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_variance
-from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request, few_records_advice
+from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, Unbiased, weight_of_variance
 from labeldp.mechanisms.cells import DESIGN_CELLS, MOST_LABELS, coarse_prior
 from labeldp.mechanisms.decoding import code_values, training_decoder
 from labeldp.mechanisms.excess import Excess
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.model_error import ModelErrors
-from labeldp.mechanisms.rr_on_bins import RROnBins
-from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.mechanisms.randomized_response import RROnBins
+from labeldp.mechanisms.registry import MECHANISMS, Entry, Request, few_records_advice
 from labeldp.priors import BudgetSplit, NoisyCounts, Prior, check_histogram, noisy_counts, unimodal_masses
-from labeldp.shown import Shown
 
 MOST_FOR_PRIOR = Fraction(1, 10)
 """The most that `auto` spends on its prior, unless records are few."""
@@ -50,7 +49,7 @@ FEWEST_CELLS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Choice(Shown):
+class Choice(ReprMixin):
     """A mechanism, what its codes stand for in training, and what that is expected to cost.
 
     Attributes
@@ -130,22 +129,31 @@ def choose(
     >>> choose(Prior([0, 10, 50], [2, 1, 1]), epsilon=1, records=10_000).mechanism.kind
     'bias-variance'
     """
-    measure = get_loss(loss)
-    tau = weight_of_variance(records)
     prior, domain = coarse_prior(prior, domain)
+    mechanism, why = _designed(prior, epsilon, records, loss, domain)
+    return _judged("auto", mechanism, training_decoder(mechanism), ModelErrors(prior, records), why)
+
+
+def _designed(
+    prior: Prior, epsilon: Epsilon, records: int, loss: LossLike, domain: Domain | None
+) -> tuple[FiniteMechanism, str]:
+    """The mechanism for a prior of few enough cells, and the reason for it in words."""
+    measure, tau = get_loss(loss), weight_of_variance(records)
     try:
         mechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, loss=measure, domain=domain)
     except InvalidInput:
         raise
     except LabelDPError:  # the solver gave up on this noisy prior: a second draw would be a second look at the labels
-        bins = RROnBins.optimal(prior, epsilon, measure, domain=domain)
-        why = "RR-on-Bins: the program had no solution"
-        return _judged("auto", bins, training_decoder(bins), ModelErrors(prior, records), why)
-    why = (
+        return RROnBins.optimal(prior, epsilon, measure, domain=domain), "RR-on-Bins: the program had no solution"
+    return mechanism, (
         f"least expected error of a model for {measure.name} loss on {records:,} records: visible bias² + {tau:.3g} × "
         f"variance, features taken to explain {VISIBLE:g} of the label"
     )
-    return _judged("auto", mechanism, "bins", ModelErrors(prior, records), why)
+
+
+def _made(request: Request) -> FiniteMechanism:
+    prior, domain = coarse_prior(request.known_prior, request.domain)
+    return _designed(prior, request.epsilon, request.known_records, request.loss, domain)[0]
 
 
 def split_for_training(request: Request) -> BudgetSplit:
@@ -200,7 +208,7 @@ MECHANISMS.add(
         "auto",
         title="auto",
         help="designed for the error of a model trained on the labels",
-        make=lambda r: choose(r.known_prior, r.epsilon, r.known_records, r.loss, domain=r.domain).mechanism,
+        make=_made,
         needs_prior=True,
         needs_records=True,
         for_training=True,

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats, frozen
 from labeldp.budget import float_up
 from labeldp.errors import InvalidInput, why_unreadable
+from labeldp.formatting import Tabular
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa

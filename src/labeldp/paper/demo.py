@@ -19,8 +19,8 @@ from labeldp.mechanisms.auto import alternatives
 from labeldp.mechanisms.decoding import code_values
 from labeldp.message.reader import Message
 from labeldp.paper.data import criteo_like, published_criteo
-from labeldp.paper.experiments import figures
 from labeldp.paper.experiments.methods import get_method
+from labeldp.paper.experiments.report import error_parts
 from labeldp.paper.html_page import Report
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
@@ -193,7 +193,7 @@ def _why(page: Report, paper: Message, auto: Message, records: int) -> None:
     page.heading("What the error is made of")
     prior = auto.mechanism.prior
     assert prior is not None
-    drawn = figures.error_parts(
+    drawn = error_parts(
         alternatives(prior, auto.mechanism.epsilon_exact, FEW, domain=DOMAIN),
         FEW,
         names={"rr-on-bins": PAPER, "rr-on-bins, debiased": DEBIASED, "unbiased": "unbiased", "auto": AUTO},

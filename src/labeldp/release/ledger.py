@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, float_up
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect_path
+from labeldp.formatting import Tabular
 from labeldp.release.ledger_actions import Facts
 from labeldp.release.ledger_entries import (
     Batch,
@@ -44,7 +45,6 @@ from labeldp.release.ledger_values import (
     key_fingerprint,
     optional_texts,
 )
-from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa

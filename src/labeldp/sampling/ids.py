@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,8 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
-from labeldp.sampling.number_buffers import numbers_in
-from labeldp.sampling.text_buffers import text_buffers
+from labeldp.sampling.table import Words
 
 IdKind = Literal["int", "str"]
 
@@ -223,3 +222,84 @@ def _all_different_in_a_short_range(low: NDArray[np.uint64]) -> bool:
     seen = np.zeros(int(largest - smallest) + 1, dtype=np.bool_)
     seen[low - smallest] = True
     return int(np.count_nonzero(seen)) == low.size
+
+
+_KINDS = {
+    pa.from_numpy_dtype(kind): np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+}
+
+
+def numbers_in(array: pa.Array) -> NDArray[Any]:
+    """The integers or floats of an array without nulls, read-only."""
+    kind = _KINDS.get(array.type)
+    if kind is None or array.null_count:
+        return np.asarray(array)
+    if not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
+
+
+def array_of(numbers: NDArray[Any]) -> pa.Array:
+    """An array with these integers or floats, whose memory it shares: they must not change any more."""
+    values = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [None, pa.py_buffer(values)])
+
+
+_OFFSET_BYTES = 8
+
+
+def text_buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bytes of an array of text without nulls, and offsets into them: where each text begins and the last one ends.
+
+    The offsets are checked, because Arrow takes them from a file as they are and compiled loops follow them anywhere.
+    """
+    wide = texts.cast(pa.large_binary())
+    if len(wide) == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = wide.buffers()
+    ends = np.frombuffer(offsets, np.int64, len(wide) + 1, _OFFSET_BYTES * wide.offset)
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    if ends[0] < 0 or ends[-1] > content.size or (ends[1:] < ends[:-1]).any():
+        raise InvalidInput("a column of text is damaged: its offsets do not lie within its bytes. Write the file again")
+    return content, ends
+
+
+BLOCK = 1 << 14
+"""Words at a time, so that what lies between two steps stays in the cache."""
+_M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_I1, _I2 = np.uint64(0x96DE1B173F119089), np.uint64(0x319642B2D24D8EC3)  # inverses of the multipliers modulo 2^64
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_S60, _S54, _S62 = np.uint64(60), np.uint64(54), np.uint64(62)
+
+
+def mix(words: Words) -> Words:
+    """The image of each word of an array."""
+    return _in_blocks(mixed, words)
+
+
+def unmix(words: Words) -> Words:
+    """The words whose images are given: the inverse of `mix`."""
+    return _in_blocks(unmixed, words)
+
+
+def mixed(x: Any) -> Any:
+    """The image of a word, or of each word of a small array. Compiled loops take it too."""
+    x = (x ^ (x >> _S30)) * _M1
+    x = (x ^ (x >> _S27)) * _M2
+    return x ^ (x >> _S31)
+
+
+def unmixed(x: Any) -> Any:
+    """The word of an image: the inverse of `mixed`."""
+    x = (x ^ (x >> _S31) ^ (x >> _S62)) * _I2
+    x = (x ^ (x >> _S27) ^ (x >> _S54)) * _I1
+    return x ^ (x >> _S30) ^ (x >> _S60)
+
+
+def _in_blocks(function: Callable[[Words], Words], words: Words) -> Words:
+    given = np.asarray(words, np.uint64)
+    flat, images = given.reshape(-1), np.empty(given.size, np.uint64)
+    for start in range(0, flat.size, BLOCK):
+        rows = slice(start, start + BLOCK)
+        images[rows] = function(flat[rows])
+    return images.reshape(given.shape)

@@ -15,12 +15,11 @@ from sklearn.utils import Bunch, check_array, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from labeldp.arrays import Floats, as_numpy
+from labeldp.arrays import Floats, are_durations, as_numpy, duration_numbers
 from labeldp.budget import exact_epsilon, float_up
 from labeldp.central.learner import SumsLearner
 from labeldp.central.queries import SumQueries
 from labeldp.domain import Domain
-from labeldp.durations import are_durations, duration_numbers
 from labeldp.errors import InvalidInput, RepeatedRelease, described, expect
 from labeldp.features.tables import in_memory
 from labeldp.losses import Squared, get_loss

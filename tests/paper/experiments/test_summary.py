@@ -7,10 +7,10 @@ import math
 
 import pytest
 
-from labeldp.paper.experiments import claims, get_task, summary
+from labeldp.paper.experiments import get_task, summary
 from labeldp.paper.experiments.methods import NOT_PRIVATE
 from labeldp.paper.experiments.summary import Measured
-from labeldp.paper.experiments.training_log import Run, TrainedRun
+from labeldp.paper.experiments.training import Run, TrainedRun
 
 CRITEO = get_task("criteo")
 
@@ -101,7 +101,7 @@ def test_the_csv_holds_every_line(tmp_path):
     ],
 )
 def test_claims_about_trained_models_can_fail(scaled, broken):
-    found = list(claims.trained_claims(CRITEO, scaled_figures(**scaled), near_published=True))
+    found = list(summary.trained_claims(CRITEO, scaled_figures(**scaled), near_published=True))
     assert len(found) == 3
     failed = [claim.text for claim in found if not claim.holds]
     assert len(failed) == (broken is not None)
@@ -110,7 +110,7 @@ def test_claims_about_trained_models_can_fail(scaled, broken):
 
 def test_what_was_not_tried_is_not_claimed():
     figures = {("rr-on-bins", 0.7): Measured(100.0, 1.0, 3), ("auto", 0.7): Measured(50.0, 1.0, 3)}
-    assert not list(claims.trained_claims(CRITEO, figures, near_published=True))
+    assert not list(summary.trained_claims(CRITEO, figures, near_published=True))
 
 
 def test_a_claim_about_published_figures_can_fail():
@@ -119,7 +119,7 @@ def test_a_claim_about_published_figures_can_fail():
         for (column, method, epsilon), (mean, _) in CRITEO.published.items()
         if column == "mechanism" and mean
     }
-    first, *_ = claims.mechanism_claims(CRITEO, exact, {}, calibrated=True)
+    first, *_ = summary.mechanism_claims(CRITEO, exact, {}, calibrated=True)
     assert not first.holds
     assert "0.200% at ε = 3" in first.detail
 
@@ -127,7 +127,7 @@ def test_a_claim_about_published_figures_can_fail():
 def test_a_difference_within_the_deviation_is_called_undecided():
     def found(sd: float):
         figures = {("rr-on-bins", 4.0): Measured(100.0, sd, 3), ("staircase", 4.0): Measured(101.0, 0.5, 3)}
-        return next(claims.trained_claims(CRITEO, figures, near_published=False))
+        return next(summary.trained_claims(CRITEO, figures, near_published=False))
 
     assert "undecided: staircase at ε = 4" in found(2.0).detail
     assert "undecided" not in found(0.5).detail

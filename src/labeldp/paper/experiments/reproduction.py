@@ -11,14 +11,20 @@ from typing import Any
 from labeldp.domain import Domain
 from labeldp.errors import MissingExtra
 from labeldp.paper.data import Dataset
-from labeldp.paper.experiments import claims, summary
-from labeldp.paper.experiments.claims import Claim
+from labeldp.paper.experiments import summary
 from labeldp.paper.experiments.methods import get_method
-from labeldp.paper.experiments.pool import default_workers, forecast, planned_runs, train_all
-from labeldp.paper.experiments.summary import ComparedFigure, Figures, Measured
+from labeldp.paper.experiments.summary import Claim, ComparedFigure, Figures, Measured
 from labeldp.paper.experiments.tasks import PAPER_EPSILONS, LabelDistribution, Scale, Task, label_distribution
-from labeldp.paper.experiments.training import Model, TrainingSetup
-from labeldp.paper.experiments.training_log import TrainedRun, TrainingLog
+from labeldp.paper.experiments.training import (
+    Model,
+    TrainedRun,
+    TrainingLog,
+    TrainingSetup,
+    default_workers,
+    forecast,
+    planned_runs,
+    train_all,
+)
 from labeldp.release.locks import exclusive
 
 
@@ -287,9 +293,9 @@ class Reproduction:
         [True, True]
 
         """
-        found = list(claims.mechanism_claims(self.task, self.exact, self.exact_stand_in, calibrated=self.calibrated))
+        found = list(summary.mechanism_claims(self.task, self.exact, self.exact_stand_in, calibrated=self.calibrated))
         if self.tested:
-            found += claims.trained_claims(self.task, self.tested, near_published=self.task.name == "criteo")
+            found += summary.trained_claims(self.task, self.tested, near_published=self.task.name == "criteo")
         return found
 
     def compared_figures(self) -> list[ComparedFigure]:

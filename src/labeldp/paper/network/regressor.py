@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -18,13 +21,37 @@ from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.features.columns import ColumnEncoder, ColumnKey, standardizer
 from labeldp.features.tables import FeatureTable
-from labeldp.paper.network.progress import training_progress
 from labeldp.paper.network.weights import Singles, TrainingLoss, Weights, mean_loss
 from labeldp.training.learners import LEARNERS, Learner, LearnerRequest
 from labeldp.training.scikit_words import QuietScore, without_values
 
 if TYPE_CHECKING:
     from labeldp.paper.network.trainer import Settings
+
+
+@contextmanager
+def training_progress(
+    rows: int, epochs: int, console: Console | None = None
+) -> Iterator[Callable[[int, int, float], None]]:
+    """A progress bar on standard error over all rows of all epochs. Yields what to call after each batch."""
+    columns = (
+        TextColumn("epoch {task.fields[epoch]}"),
+        BarColumn(),
+        TextColumn("loss {task.fields[loss]}"),
+        TextColumn("{task.fields[speed]} rows/s"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console or Console(stderr=True)) as bar:
+        task = bar.add_task("training", total=rows * epochs, epoch=f"0/{epochs}", loss="–", speed="–")
+        start, seen = time.perf_counter(), 0
+
+        def update(epoch: int, rows: int, loss: float) -> None:
+            nonlocal seen
+            seen += rows
+            speed = f"{seen / max(time.perf_counter() - start, 1e-9):,.0f}"
+            bar.update(task, advance=rows, epoch=f"{epoch + 1}/{epochs}", loss=f"{loss:.5g}", speed=speed)
+
+        yield update
 
 
 class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]

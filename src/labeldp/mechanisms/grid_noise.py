@@ -1,23 +1,81 @@
-"""The discrete staircase mechanism (Geng and Viswanath 2014) on a grid, exact in integers."""
+"""Noise on a grid, exact in integers: discrete Laplace, discrete staircase (Geng and Viswanath 2014), exponential (McSherry and Talwar 2007)."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike, get_loss
-from labeldp.mechanisms.catalogue import Request, mechanism
+from labeldp.mechanisms.base import Grid
 from labeldp.mechanisms.cells import gridded
-from labeldp.mechanisms.discrete_laplace import window_values
-from labeldp.mechanisms.encoders import Grid
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.registry import Request, mechanism
 from labeldp.priors import Prior
-from labeldp.sampling import ShiftTable
-from labeldp.sampling.noise import staircase_profile
+from labeldp.sampling import ShiftTable, WeightTable
+from labeldp.sampling.noise_tables import laplace_profile, staircase_profile
+
+
+@mechanism(
+    "discrete-laplace",
+    title="discrete Laplace",
+    help="whole cells of Laplace noise, clipped into the bounds",
+    make=lambda r: DiscreteLaplace(r.domain, r.epsilon),
+    colour="#01a999",
+)
+class DiscreteLaplace(FiniteMechanism):
+    """The discrete Laplace mechanism: adds t cells of noise with mass e^(−ε|t|/(cells − 1)).
+
+    Parameters
+    ----------
+    domain : Domain or (lower, upper)
+        The public bounds and the grid of cells; 1,001 cells where none are given.
+    epsilon : float, str, Decimal or Fraction
+        What each label costs.
+    window : int
+        Cells of room on either side of the range. The default, 0, clips into the range as the paper does. Noise that
+        falls outside goes to the window's ends, which costs no privacy.
+
+    Privacy
+    -------
+    ε-DP for each label, exact in integers.
+
+    Examples
+    --------
+    >>> from labeldp import DiscreteLaplace, Domain
+    >>> DiscreteLaplace(Domain.integers(0, 3), epsilon=1, window=2)
+    DiscreteLaplace(epsilon=1, outputs=8 values from -2 to 5)
+    """
+
+    def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon, *, window: int = 0) -> None:
+        budget, frame = exact_epsilon(epsilon), gridded(domain)
+        profile = laplace_profile(frame.count, float(budget), window=window)
+        super().__init__(**_noise_parts(profile, budget, frame, window), parameters=(("window", window),))
+
+
+def _noise_parts(profile: Floats, budget: Fraction, frame: Domain, window: int) -> dict[str, Any]:
+    """The parts of a mechanism that adds noise with this profile to the cells of a grid."""
+    return {
+        "encoder": Grid(frame),
+        "table": ShiftTable.from_profile(profile, budget, cells=frame.count, window=window),
+        "outputs": window_values(frame, window),
+        "epsilon_exact": budget,
+        "domain": frame,
+    }
+
+
+def window_values(domain: Domain, window: int) -> Floats:
+    """The grid with `window` more cells on either side."""
+    grid = domain.grid
+    beyond = domain.step * np.arange(1, window + 1)
+    return np.concatenate([domain.lower - beyond[::-1], grid, domain.upper + beyond])
+
 
 _MOST_ENTRIES = 1 << 22
 
@@ -69,17 +127,10 @@ class DiscreteStaircase(FiniteMechanism):
         window: int = 0,
     ) -> None:
         budget, frame = exact_epsilon(epsilon), gridded(domain)
-        cells = frame.count
-        steps = _best_for_noise(cells - 1, float(budget), loss) if r is None else int(r)
-        profile = staircase_profile(cells, float(budget), steps, window=window)
-        super().__init__(
-            encoder=Grid(frame),
-            table=ShiftTable.from_profile(profile, budget, cells=cells, window=window),
-            outputs=window_values(frame, window),
-            epsilon_exact=budget,
-            domain=frame,
-            parameters=(("r", steps), ("window", window)),
-        )
+        steps = _best_for_noise(frame.count - 1, float(budget), loss) if r is None else int(r)
+        profile = staircase_profile(frame.count, float(budget), steps, window=window)
+        parameters = (("r", steps), ("window", window))
+        super().__init__(**_noise_parts(profile, budget, frame, window), parameters=parameters)
 
     @classmethod
     def optimal(
@@ -174,3 +225,57 @@ def _best_for_noise(span: int, epsilon: float, loss: LossLike) -> int:
     weighted, weight = (np.cumsum((decay * array).sum(axis=0)) for array in (cost, mass))
     loss_of = weighted + low * (weighted[-1] - weighted)
     return int(np.argmin(loss_of / (weight + low * (weight[-1] - weight)))) + 1
+
+
+MOST_CELLS = 4472
+"""A larger table would have more entries than `WeightTable` takes."""
+
+
+@mechanism(
+    "exponential",
+    title="exponential",
+    help="near cells exponentially more often than far ones, on a grid",
+    make=lambda r: Exponential(r.domain, r.epsilon),
+    colour="#e97498",
+)
+class Exponential(FiniteMechanism):
+    """The exponential mechanism on a grid: takes cell ŷ with weight e^(−ε|ŷ − y|/2Δ), Δ the width of the domain.
+
+    Half of ε pays for the score and half for the normalising constant, which depends on the label.
+
+    Parameters
+    ----------
+    domain : Domain or (lower, upper)
+        The public bounds and the grid of at most 4,472 cells; 1,001 cells where none are given.
+    epsilon : float, str, Decimal or Fraction
+        What each label costs.
+
+    Privacy
+    -------
+    ε-DP for each label, exact in integers.
+
+    Examples
+    --------
+    >>> from labeldp import Domain, Exponential
+    >>> Exponential(Domain.integers(0, 3), epsilon=1).matrix([0]).round(2)
+    array([[0.32, 0.27, 0.23, 0.19]])
+    """
+
+    def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
+        budget, frame = exact_epsilon(epsilon), gridded(domain)
+        grid = frame.grid
+        if grid.size > MOST_CELLS:
+            raise InvalidInput(
+                f"the exponential mechanism has a table of cells by cells, so it takes at most {MOST_CELLS:,} cells, not {grid.size:,}: give fewer, or "
+                "choose discrete-laplace"
+            )
+        cells = np.arange(grid.size)
+        distance = np.abs(cells[:, None] - cells[None, :]) / (grid.size - 1)
+        rows = np.exp(-float(budget) / 2 * distance)
+        super().__init__(
+            encoder=Grid(frame),
+            table=WeightTable.from_probabilities(rows / rows.sum(axis=1, keepdims=True), budget),
+            outputs=grid,
+            epsilon_exact=budget,
+            domain=frame,
+        )

@@ -1,4 +1,4 @@
-"""Base classes for results that show themselves: a line in a terminal, a table in a notebook, rows as a data frame."""
+"""Base classes for results with a readable `repr`, and numbers as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEARLY_ZERO = 1e-7
 """Numbers nearer to 0 than this are shown with an exponent."""
 
 
-class Shown:
+class ReprMixin:
     """An object with a few facts: `repr` shows them in one line, a notebook shows them as a table."""
 
     @abstractmethod
@@ -36,7 +36,7 @@ class Shown:
         return f"<table><caption>{escape(self._caption())}</caption>{rows}</table>"
 
 
-class Tabular(Shown):
+class Tabular(ReprMixin):
     """An object with rows, which it hands over as an Arrow table or as a pandas or polars data frame."""
 
     @abstractmethod
@@ -91,7 +91,7 @@ def plain(value: float, digits: int = 4) -> str:
 
     Examples
     --------
-    >>> from labeldp.shown import plain
+    >>> from labeldp.formatting import plain
     >>> [plain(value) for value in (13092.4, 3728.0, 91.5, 0.73129, -0.0, -3.54654e-16)]
     ['13,092', '3,728', '91.5', '0.7313', '0', '-3.547e-16']
     """
@@ -121,7 +121,7 @@ def count_of(number: int, noun: str) -> str:
 
     Examples
     --------
-    >>> from labeldp.shown import count_of
+    >>> from labeldp.formatting import count_of
     >>> count_of(1, "record"), count_of(2500, "record")
     ('1 record', '2,500 records')
     """

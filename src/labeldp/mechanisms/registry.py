@@ -1,4 +1,4 @@
-"""The catalogue of mechanisms: what each one states about itself, once, beside its class.
+"""The registry of mechanisms. Each mechanism declares its entry next to its class.
 
 The command line's choices and help, `compare`, the experiments, plots and decoders all read it.
 """

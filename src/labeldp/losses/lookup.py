@@ -1,10 +1,9 @@
-"""From the name of a loss to the loss."""
+"""Losses by name."""
 
 import re
 
 from labeldp.errors import InvalidInput, described
-from labeldp.losses.base import Loss, LossLike
-from labeldp.losses.catalogue import LOSSES
+from labeldp.losses.base import LOSSES, Loss, LossLike
 from labeldp.losses.custom import Custom
 from labeldp.plain_numbers import plain_number
 

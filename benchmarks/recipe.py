@@ -40,7 +40,7 @@ from labeldp.mechanisms.bias_variance import CAPACITY, VISIBLE, BiasVariance, Un
 from labeldp.mechanisms.decoding import code_values, posterior_means, refined_means
 from labeldp.mechanisms.excess import expected_excess
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.paper.network.regressor import network_settings
+from labeldp.paper.network.network_regressor import network_settings
 from labeldp.priors import histogram, noisy_counts, project_counts, split_budget, unimodal_masses
 from labeldp.training.sizing import boosting_settings, label_share
 from training import error, rows_of

@@ -16,7 +16,7 @@ from pathlib import Path
 from labeldp import plots
 from labeldp.paper.experiments import get_task, report
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
-from labeldp.paper.experiments.summary import Measured
+from labeldp.paper.experiments.results import Measured
 
 TASK = get_task("criteo")
 

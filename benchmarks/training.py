@@ -35,7 +35,7 @@ from labeldp.mechanisms.bias_variance import BiasVariance, Unbiased, weight_of_v
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.grid_noise import DiscreteLaplace
 from labeldp.paper.data import criteo_like, fertility, rand_hie
-from labeldp.paper.network.regressor import network_settings
+from labeldp.paper.network.network_regressor import network_settings
 from labeldp.priors import BudgetWarning, histogram, noisy_counts, split_budget, unimodal_masses
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.sizing import boosting_settings, label_share

@@ -33,7 +33,7 @@ Epsilon = float | int | str | Decimal | Fraction
 
 
 def exact_epsilon(epsilon: Epsilon) -> Fraction:
-    """The exact fraction that `epsilon` stands for; for a float, the shortest decimal that prints as it.
+    """Return `epsilon` as an exact fraction; for a float, the shortest decimal that prints as it.
 
     Raises `InvalidInput` unless it lies in (0, 40] and has few enough digits to be written to a file and read back.
     """
@@ -89,7 +89,7 @@ def format_amount(value: Fraction) -> str:
 
 
 def fraction_of(epsilon: object) -> Fraction | None:
-    """The fraction that an amount of any size stands for, or None if it is not a number or has far too many digits."""
+    """Return an amount of any size as a fraction, or None if it is not a number or has far too many digits."""
     if isinstance(epsilon, bool):
         return None
     if isinstance(epsilon, Rational):
@@ -108,7 +108,7 @@ def fraction_of(epsilon: object) -> Fraction | None:
 
 
 def abbreviated(given: object) -> str:
-    """The first characters of what was given, for an error message."""
+    """Return the first characters of a value, for an error message."""
     if not isinstance(given, (Number, str)):
         return described(given)
     try:

@@ -1,4 +1,4 @@
-"""A catalogue: entries by name, each declared beside the code it describes and found without a central list."""
+"""A catalogue: entries by name, each declared next to the code it describes and found without a central list."""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -70,7 +70,7 @@ class Catalogue(Generic[E]):
         return entry
 
     def unknown(self, name: object, entries: Iterable[E]) -> InvalidInput:
-        """The error for a name that is not there, with the nearest of these entries."""
+        """Return the error for an unknown name, with the nearest of these entries."""
         known = {entry.name: _as_written(entry) for entry in entries}
         close = get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
         hint = f" Did you mean {known[close[0]]!r}?" if close else ""

@@ -33,7 +33,7 @@ LARGEST_WHOLE = 2.0**53
 class Domain:
     """Public bounds on the labels, and the grid on which their distribution is estimated.
 
-    Wherever labeldp takes a domain, a tuple `(lower, upper)` works too.
+    A tuple `(lower, upper)` can be used in place of a domain.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ class Domain:
 
         Privacy
         -------
-        The share is about the true labels and is not covered by ε. The warning says so; nothing that is released holds it.
+        The share is about the true labels and is not covered by ε. The warning says so, and nothing that is released contains it.
         """
         if out_of_range == "clip-all" or clipped <= MOST_CLIPPED * records:
             return

@@ -74,7 +74,7 @@ class Tabular(ReprMixin):
 
 
 def plain(value: float, digits: int = 4) -> str:
-    """A number as people write it: about so many significant digits, thousands set apart.
+    """Format a number for people: about `digits` significant digits, with a separator for thousands.
 
     Only a number nearer to 0 than one in ten million has an exponent. Such a number is mostly a rounding error.
 
@@ -106,7 +106,7 @@ def plain(value: float, digits: int = 4) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """A number of things in words, with the plural where it is due.
+    """Format a number of things, with the plural where it is needed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Numbers in text as a person types them. Python's `float` and `int` read more: `1_0`, digits of other scripts, `inf` and `nan`."""
+"""Numbers in text, as a person types them. Python's `float` and `int` read more: `1_0`, digits of other scripts, `inf` and `nan`."""
 
 import math
 import re
@@ -7,10 +7,10 @@ from fractions import Fraction
 from labeldp.errors import InvalidInput
 
 LONGEST_TEXT = 100
-"""The longest text that is read as a number. An integer of so many digits is still a finite float."""
+"""The longest text that is read as a number. An integer of 100 digits is still a finite float."""
 
 LONGEST_AMOUNT = 1000
-"""The longest text that is read as an exact amount. Whatever `exact_epsilon` accepts is written in fewer characters."""
+"""The longest text that is read as an exact amount. Every ε that `exact_epsilon` accepts can be written in fewer characters."""
 
 _DECIMAL = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 _NUMBER = re.compile(rf"\s*[+-]?{_DECIMAL}\s*", re.ASCII)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from labeldp.channels import Anchors, bias_variance_channel, unbiased_channel, visible_bias_matrix
-from labeldp.channels.program import Channel, _intervals, _solve
+from labeldp.channels.cone_program import Channel, _intervals, _solve
 from labeldp.channels.visibility import _copula
 from labeldp.paper.data import criteo_prior
 

@@ -17,7 +17,7 @@ from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.grid_noise import DiscreteLaplace
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.paper.data import criteo_prior
-from labeldp.paper.network.regressor import network_settings
+from labeldp.paper.network.network_regressor import network_settings
 from labeldp.training.sizing import boosting_settings, label_share
 
 PRIOR = criteo_prior()

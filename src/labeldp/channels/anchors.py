@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon
-from labeldp.channels.program import Channel
+from labeldp.channels.cone_program import Channel
 from labeldp.errors import InvalidInput
 from labeldp.linear_algebra import least_squares
 from labeldp.sampling import AnchoredTable, Table, WeightTable
@@ -40,7 +40,7 @@ class Anchors:
 
     Privacy
     -------
-    The rounding needs no protection of its own: a mixture of rows of an ε-DP table is ε-DP.
+    The rounding costs no privacy: a mixture of rows of an ε-DP table is ε-DP.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Anchors:
         masses : array of float64
             The probability of each label.
         count : int
-            How many anchors are wanted, at least 2. With as many as labels, every label is an anchor.
+            The number of anchors, at least 2. If it is the number of labels or more, every label is an anchor.
 
         Returns
         -------
@@ -212,7 +212,7 @@ def integer_channel(channel: Channel, epsilon: Epsilon, masses: Floats, means: F
     masses : array of float64
         The probability of each anchor.
     means : array of float64, optional
-        The mean that the output should have at each anchor. Left out, the outputs stay as they are.
+        The mean that the output should have at each anchor. By default the outputs do not change.
 
     Returns
     -------

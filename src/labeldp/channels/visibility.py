@@ -81,7 +81,7 @@ def visible_bias_factor(masses: Floats, visible: float) -> Floats:
 
 def _copula(masses: Floats, visible: float) -> Floats:
     """The rows of F for the records whose features do not reveal the label."""
-    from scipy.special import ndtr, ndtri  # takes long to import, and many mechanisms need none of it
+    from scipy.special import ndtr, ndtri  # slow to import, and many mechanisms do not need it
 
     edges = ndtri(np.clip(np.r_[0.0, np.cumsum(masses)[:-1], 1.0], 0.0, 1.0))
     signal = np.linspace(-5, 5, _NODES)

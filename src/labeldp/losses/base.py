@@ -255,7 +255,7 @@ class Loss(ABC):
         Returns
         -------
         array of float64 or None
-            An increasing function of the labels. None, the default, stands for their normal scores.
+            An increasing function of the labels. None, the default, means their normal scores.
         """
         return None
 
@@ -322,4 +322,4 @@ def as_float(values: npt.ArrayLike) -> Floats:
 
 
 LossLike = str | Loss | Callable[[Floats, Floats], Floats]
-"""A loss wherever one is taken: its name, a `Loss`, or a callable (output, label)."""
+"""A loss as an argument: its name, a `Loss`, or a callable (output, label)."""

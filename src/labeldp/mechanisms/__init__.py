@@ -1,6 +1,6 @@
-"""Mechanisms: one file each, all frozen values with the same small interface, and the catalogue that lists them.
+"""Mechanisms: frozen values with one small interface, and the registry that lists them.
 
-`auto` chooses one for training, `decoding` says what codes stand for, `proof` proves ε. May import `binning`, `channels`,
+`auto` chooses one for training, `decoding` turns codes into values, `finite` proves ε. May import `binning`, `channels`,
 `sampling`, `priors`, `plots` and below.
 """
 

@@ -118,10 +118,10 @@ FORMAT_VERSION = 1
 
 
 class Mechanism(ReprMixin, ABC):
-    """A randomizer of single labels: a frozen value that holds no label, no key and no randomness.
+    """A randomizer of single labels: a frozen value without labels, keys or randomness.
 
     `exact` mechanisms decide every output by integers and may be released. The others are float mechanisms for
-    comparison, and whatever releases labels refuses them.
+    comparison, and releases refuse them.
 
     Attributes
     ----------
@@ -329,7 +329,7 @@ class Mechanism(ReprMixin, ABC):
         Parameters
         ----------
         record : dict
-            The description as plain data. Whatever else it holds is ignored.
+            The description as plain data. Other fields are ignored.
 
         Returns
         -------

@@ -72,7 +72,7 @@ class NormalScores:
     @classmethod
     def of(cls, labels: Floats, masses: Floats) -> NormalScores:
         """The scores of labels with these masses; labels without mass lie close together."""
-        from scipy.special import ndtri  # takes long to import, and many mechanisms need none of it
+        from scipy.special import ndtri  # slow to import, and many mechanisms do not need it
 
         held = np.maximum(masses, _LEAST_MASS)
         below = np.cumsum(held)[:-1] / held.sum()
@@ -178,7 +178,7 @@ class Unbiased(FiniteMechanism):
         Parameters
         ----------
         prior : Prior
-            The distribution of the labels. Unbiasedness and ε hold for all labels, whatever their mass.
+            The distribution of the labels. Unbiasedness and ε hold for all labels, also those without mass.
         epsilon : float, str, Decimal or Fraction
             What each label costs.
         loss : str, Loss or callable
@@ -217,7 +217,7 @@ class Unbiased(FiniteMechanism):
         table: Table = chosen.table(release.table)
         outputs = release.outputs
         if measure.name == "squared" and cells.labels.size > 1:
-            # Where ε is large, keeping every label as it is beats rounding to anchors.
+            # Where ε is large, randomized response on all labels beats rounding to anchors.
             plain = ResponseTable(cells.labels.size, budget)
             debiased = plain.debiased(cells.labels)
             if _second_moment(plain, debiased, cells.masses) < masses @ release.table.probabilities() @ outputs**2:
@@ -278,13 +278,13 @@ VISIBLE = 0.7
 class BiasVariance(FiniteMechanism):
     """The mechanism of least E[bias²] + τ·E[variance] over all ε-DP mechanisms, made by `BiasVariance.optimal`.
 
-    A model trained on n private labels averages the variance over its records but keeps the bias, so τ stands for the
+    A model trained on n private labels averages the variance over its records but keeps the bias, so τ represents the
     model's degrees of freedom over n. At τ = 1 the criterion is the mean squared error of the labels, and RR-on-Bins is
     optimal and returned. As τ → 0 the mechanism approaches `Unbiased`. Above 1 the criterion is not convex.
 
-    With `visible` < 1, bias and variance are those that a model meets. For features x that explain the share `visible`
+    With `visible` < 1, bias and variance are taken given the features, as a model sees them. For features x that explain the share `visible`
     of the label, the criterion is E[(E[bias | x])²] + τ·E[Var(ŷ | x)]. Bias that averages out among labels that features
-    cannot tell apart is then free, which saves much variance. `visible` = 1 is the bias and variance at each label.
+    cannot distinguish is then free, which saves much variance. `visible` = 1 is the bias and variance at each label.
 
     Privacy
     -------

@@ -1,7 +1,7 @@
 """Float mechanisms on the real line, for comparison only: what they share.
 
 Floats leak (Mironov 2012): the low bits of a noisy float can tell which label it came from. These mechanisms exist to
-compare with the literature and draw from NumPy's generator; whatever releases labels refuses them.
+compare with the literature and draw from NumPy's generator; releases refuse them.
 Expectations are integrals, done by Gauss-Legendre quadrature between the points where a density or a loss bends.
 """
 

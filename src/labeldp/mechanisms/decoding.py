@@ -33,7 +33,7 @@ FLOOR_SHARE = 0.01
 
 
 def code_values(mechanism: FiniteMechanism, decoder: str = "auto") -> Floats:
-    """The number that stands for each of a mechanism's codes.
+    """Return a value for each of a mechanism's codes.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def code_values(mechanism: FiniteMechanism, decoder: str = "auto") -> Floats:
 
 
 def training_decoder(mechanism: FiniteMechanism) -> str:
-    """The decoder that `auto` stands for: what the catalogue says, `debiased` only where a mean minimises the loss."""
+    """Return the decoder that `auto` means: the registry's, but `debiased` only where a mean minimises the loss."""
     entry = MECHANISMS[mechanism.kind]
     loss = None if mechanism.loss is None else LOSSES.get(mechanism.loss)
     seeks_mean = mechanism.loss is None or (loss is not None and loss.seeks_mean)
@@ -89,9 +89,9 @@ def training_decoder(mechanism: FiniteMechanism) -> str:
 
 
 def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], Floats], records: int) -> Floats:
-    """The value of each code from which a model on so many records learns a function of the label best.
+    """Return values for codes from which a model on `records` records learns a function of the label best.
 
-    This is for any mechanism with a prior, whatever it was designed for; see `labeldp.channels.best_values`.
+    This is for any mechanism with a prior, also one designed for another purpose; see `labeldp.channels.best_values`.
 
     Parameters
     ----------

@@ -171,7 +171,7 @@ class FiniteMechanism(Mechanism):
     table : Table
         The distribution over codes for each symbol, in integers.
     outputs : array
-        The private label that each code stands for.
+        The private label of each code.
     epsilon_exact : Fraction
         The ε of one label.
     domain, prior, loss : optional
@@ -256,7 +256,7 @@ class FiniteMechanism(Mechanism):
         ids : array-like, optional
             One id a record, all different, for `KeyedRandomness`.
         randomness : OsEntropy or KeyedRandomness, optional
-            `OsEntropy`, the default, draws anew in every call. `KeyedRandomness` gives a record the same draw every time.
+            `OsEntropy`, the default, draws fresh words in every call. `KeyedRandomness` gives a record the same draw every time.
 
         Returns
         -------
@@ -351,7 +351,7 @@ class FiniteMechanism(Mechanism):
         values : array
             Labels.
         decoded : array, optional
-            Numbers that stand for the codes instead of the outputs.
+            Values for the codes, in place of the outputs.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Private labels in memory: codes, and the public mechanism that says what they mean."""
+"""Private labels in memory: codes, and the public mechanism that gives them a meaning."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _METADATA = b"labeldp mechanism"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateLabels(Tabular):
-    """Private labels as codes, with the public mechanism that says what they mean. Holds no true label.
+    """Private labels as codes, with the public mechanism that gives them a meaning. It contains no true labels.
 
     It has a length, can be sliced like an array, and is one for NumPy: `np.asarray(private)` are its `values()`.
 
@@ -75,7 +75,7 @@ class PrivateLabels(Tabular):
         Parameters
         ----------
         decoder : {"auto", "bins", "debiased", "positive"}
-            What stands for a code: what suits training, or "bins", the mechanism's own outputs; see `code_values`.
+            The values of the codes: those for training, or "bins", the mechanism's own outputs; see `code_values`.
 
         Returns
         -------
@@ -104,13 +104,13 @@ class PrivateLabels(Tabular):
         Parameters
         ----------
         path : str or path
-            The file; one that is there is replaced.
+            The file; an existing one is replaced.
         """
         import pyarrow.parquet as pq
 
         target = Path(path)
         try:
-            with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:  # nobody else's name
+            with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:  # a unique name
                 partial = Path(folder) / target.name
                 pq.write_table(self.to_arrow(), partial)
                 partial.replace(target)

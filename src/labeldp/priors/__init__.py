@@ -1,6 +1,6 @@
 """Priors: distributions of labels, either public or estimated by a private histogram, and the post-processing of such histograms.
 
-May import the base (`domain`, `budget`, `arrays`, `errors`, `shown`), `losses` and `sampling`, which draws its noise. It knows nothing of mechanisms.
+May import the base (`domain`, `budget`, `arrays`, `errors`, `formatting`), `losses` and `sampling`, which draws its noise. It does not import mechanisms.
 """
 
 from labeldp.priors.prior import NoisyCounts, Prior

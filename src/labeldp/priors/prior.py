@@ -123,7 +123,7 @@ MOST_COST = 1_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prior(Tabular):
-    """A distribution on label values: what is known about the labels before they are randomized.
+    """A distribution on label values, known before the labels are randomized.
 
     It has a length, compares by value, and becomes a data frame with the columns `value` and `mass`.
 
@@ -288,7 +288,7 @@ class Prior(Tabular):
             raise InvalidInput(f"{where}: {error}") from None
         except UnicodeDecodeError:
             raise InvalidInput(f"{path} is not UTF-8 text: save it as UTF-8") from None
-        except (csv.Error, ValueError):  # their text shows what stands there, and the file may be that of the labels
+        except (csv.Error, ValueError):  # their text shows content, and the file may be that of the labels
             raise InvalidInput(f"{where}: value and mass must be numbers, with a point for decimals") from None
 
     def to_csv(self, path: str | Path) -> None:
@@ -364,5 +364,5 @@ def _cost(text: str | None) -> Fraction:
 
 
 def expect_prior(prior: object) -> None:
-    """Refuse what is no prior, such as the path of one, and say how to make one."""
+    """Raise `InvalidInput` unless the value is a `Prior`."""
     expect(prior, Prior, "prior", "make one with Prior(values, masses) or Prior.from_csv(path)")

@@ -48,7 +48,7 @@ class BudgetSplit:
     epsilon_prior : fractions.Fraction
         What the private histogram costs: 2/scale.
     epsilon_labels : fractions.Fraction
-        What is left for the labels.
+        The rest, for the labels.
     scale : float
         The scale of the Laplace noise on each count of the histogram.
     advice : str or None
@@ -177,7 +177,7 @@ def check_histogram(cells: int, records: int) -> None:
 
 
 _CACHED_ROWS = 1 << 16
-"""So many labels are counted at a time, so that what lies between stays in the cache. With more cells it is as many as those."""
+"""The number of labels counted at a time, so that intermediate arrays stay in the cache; the number of cells if that is larger."""
 
 
 def private_prior(

@@ -7,7 +7,7 @@ probabilities are integers over 2^64, so the distribution that is really sampled
 `integer_noise` draws unbounded integer noise for counts and sums.
 `docs/concepts/exact-sampling.md` has the constructions and their proofs.
 
-May import the base (`budget`, `arrays`, `errors`). It knows nothing of mechanisms.
+May import the base (`budget`, `arrays`, `errors`). It does not import mechanisms.
 """
 
 from labeldp.sampling.ids import IdDigests

@@ -38,8 +38,8 @@ _LARGEST_FLOAT = 2.0**64 - 2.0**11  # the last one below 2^64
 class ShiftTable(Table):
     """Additive noise: the output is cell + noise, clamped into `[-window, cells - 1 + window]`.
 
-    Noise t has weight `weights[|t|]`. Noise of `reach = cells - 1 + window` or more is clamped whatever the cell, so the last
-    weight stands for the whole tail and nothing is lost. Codes count from the lower end of the window. Sampling takes O(1)
+    Noise t has weight `weights[|t|]`. Noise of `reach = cells - 1 + window` or more is clamped for every cell, so the last
+    weight is that of the whole tail. Codes count from the lower end of the window. Sampling takes O(1)
     expected time (a guide table and a short bisection), and memory is O(cells + window).
 
     Parameters

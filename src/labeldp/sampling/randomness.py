@@ -165,7 +165,7 @@ class BoundRandomness(KeyedDraws):
 
     Privacy
     -------
-    Whoever has the subkeys can undo the noise of this release, but of no other one: HKDF cannot be run backwards. *The pickle
+    Anyone with the subkeys can undo the noise of this release, but of no other one: HKDF cannot be run backwards. *The pickle
     contains the subkeys*, so it is as sensitive as the labels of this release.
 
     Examples
@@ -238,7 +238,7 @@ class KeyedRandomness(KeyedDraws):
     be told from independent uniform ones, provided that within one release no two records share an id and no id is released
     with two different labels. Duplicate ids within a call are refused; across calls the caller must prevent them.
 
-    The key is as sensitive as the labels: whoever has it can undo the noise. Pickling works, for engines that send work to
+    The key is as sensitive as the labels: anyone who has it can undo the noise. Pickling works, for engines that send work to
     other processes, and *the pickle contains the key*. What `bound` returns has the subkeys of one release only.
 
     Examples
@@ -452,20 +452,20 @@ class OsEntropy:
 
 
 def source_of(randomness: Randomness | None, ids: Any) -> Randomness:
-    """The source to draw from, by default the operating system. Refuses what is no source, and ids that are not used."""
+    """The source to draw from, by default the operating system. Raises `InvalidInput` for anything else, and for ids that would not be used."""
     source = OsEntropy() if randomness is None else randomness
     if isinstance(source, type) or not all(hasattr(source, name) for name in ("needs_ids", "identify", "draw")):
         given = source.__name__ if isinstance(source, type) else type(source).__name__
         what = f"the class {given}" if isinstance(source, type) else given
         raise InvalidInput(
             f"randomness must be OsEntropy() or a KeyedRandomness such as KeyedRandomness.generate(), got {what}. There are "
-            "no seeds: whoever knows the seed can undo the noise"
+            "no seeds: anyone who knows the seed can undo the noise"
         )
     if source.needs_ids and ids is None:
         raise InvalidInput(f"{type(source).__name__} needs ids: one per label, all different")
     if ids is not None and not source.needs_ids:
         raise InvalidInput(
-            f"{type(source).__name__} draws anew in every call and would ignore the ids. To give each record one draw, add "
+            f"{type(source).__name__} draws fresh words in every call and would ignore the ids. To give each record one draw, add "
             "randomness=KeyedRandomness.generate(); otherwise leave out ids"
         )
     return source

@@ -292,7 +292,7 @@ class WindowTable(Table):
     Raises
     ------
     PrivacyRefused
-        If 64 bits are too few for so many outputs at so small an ε.
+        If 64 bits are too few for this number of outputs at this ε.
 
     Privacy
     -------
@@ -427,7 +427,7 @@ class ResponseTable(WindowTable):
     Raises
     ------
     PrivacyRefused
-        If 64 bits are too few for so many outputs at so small an ε.
+        If 64 bits are too few for this number of outputs at this ε.
 
     Privacy
     -------

@@ -184,8 +184,8 @@ class AnchoredTable(Table):
 
     Privacy
     -------
-    Each cell's distribution is a mixture of rows of `inner`, and a mixture of numbers lies between them. So whatever ε `inner`
-    has holds for every pair of cells.
+    Each cell's distribution is a mixture of rows of `inner`, and a mixture of numbers lies between them. So the ε of `inner`
+    holds for every pair of cells.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import pytest
 from labeldp import alternatives
 from labeldp.paper.experiments import get_task, report
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
-from labeldp.paper.experiments.summary import Measured
+from labeldp.paper.experiments.results import Measured
 
 CRITEO, APP_ADS = get_task("criteo"), get_task("app-ads")
 EXACT = {(name, e): Measured(1000 / e + place) for place, name in enumerate(CRITEO.methods) for e in (0.5, 2.0, 8.0)}

@@ -4,6 +4,6 @@
 imported only when a network is trained.
 """
 
-from labeldp.paper.network.regressor import NetworkRegressor
+from labeldp.paper.network.network_regressor import NetworkRegressor
 
 __all__ = ["NetworkRegressor"]

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder
-from labeldp.paper.network.regressor import NetworkRegressor
+from labeldp.paper.network.network_regressor import NetworkRegressor
 from labeldp.paper.network.weights import Weights
 from labeldp.training.stored.estimators import estimator
 from labeldp.training.stored.kinds import Kind, State, add, all_are, exactly, is_a

@@ -33,7 +33,7 @@ from labeldp.json_text import parse_json
 from labeldp.paper.data import Dataset
 from labeldp.paper.experiments.methods import NOT_PRIVATE, Targets, get_method
 from labeldp.paper.experiments.tasks import INFINITY, Task
-from labeldp.paper.network.regressor import NetworkRegressor, network_settings
+from labeldp.paper.network.network_regressor import NetworkRegressor, network_settings
 from labeldp.paper.network.weights import TrainingLoss, mean_loss
 from labeldp.training.boosting import BoostingRegressor
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
 from labeldp.paper.experiments.tasks import INFINITY, Published, Task
-from labeldp.paper.experiments.training import Run, TrainedRun
+from labeldp.paper.experiments.trainings import Run, TrainedRun
 from labeldp.paper.network.weights import TrainingLoss
 
 

@@ -487,7 +487,7 @@ _UNUSED = 1e-9
 
 
 def unbiased_channel_on_outputs(values: Floats, masses: Floats, epsilon: float, loss: Loss, outputs: Floats) -> Channel:
-    """The unbiased ε-DP channel with the least expected loss among those that use only `outputs`, by HiGHS.
+    """The unbiased ε-DP channel with the least expected loss among the channels that use only `outputs`, by HiGHS.
 
     The matrix is written as M[i, j] = t_j + (e^ε − 1)·z_ij with 0 ≤ z_ij ≤ t_j, so that privacy takes one inequality per entry.
     There are O(k·m) of them, which suits some tens of labels and a few hundred outputs.

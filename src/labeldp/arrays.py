@@ -26,6 +26,8 @@ _TICKS = dict(zip(("ns", "us", "ms", "s", "m", "h", "D", "W"), UNITS.values(), s
 """NumPy's names for the same units."""
 _MICROSECOND = timedelta(microseconds=1)
 
+Floats = NDArray[np.float64]
+
 
 def check_unit(unit: object) -> None:
     """Refuse a unit that is not in `UNITS`, and suggest the nearest one."""
@@ -74,9 +76,6 @@ def _in_unit(ticks: NDArray[np.float64], nanoseconds: int, unit: str) -> NDArray
 def _missing(value: object) -> bool:
     """None, NaN or pandas' NaT."""
     return value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NaTType"  # noqa: PLR0124
-
-
-Floats = NDArray[np.float64]
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -55,7 +55,9 @@ def test_reversed_labels_are_the_mirrored_problem():
 def test_patterns_that_the_program_has_are_not_added_again(monkeypatch):
     values, masses = a_problem(0, 6)
     solved, undisturbed = [], cone_program._solve
-    monkeypatch.setattr(cone_program, "_solve", lambda *given, **terms: solved.append(1) or undisturbed(*given, **terms))
+    monkeypatch.setattr(
+        cone_program, "_solve", lambda *given, **terms: solved.append(1) or undisturbed(*given, **terms)
+    )
     monkeypatch.setattr(DualSolution, "improving_patterns", lambda _: cone_program._intervals(6)[:, 3:7])
     unbiased_channel(values, masses, 1.0)
     assert len(solved) == 1

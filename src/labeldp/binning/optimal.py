@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 _ROWS_SHOWN = 12
 
+TABLE_LIMIT = 20_000_000
+"""The most losses (labels × candidate outputs) that are tabulated, for losses without a structure."""
+_GRID_CELLS = 1000
+_MOST_DIRECT = 20_000_000
+"""Up to this many labels × outputs, the expected loss is summed directly."""
+_MOST_STEPS = 200
+_SAMPLED_NODES = 4000
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bins(ReprMixin):
@@ -133,16 +141,6 @@ def _texts(numbers: Floats) -> list[str]:
     """Six digits each, or all digits if six do not tell the numbers apart."""
     short = [f"{number:.6g}" for number in numbers.tolist()]
     return short if len(set(short)) == len(short) else [f"{number!r}" for number in numbers.tolist()]
-
-
-TABLE_LIMIT = 20_000_000
-"""The most losses (labels × candidate outputs) that are tabulated, for losses without a structure."""
-
-_GRID_CELLS = 1000
-_MOST_DIRECT = 20_000_000
-"""Up to this many labels × outputs, the expected loss is summed directly."""
-_MOST_STEPS = 200
-_SAMPLED_NODES = 4000
 
 
 def optimal_bins(

@@ -18,6 +18,9 @@ from labeldp.linear_algebra import least_squares
 from labeldp.sampling import AnchoredTable, Table, WeightTable
 from labeldp.sampling.table import TOTAL
 
+_LARGEST_BIAS = Fraction(1, 10**9)
+"""The largest error of a mean that is accepted, as a share of the range of the labels."""
+
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
@@ -163,10 +166,6 @@ class Anchors:
         if self.rows.size == self.labels.size:
             return inner
         return AnchoredTable(self.lower, self.upper_weight, inner)
-
-
-_LARGEST_BIAS = Fraction(1, 10**9)
-"""The largest error of a mean that is accepted, as a share of the range of the labels."""
 
 
 @dataclass(frozen=True, eq=False)

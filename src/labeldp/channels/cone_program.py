@@ -68,6 +68,20 @@ _HALVINGS = 30
 _TOLERANCE = 1e-8
 _LEAST_MASS = 1e-12
 
+Block = tuple[NDArray[np.intp], NDArray[np.intp], Floats]
+"""Rows, columns and values of the entries of a sparse matrix."""
+_NEGLIGIBLE = (1e-6, 1e-8, 1e-10, 0.0)
+"""Columns with a scale below this are zeros of an interior-point solver and are left out. If the other columns cannot form a
+channel, the next smaller threshold is tried."""
+_ROW_ERROR = 1e-11
+_ROUNDS = 30
+_IDLE_ROUNDS, _GAIN = 3, 1e-7
+"""Rounds in a row that neither lower the variance nor raise the bound by this share end the search for an unbiased channel. With masses
+near zero the solver's error makes patterns look improving that are not. Where bias counts, a bound may stand still for longer and rise after all."""
+_FLAT_DIRECTION = 1e-9
+_VERTEX_ZERO, _VERTEX_ERROR = 1e-12, 1e-9
+_UNUSED = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
@@ -137,20 +151,6 @@ class DualSolution:
         a, b, c = share @ square, share @ self.mean_prices, share @ rows
         best = np.clip(b / (2 * a), edges[:-1], edges[1:])
         return likely, a * best**2 - b * best - c
-
-
-Block = tuple[NDArray[np.intp], NDArray[np.intp], Floats]
-"""Rows, columns and values of the entries of a sparse matrix."""
-_NEGLIGIBLE = (1e-6, 1e-8, 1e-10, 0.0)
-"""Columns with a scale below this are zeros of an interior-point solver and are left out. If the other columns cannot form a
-channel, the next smaller threshold is tried."""
-_ROW_ERROR = 1e-11
-_ROUNDS = 30
-_IDLE_ROUNDS, _GAIN = 3, 1e-7
-"""Rounds in a row that neither lower the variance nor raise the bound by this share end the search for an unbiased channel. With masses
-near zero the solver's error makes patterns look improving that are not. Where bias counts, a bound may stand still for longer and rise after all."""
-_FLAT_DIRECTION = 1e-9
-_VERTEX_ZERO, _VERTEX_ERROR = 1e-12, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -481,9 +481,6 @@ def _channel(likely: Patterns, scales: Floats, moments: Floats, ratio: float, or
             order = np.argsort(output, kind="stable")
             return Channel(matrix[:, order], origin + span * output[order])
     raise LabelDPError("the solver's answer could not be turned into a channel: try fewer anchors, or a larger epsilon")
-
-
-_UNUSED = 1e-9
 
 
 def unbiased_channel_on_outputs(values: Floats, masses: Floats, epsilon: float, loss: Loss, outputs: Floats) -> Channel:

@@ -13,6 +13,13 @@ from labeldp.arrays import Floats
 from labeldp.catalogue import Catalogue
 from labeldp.errors import InvalidInput
 
+_SHOWN = 3
+C = TypeVar("C", bound=type)
+_MOST_BISECTIONS = 1100  # enough for any two doubles
+_TRIED = 25
+_REFINEMENTS = 16  # to less than a thousandth of the distance between two that were tried
+_GOLDEN = 0.6180339887498949
+
 
 @dataclass(frozen=True)
 class SquaredDistance:
@@ -44,9 +51,6 @@ class HuberDistance:
 
 
 Structure = SquaredDistance | Deviance | PinballDistance | HuberDistance
-
-
-_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -155,8 +159,6 @@ class LossEntry:
 LOSSES: Catalogue[LossEntry] = Catalogue("loss", "labeldp.losses")
 """Every named loss, by name."""
 
-C = TypeVar("C", bound=type)
-
 
 def loss(name: str, *, example: str | None = None, **facts: Any) -> Callable[[C], C]:
     """A class decorator that adds a loss to the catalogue; `facts` are the other fields of `LossEntry`."""
@@ -166,12 +168,6 @@ def loss(name: str, *, example: str | None = None, **facts: Any) -> Callable[[C]
         return cls
 
     return enter
-
-
-_MOST_BISECTIONS = 1100  # enough for any two doubles
-_TRIED = 25
-_REFINEMENTS = 16  # to less than a thousandth of the distance between two that were tried
-_GOLDEN = 0.6180339887498949
 
 
 class Loss(ABC):

@@ -29,6 +29,9 @@ Symbols = NDArray[np.uint32]
 LARGEST_OUTPUT = 1e150
 """No output and no threshold lies beyond this, so that its square is finite."""
 
+FORMAT = "labeldp-mechanism"
+FORMAT_VERSION = 1
+
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
@@ -111,10 +114,6 @@ def encoder_from_json(record: dict[str, Any]) -> Encoder:
     if record["type"] == "grid":
         return Grid(Domain(*record["domain"]))
     raise InvalidInput(f"unknown encoder type {record['type']!r}")
-
-
-FORMAT = "labeldp-mechanism"
-FORMAT_VERSION = 1
 
 
 class Mechanism(ReprMixin, ABC):

@@ -34,6 +34,13 @@ LARGEST_SCORE = 4.0
 """Scores are clipped here: rarer labels than one in 30,000 are not worth telling apart."""
 _LEAST_MASS = 1e-9
 
+MOST_EPSILON_DESIGNED = 14.0
+"""Beyond this e^ε is too large for the solver's numbers; a channel designed for less is ε-DP all the same."""
+CAPACITY = 30.0
+"""Degrees of freedom that a model spends."""
+VISIBLE = 0.7
+"""The share of the label that features are taken to explain."""
+
 
 @dataclass(frozen=True, eq=False)
 class NormalScores:
@@ -127,10 +134,6 @@ def design_scale(loss: Loss, labels: Floats, masses: Floats) -> Floats:
         stretched = NormalScores.of(labels, masses).scores
     rising = np.maximum.accumulate(stretched)
     return np.asarray(rising + 1e-9 * max(float(np.ptp(rising)), 1e-9) * np.arange(labels.size))
-
-
-MOST_EPSILON_DESIGNED = 14.0
-"""Beyond this e^ε is too large for the solver's numbers; a channel designed for less is ε-DP all the same."""
 
 
 @mechanism(
@@ -256,12 +259,6 @@ def _second_moment(table: ResponseTable, outputs: Floats, masses: Floats) -> flo
     total = 2.0**64
     other = table.other / total
     return float((table.keep - table.other) / total * (masses @ outputs**2) + other * (outputs @ outputs))
-
-
-CAPACITY = 30.0
-"""Degrees of freedom that a model spends."""
-VISIBLE = 0.7
-"""The share of the label that features are taken to explain."""
 
 
 @mechanism(

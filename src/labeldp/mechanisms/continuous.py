@@ -29,6 +29,10 @@ from labeldp.priors import Prior
 
 NODES = 20
 
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_WIDTH = 1e-6
+"""Golden sections end when the minimum is known to this."""
+
 
 class ContinuousMechanism(Mechanism):
     """A mechanism with a density on an interval and, where it clips, masses at the interval's ends.
@@ -291,11 +295,6 @@ class ContinuousExponential(Laplace):
         place = generator.random(labels.size) * (below + above) - below  # signed mass from the label outwards
         distance = -self.scale * np.log1p(-2 * np.abs(place))
         return np.asarray(np.clip(labels + np.sign(place) * distance, *self.outputs))
-
-
-_GOLDEN = (math.sqrt(5) - 1) / 2
-_WIDTH = 1e-6
-"""Golden sections end when the minimum is known to this."""
 
 
 @mechanism(

@@ -31,6 +31,8 @@ SOLVABLE = 2_000
 FLOOR_SHARE = 0.01
 """The smallest value of the `positive` decoder, as a share of the prior mean."""
 
+_TILTS = 129
+
 
 def code_values(mechanism: FiniteMechanism, decoder: str = "auto") -> Floats:
     """Return a value for each of a mechanism's codes.
@@ -212,9 +214,6 @@ def _solved(mechanism: FiniteMechanism, means: Floats) -> Floats:
             f"(they miss by {worst:.3g}). Use target values 'auto', or the mechanism rr-on-bins"
         )
     return np.asarray(values)
-
-
-_TILTS = 129
 
 
 def posterior_means(mechanism: FiniteMechanism, prior: Prior | None = None) -> Floats:

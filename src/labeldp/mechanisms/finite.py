@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 _PROOF_BITS = 256
 """Precision of the bound on e^ε that a ratio is compared with; tables are built with fewer, so none is refused here."""
 
+CHUNK = 1 << 18
+MATRIX_CELLS = 20_000_000
+Parameters = tuple[tuple[str, float], ...]
+"""Numbers that a mechanism was made with, by name."""
+AUTO = "auto"
+"""The name of the rule that chooses a mechanism for training a model (`labeldp.mechanisms.auto`)."""
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -149,12 +156,6 @@ def log_upper(ratio: Fraction) -> float:
     while exp_lower(Fraction(guess), _PROOF_BITS) < ratio:
         guess = math.nextafter(guess, math.inf)
     return guess
-
-
-CHUNK = 1 << 18
-MATRIX_CELLS = 20_000_000
-Parameters = tuple[tuple[str, float], ...]
-"""Numbers that a mechanism was made with, by name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -520,10 +521,6 @@ def _few(values: Floats, most: int = 6) -> str:
     if values.size <= most:
         return "[" + ", ".join(f"{v:.4g}" for v in values) + "]"
     return f"{values.size} values from {values[0]:.4g} to {values[-1]:.4g}"
-
-
-AUTO = "auto"
-"""The name of the rule that chooses a mechanism for training a model (`labeldp.mechanisms.auto`)."""
 
 
 def releasable(name: str) -> Entry:

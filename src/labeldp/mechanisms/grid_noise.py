@@ -21,6 +21,10 @@ from labeldp.priors import Prior
 from labeldp.sampling import ShiftTable, WeightTable
 from labeldp.sampling.noise_tables import laplace_profile, staircase_profile
 
+_MOST_ENTRIES = 1 << 22
+MOST_CELLS = 4472
+"""A larger table would have more entries than `WeightTable` takes."""
+
 
 @mechanism(
     "discrete-laplace",
@@ -75,9 +79,6 @@ def window_values(domain: Domain, window: int) -> Floats:
     grid = domain.grid
     beyond = domain.step * np.arange(1, window + 1)
     return np.concatenate([domain.lower - beyond[::-1], grid, domain.upper + beyond])
-
-
-_MOST_ENTRIES = 1 << 22
 
 
 @mechanism(
@@ -225,10 +226,6 @@ def _best_for_noise(span: int, epsilon: float, loss: LossLike) -> int:
     weighted, weight = (np.cumsum((decay * array).sum(axis=0)) for array in (cost, mass))
     loss_of = weighted + low * (weighted[-1] - weighted)
     return int(np.argmin(loss_of / (weight + low * (weight[-1] - weight)))) + 1
-
-
-MOST_CELLS = 4472
-"""A larger table would have more entries than `WeightTable` takes."""
 
 
 @mechanism(

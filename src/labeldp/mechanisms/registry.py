@@ -20,6 +20,8 @@ from labeldp.priors import BudgetSplit, Prior, prior_from_counts, split_budget
 LEAST_WORTH = 100
 """Below this n·ε², the noise of the private labels hides what features tell about them (benchmarks/few_records.py)."""
 
+C = TypeVar("C", bound=type)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -135,8 +137,6 @@ class Entry:
 
 MECHANISMS: Catalogue[Entry] = Catalogue("mechanism", "labeldp.mechanisms")
 """Every mechanism by name."""
-
-C = TypeVar("C", bound=type)
 
 
 def mechanism(name: str, **facts: Any) -> Callable[[C], C]:

@@ -46,6 +46,9 @@ COLOURS = {
     NOT_PRIVATE: plots.QUIET,
 }
 
+COLUMNS = ("trained on", "test error", "above no privacy")
+MEAN_ONLY = "nothing: answers the mean"
+
 
 @dataclass(frozen=True)
 class EpsilonResult:
@@ -143,10 +146,6 @@ class _FeaturesParty:
         model = BoostingRegressor(random_state=SEED, share=share).trees(rows.size, self._numeric)
         model.fit(self._matrix[rows], targets)
         return float(np.mean((np.clip(model.predict(self._test_matrix), 0, 400) - self._test_labels) ** 2))
-
-
-COLUMNS = ("trained on", "test error", "above no privacy")
-MEAN_ONLY = "nothing: answers the mean"
 
 
 def table_rows(result: DemoResult) -> list[tuple[str, str, str]]:

@@ -28,6 +28,9 @@ _MOST = 2**53
 SMALLEST_SCALE = 2 / MAX_EPSILON
 """Counts with less noise would cost more than the largest ε."""
 
+MOST_COST = 1_000_000
+"""The most ε that a prior may have cost, as much as a ledger holds. Of more, e^ε could not be computed."""
+
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
@@ -115,10 +118,6 @@ class NoisyCounts:
         if not isinstance(record, dict) or not isinstance(record.get("values"), list):
             raise InvalidInput("the noisy counts of the prior are missing or damaged")
         return cls(record["values"], record.get("scale"), record.get("records"))  # type: ignore[arg-type]
-
-
-MOST_COST = 1_000_000
-"""The most ε that a prior may have cost, as much as a ledger holds. Of more, e^ε could not be computed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,6 +20,9 @@ from labeldp.sampling.integer_noise import add_laplace
 
 MAX_PRIOR_CELLS = 10_000_000
 
+_CACHED_ROWS = 1 << 16
+"""The number of labels counted at a time, so that intermediate arrays stay in the cache; the number of cells if that is larger."""
+
 
 class BudgetWarning(UserWarning):
     """The budget is spent in a way that the user may want to change.
@@ -174,10 +177,6 @@ def check_histogram(cells: int, records: int) -> None:
         raise InvalidInput("there are no labels: a private prior needs at least one record")
     if cells > MAX_PRIOR_CELLS:
         raise InvalidInput(f"a private prior on {cells:,} cells is too large: give at most {MAX_PRIOR_CELLS:,} cells")
-
-
-_CACHED_ROWS = 1 << 16
-"""The number of labels counted at a time, so that intermediate arrays stay in the cache; the number of cells if that is larger."""
 
 
 def private_prior(

@@ -22,6 +22,16 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
 
+_MOST_MODES = 200
+_MOST_WORK = 20_000_000
+"""Cells times modes: with more cells, fewer modes are tried."""
+_FALSE_OUTLIERS = 0.1
+"""The expected number of cells that stand out because of noise alone."""
+_AWAY_FROM_ATOM = 10.0
+"""The weight of the fit that falls away from a bound with most of the labels, relative to all other fits together."""
+_VARIANCE_FACTOR = 4.0
+"""Fits are compared as if the noise had this many times its variance, because the best of many modes also fits noise."""
+
 
 def project_counts(noisy: NDArray[np.int64] | Floats, records: int) -> Floats:
     """The probabilities that are nearest to a noisy histogram, in least squares.
@@ -68,17 +78,6 @@ def project_counts(noisy: NDArray[np.int64] | Floats, records: int) -> Floats:
     kept = np.flatnonzero(falling > surplus)[-1]
     masses = np.maximum(counts - surplus[kept], 0.0)
     return np.asarray(masses / masses.sum())
-
-
-_MOST_MODES = 200
-_MOST_WORK = 20_000_000
-"""Cells times modes: with more cells, fewer modes are tried."""
-_FALSE_OUTLIERS = 0.1
-"""The expected number of cells that stand out because of noise alone."""
-_AWAY_FROM_ATOM = 10.0
-"""The weight of the fit that falls away from a bound with most of the labels, relative to all other fits together."""
-_VARIANCE_FACTOR = 4.0
-"""Fits are compared as if the noise had this many times its variance, because the best of many modes also fits noise."""
 
 
 def unimodal_masses(noisy: NDArray[np.int64] | Floats, records: int, scale: float) -> Floats:

@@ -23,6 +23,26 @@ NEGATIVE = np.uint32(1)
 
 _WANTED = "ids must be integers or text (str or bytes), all of one type"
 
+_TEXT_TYPES = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
+_KINDS = {
+    pa.from_numpy_dtype(kind): np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+}
+_OFFSET_BYTES = 8
+BLOCK = 1 << 14
+"""Words at a time, so that what lies between two steps stays in the cache."""
+_M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_I1, _I2 = np.uint64(0x96DE1B173F119089), np.uint64(0x319642B2D24D8EC3)  # inverses of the multipliers modulo 2^64
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_S60, _S54, _S62 = np.uint64(60), np.uint64(54), np.uint64(62)
+
 
 @dataclass(frozen=True, eq=False)
 class IdDigests:
@@ -170,17 +190,6 @@ def _chunk_digests(
     raise InvalidInput(f"{_WANTED}; got {chunk.type}. Convert them to text or integers")
 
 
-_TEXT_TYPES = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_binary_view,
-    pa.types.is_fixed_size_binary,
-)
-
-
 def _integer_digests(values: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
     if values.dtype.kind == "u":
         return np.zeros(values.shape, np.uint32), values.astype(np.uint64, copy=False)
@@ -224,11 +233,6 @@ def _all_different_in_a_short_range(low: NDArray[np.uint64]) -> bool:
     return int(np.count_nonzero(seen)) == low.size
 
 
-_KINDS = {
-    pa.from_numpy_dtype(kind): np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
-}
-
-
 def numbers_in(array: pa.Array) -> NDArray[Any]:
     """The integers or floats of an array without nulls, read-only."""
     kind = _KINDS.get(array.type)
@@ -245,9 +249,6 @@ def array_of(numbers: NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [None, pa.py_buffer(values)])
 
 
-_OFFSET_BYTES = 8
-
-
 def text_buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The bytes of an array of text without nulls, and offsets into them: where each text begins and the last one ends.
 
@@ -262,14 +263,6 @@ def text_buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]
     if ends[0] < 0 or ends[-1] > content.size or (ends[1:] < ends[:-1]).any():
         raise InvalidInput("a column of text is damaged: its offsets do not lie within its bytes. Write the file again")
     return content, ends
-
-
-BLOCK = 1 << 14
-"""Words at a time, so that what lies between two steps stays in the cache."""
-_M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_I1, _I2 = np.uint64(0x96DE1B173F119089), np.uint64(0x319642B2D24D8EC3)  # inverses of the multipliers modulo 2^64
-_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
-_S60, _S54, _S62 = np.uint64(60), np.uint64(54), np.uint64(62)
 
 
 def mix(words: Words) -> Words:

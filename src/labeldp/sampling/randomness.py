@@ -19,6 +19,13 @@ from labeldp.sampling.table import Words
 
 _CHUNK_BLOCKS = 1 << 16  # blocks; one MiB at a time
 
+SUBKEY_BYTES = 64
+RELEASE_BYTES = 16
+LEAST_KEY_BYTES = 16
+_PURPOSE = b"labeldp keyed randomness 1\0"
+_STREAM_WORDS = 1 << 17  # words; one MiB of key stream at a time
+_SPARE_WORDS = 2  # words; update_into requires room for one more block than it writes
+
 
 class Blocks:
     """Room for a chunk of blocks, each two little-endian 64-bit words, and what AES-256 makes of them.
@@ -43,9 +50,6 @@ class Blocks:
         plain, secret = self.plain[:count].reshape(-1).view(np.uint8), self._secret.reshape(-1).view(np.uint8)
         self._cipher.update_into(plain.data, secret.data)
         return self._secret[:count]
-
-
-SUBKEY_BYTES = 64
 
 
 class KeyedDraws(ABC):
@@ -207,12 +211,6 @@ class BoundRandomness(KeyedDraws):
         return f"BoundRandomness(digest={self._digest.hex()}, subkeys=<{SUBKEY_BYTES} bytes>)"
 
 
-RELEASE_BYTES = 16
-LEAST_KEY_BYTES = 16
-
-_PURPOSE = b"labeldp keyed randomness 1\0"
-
-
 class KeyedRandomness(KeyedDraws):
     """Uniform words that are a function of a secret key and the record.
 
@@ -311,10 +309,6 @@ class KeyedRandomness(KeyedDraws):
 
     def __repr__(self) -> str:
         return f"KeyedRandomness(key=<{len(self._key)} bytes>, release={self._release.hex()})"
-
-
-_STREAM_WORDS = 1 << 17  # words; one MiB of key stream at a time
-_SPARE_WORDS = 2  # words; update_into requires room for one more block than it writes
 
 
 class Randomness(Protocol):

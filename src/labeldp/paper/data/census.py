@@ -23,6 +23,21 @@ Integers = NDArray[np.int64]
 Block = tuple[Integers, dict[str, Integers]]
 """Line numbers, and one array of values for each field."""
 
+CENSUS_LABEL = "WKSWORK1"
+CENSUS_NUMERIC = ("AGE",)
+CENSUS_VOCABULARIES: Mapping[str, tuple[int, int]] = {
+    "SEX": (1, 2),
+    "MARST": (1, 6),
+    "CHBORN": (0, 100),
+    "SCHOOL": (1, 2),
+    "EMPSTAT": (0, 4),
+    "OCC": (0, 1000),
+    "IND": (0, 1000),
+}
+"""First code and number of codes of each categorical field: the paper's vocabularies."""
+_FIELDS = (CENSUS_LABEL, *CENSUS_NUMERIC, *CENSUS_VOCABULARIES)
+_WEEKS = 52
+
 
 @dataclass(frozen=True)
 class FixedWidth:
@@ -95,22 +110,6 @@ def _numbers(characters: NDArray[np.uint8]) -> tuple[Integers, NDArray[np.bool_]
         value = value * 10 + np.where(blank, 0, digit)
     return np.where(started, value, BLANK), bad
 
-
-CENSUS_LABEL = "WKSWORK1"
-CENSUS_NUMERIC = ("AGE",)
-CENSUS_VOCABULARIES: Mapping[str, tuple[int, int]] = {
-    "SEX": (1, 2),
-    "MARST": (1, 6),
-    "CHBORN": (0, 100),
-    "SCHOOL": (1, 2),
-    "EMPSTAT": (0, 4),
-    "OCC": (0, 1000),
-    "IND": (0, 1000),
-}
-"""First code and number of codes of each categorical field: the paper's vocabularies."""
-
-_FIELDS = (CENSUS_LABEL, *CENSUS_NUMERIC, *CENSUS_VOCABULARIES)
-_WEEKS = 52
 
 ARCHIVE_LAYOUT = FixedWidth(
     description="the 1940 census file EXT1940USCB.dat (H and P lines, P lines 273 characters wide)",

@@ -39,6 +39,22 @@ from labeldp.sampling.ids import mix
 
 CHUNK_ROWS = 65_536
 
+MISSING = -1
+_HEX = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.uint16)
+Columns = dict[str, NDArray[Any]]
+# ρ is set so that histogram gradient boosting reaches a test error near 4,140 at 4·10⁵ rows (see docs/research/data.md).
+CORRELATION = 0.8465
+# Price has most of the weight: a model needs more rows to find the parts that only show in columns of many values.
+_WEIGHTS = np.sqrt([0.92, 0.04, 0.025, 0.015])
+_PRICES, _SHOPS, _CATEGORIES, _COUNTRIES = 1500, 200, 20, 12
+_USERS = 200_000
+_MONTH = 2_592_000
+# Quantiles of the delay, in seconds, near those of the genuine sample: most buy at once, the others within 30 days.
+_DELAY_SHARES = (0.0, 0.25, 0.5, 0.6, 0.75, 1.0)
+_DELAY_LOGS = np.log([20.0, 280.0, 870.0, 5_000.0, 377_000.0, _MONTH])
+_DEVICE_EDGES = ndtri(np.array([0.57, 0.98]))
+_LARGEST_SALE = 62_458.773
+
 
 def chunks(n: int) -> Iterator[tuple[int, int]]:
     """Each chunk's number, and how many of its rows are wanted: all of them, except in the last chunk."""
@@ -53,10 +69,6 @@ def chunk_generator(seed: int, chunk: int, stream: int) -> np.random.Generator:
     if seed < 0:
         raise InvalidInput(f"the seed should be a whole number of at least 0, not {seed}")
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence((seed, chunk, stream))))
-
-
-MISSING = -1
-_HEX = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.uint16)
 
 
 def mixed(codes: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
@@ -114,20 +126,6 @@ def _strings(text: NDArray[np.uint8], lengths: NDArray[np.int64]) -> pa.StringAr
     offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(text)))
-
-
-Columns = dict[str, NDArray[Any]]
-
-# ρ is set so that histogram gradient boosting reaches a test error near 4,140 at 4·10⁵ rows (see docs/research/data.md).
-CORRELATION = 0.8465
-# Price has most of the weight: a model needs more rows to find the parts that only show in columns of many values.
-_WEIGHTS = np.sqrt([0.92, 0.04, 0.025, 0.015])
-_PRICES, _SHOPS, _CATEGORIES, _COUNTRIES = 1500, 200, 20, 12
-_USERS = 200_000
-_MONTH = 2_592_000
-# Quantiles of the delay, in seconds, near those of the genuine sample: most buy at once, the others within 30 days.
-_DELAY_SHARES = (0.0, 0.25, 0.5, 0.6, 0.75, 1.0)
-_DELAY_LOGS = np.log([20.0, 280.0, 870.0, 5_000.0, 377_000.0, _MONTH])
 
 
 def signal_parts(score: NDArray[np.float64], generator: np.random.Generator) -> list[NDArray[np.float64]]:
@@ -224,12 +222,6 @@ def _skewed(codes: NDArray[np.int64], salt: int, number: int, *, missing: float)
     draw = uniform(codes, salt)
     item = ((number + 1) ** ((draw - missing) / (1 - missing))).astype(np.int64) - 1
     return np.where(draw < missing, MISSING, item)
-
-
-_DEVICE_EDGES = ndtri(np.array([0.57, 0.98]))
-
-
-_LARGEST_SALE = 62_458.773
 
 
 def criteo_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Dataset:

@@ -10,6 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+MIN_COUNT = 5
+RARE = "(rare)"
+"""The item of all rare values. It is item 0 of every dictionary made here."""
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -145,11 +149,6 @@ class Dataset:
                 columns.append(column.indices.to_numpy(zero_copy_only=False))
         is_code = np.arange(len(columns)) >= len(self.numeric)
         return np.column_stack(columns).astype(np.float64), is_code
-
-
-MIN_COUNT = 5
-RARE = "(rare)"
-"""The item of all rare values. It is item 0 of every dictionary made here."""
 
 
 def with_vocabulary(

@@ -25,6 +25,21 @@ if TYPE_CHECKING:
 
 JOINT_EPSILON = 3.0
 
+CHOICES = {
+    "rr-on-bins": "rr-on-bins",
+    "rr-on-bins, debiased": "debiased",
+    "unbiased": "unbiased",
+    "bias-variance": "bias-variance",
+    "auto": "auto",
+}
+"""The alternatives of `labeldp.alternatives`, and the method that has their colour."""
+CAPTIONS = {
+    "figure-mechanisms": "The paper's mechanisms against ε; hollow marks are published figures, bars standard deviations.",
+    "figure-joint": "Joint density of true and private labels at ε = 3, contours in log scale.",
+    "figure-clipping": "With clipping into the label range (solid) and without (dashed).",
+    "figure-ours": "The same budgets with training values that are less biased. This goes beyond the paper.",
+}
+
 
 def draw(task: Task, labels: LabelDistribution, exact: Figures, tested: Figures) -> dict[str, Figure]:
     """Every figure that these results allow, by file name."""
@@ -75,16 +90,6 @@ def joint(task: Task, labels: LabelDistribution) -> Figure:
         error = mechanism.expected_loss(labels.prior)
         plots.heading(axes, f"{method.title}, ε = {JOINT_EPSILON:g} in all\nMSE {error:,.1f}")
     return drawn
-
-
-CHOICES = {
-    "rr-on-bins": "rr-on-bins",
-    "rr-on-bins, debiased": "debiased",
-    "unbiased": "unbiased",
-    "bias-variance": "bias-variance",
-    "auto": "auto",
-}
-"""The alternatives of `labeldp.alternatives`, and the method that has their colour."""
 
 
 def error_parts(
@@ -153,14 +158,6 @@ def _panel(axes: Axes, figures: Figures, methods: Sequence[str], published: Mapp
 
 def _of_column(published: Published, column: str) -> dict[tuple[str, float], float]:
     return {(method, epsilon): mean for (name, method, epsilon), (mean, _) in published.items() if name == column}
-
-
-CAPTIONS = {
-    "figure-mechanisms": "The paper's mechanisms against ε; hollow marks are published figures, bars standard deviations.",
-    "figure-joint": "Joint density of true and private labels at ε = 3, contours in log scale.",
-    "figure-clipping": "With clipping into the label range (solid) and without (dashed).",
-    "figure-ours": "The same budgets with training values that are less biased. This goes beyond the paper.",
-}
 
 
 def write_reproduction(reproduction: Reproduction, folder: Path, command: str) -> list[Path]:

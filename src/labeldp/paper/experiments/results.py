@@ -15,6 +15,8 @@ from labeldp.paper.experiments.tasks import INFINITY, Published, Task
 from labeldp.paper.experiments.trainings import Run, TrainedRun
 from labeldp.paper.network.weights import TrainingLoss
 
+BINS = "rr-on-bins"
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -163,9 +165,6 @@ def epsilon_text(epsilon: float) -> str:
 def _published(published: Published, column: str, method: str, epsilon: float) -> tuple[float | None, float | None]:
     """The figure without privacy is the last row of the paper's RR-on-Bins column."""
     return published.get((column, "rr-on-bins" if method == NOT_PRIVATE else method, epsilon), (None, None))
-
-
-BINS = "rr-on-bins"
 
 
 @dataclass(frozen=True)

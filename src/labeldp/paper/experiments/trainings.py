@@ -37,6 +37,15 @@ from labeldp.paper.network.network_regressor import NetworkRegressor, network_se
 from labeldp.paper.network.weights import TrainingLoss, mean_loss
 from labeldp.training.boosting import BoostingRegressor
 
+Model = Literal["network", "boosting"]
+PROTOCOL = 3
+"""Increase it when a change makes the same settings give other results. Runs of an older protocol are then repeated."""
+PAPER_BATCH = 8192
+SHARED_ROWS = 5_000_000
+"""With more rows, a copy of the data in each process takes too much memory."""
+IDLE_SECONDS = 10
+"""A process without work ends after this time and frees its memory."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -105,12 +114,6 @@ class TrainingLog:
             incomplete = file.read(1) not in (b"", b"\n")
             file.write((("\n" if incomplete else "") + json.dumps(record) + "\n").encode())
             os.fsync(file.fileno())
-
-
-Model = Literal["network", "boosting"]
-PROTOCOL = 3
-"""Increase it when a change makes the same settings give other results. Runs of an older protocol are then repeated."""
-PAPER_BATCH = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,12 +219,6 @@ def _digest(dataset: Dataset) -> str:
         writer.write_table(dataset.features.slice(0, 100_000).combine_chunks())
     state.update(sink.getvalue())
     return state.hexdigest()
-
-
-SHARED_ROWS = 5_000_000
-"""With more rows, a copy of the data in each process takes too much memory."""
-IDLE_SECONDS = 10
-"""A process without work ends after this time and frees its memory."""
 
 
 def planned_runs(methods: Sequence[str], epsilons: Iterable[float], seeds: int) -> list[Run]:

@@ -62,6 +62,10 @@ _NEW2 = np.float32(1 - ADAM_DECAY[1])
 _EPS = np.float32(EPSILON)
 _FORGOTTEN = 400  # 0.9^400 < 1e-18: too small to change a new gradient's square in single precision
 
+SLICE = 1024
+MOST_THREADS = 8
+"""A batch has only 8 slices to share."""
+
 
 def state_width(optimizer: Optimizer, dimension: int) -> int:
     """The number of state columns: the moments, and the gradient of the batch next to them in the cache."""
@@ -138,11 +142,6 @@ def _adam(dimension: int) -> Any:
                     table[row, k] -= corrected * mean / (np.sqrt(square) + _EPS)
 
     return update
-
-
-SLICE = 1024
-MOST_THREADS = 8
-"""A batch has only 8 slices to share."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Losses: what an output costs when the truth is a label, one loss a file. `get_loss` makes one from a name or a function.
+"""Losses: what an output costs when the truth is a label. `get_loss` makes one from a name or a function.
 
 May import the base only (`arrays`, `errors`, `catalogue`). Every room above may import it.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen, number_array
-from labeldp.budget import float_up
+from labeldp.budget import decimal_text, float_up
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.formatting import ReprMixin
@@ -272,6 +273,15 @@ class Mechanism(ReprMixin, ABC):
         return self.conditional_moments(number_array(values, "values"))[1]
 
     @abstractmethod
+    def to_record(self) -> dict[str, Any]:
+        """The complete public description as plain data.
+
+        Returns
+        -------
+        dict
+            Ready for JSON.
+        """
+
     def to_json(self) -> str:
         """The complete public description.
 
@@ -280,6 +290,17 @@ class Mechanism(ReprMixin, ABC):
         str
             JSON.
         """
+        return json.dumps(self.to_record(), indent=1, ensure_ascii=False) + "\n"
+
+    def _header(self) -> dict[str, Any]:
+        """What the descriptions of all mechanisms begin with."""
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "kind": self.kind,
+            "epsilon": decimal_text(self.epsilon_exact, places=400),
+            "domain": None if self.domain is None else self.domain.to_json(),
+        }
 
     @classmethod
     @abstractmethod

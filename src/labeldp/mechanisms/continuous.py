@@ -7,7 +7,6 @@ Expectations are integrals, done by Gauss-Legendre quadrature between the points
 
 from __future__ import annotations
 
-import json
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -18,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array, number_array
-from labeldp.budget import Epsilon, decimal_text, exact_epsilon, parse_amount
+from labeldp.budget import Epsilon, exact_epsilon, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.losses.base import HuberDistance
-from labeldp.mechanisms.base import FORMAT, FORMAT_VERSION, Mechanism
+from labeldp.mechanisms.base import Mechanism
 from labeldp.mechanisms.registry import Request, mechanism
 from labeldp.priors import Prior
 
@@ -147,16 +146,8 @@ class ContinuousMechanism(Mechanism):
     def _parameters(self) -> dict[str, Any]:
         return {"clip": self.clip}
 
-    def to_json(self) -> str:
-        record = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "kind": self.kind,
-            "epsilon": decimal_text(self.epsilon_exact, places=400),
-            "domain": self.domain.to_json(),
-            "details": self._parameters(),
-        }
-        return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    def to_record(self) -> dict[str, Any]:
+        return self._header() | {"details": self._parameters()}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from labeldp.budget import decimal_text, exact_epsilon, exp_lower, float_up, par
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, PrivacyRefused, described
 from labeldp.losses import LossLike, get_loss
-from labeldp.mechanisms.base import FORMAT, FORMAT_VERSION, LARGEST_OUTPUT, Encoder, Mechanism, encoder_from_json
+from labeldp.mechanisms.base import LARGEST_OUTPUT, Encoder, Mechanism, encoder_from_json
 from labeldp.mechanisms.registry import MECHANISMS, Entry, Request
 from labeldp.priors import NoisyCounts, Prior
 from labeldp.sampling import IdDigests, Randomness, Table, table_from_json
@@ -403,20 +402,8 @@ class FiniteMechanism(Mechanism):
         return self.digest_bytes.hex()
 
     def to_record(self) -> dict[str, Any]:
-        """The public description as plain data.
-
-        Returns
-        -------
-        dict
-            Ready for JSON.
-        """
-        record: dict[str, Any] = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "kind": self.kind,
-            "epsilon": decimal_text(self.epsilon_exact, places=400),
+        record = self._header() | {
             "loss": self.loss,
-            "domain": None if self.domain is None else self.domain.to_json(),
             "details": dict(self.parameters),
             "outputs": self.outputs.tolist(),
             "encoder": self.encoder.to_json(),
@@ -432,9 +419,6 @@ class FiniteMechanism(Mechanism):
             if self.prior.counts is not None:
                 record["prior"]["counts"] = self.prior.counts.to_json()
         return record
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_record(), indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:

@@ -25,7 +25,8 @@ as for any mechanism here and not estimated from labels with Laplace noise on ea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -263,22 +264,7 @@ class RPWithPrior(FiniteMechanism):
         else:
             design = WindowDesign(prior, frame, float(budget), measure)
             found = design.likeliest(reach) if ends is None else design.on_interval(*ends)
-        cells = frame.grid[found.first : found.last + 1]
-        beyond = frame.step * np.arange(1, found.reach + 1)
-        super().__init__(
-            encoder=Thresholds(cells[:-1] + np.diff(cells) / 2),
-            table=WindowTable(cells.size, 2 * found.reach + 1, budget),
-            outputs=np.concatenate([cells[0] - beyond[::-1], cells, cells[-1] + beyond]),
-            epsilon_exact=budget,
-            domain=None if domain is None else frame,
-            prior=prior,
-            loss=measure.name,
-            parameters=(
-                ("lower", float(cells[0])),
-                ("upper", float(cells[-1])),
-                ("half_width", float(frame.step * (found.reach + 0.5))),
-            ),
-        )
+        super().__init__(**_parts(prior, frame, budget, measure, found), domain=None if domain is None else frame)
 
     @classmethod
     def optimal(
@@ -308,15 +294,29 @@ class RPWithPrior(FiniteMechanism):
         """
         expect_prior(prior)
         frame = _frame(prior, domain)
-        found = WindowDesign(prior, frame, float(exact_epsilon(epsilon)), get_loss(loss)).least()
-        return cls(
-            prior,
-            epsilon,
-            loss,
-            half_width=frame.step * (found.reach + 0.5),
-            interval=(frame.grid[found.first], frame.grid[found.last]),
-            domain=domain,
-        )
+        budget, measure = exact_epsilon(epsilon), get_loss(loss)
+        found = WindowDesign(prior, frame, float(budget), measure).least()
+        parts = _parts(prior, frame, budget, measure, found)
+        return cls.from_parts(**parts, domain=None if domain is None else frame)
+
+
+def _parts(prior: Prior, frame: Domain, budget: Fraction, loss: Loss, found: Window) -> dict[str, Any]:
+    """The parts of the mechanism with this window."""
+    cells = frame.grid[found.first : found.last + 1]
+    beyond = frame.step * np.arange(1, found.reach + 1)
+    return {
+        "encoder": Thresholds(cells[:-1] + np.diff(cells) / 2),
+        "table": WindowTable(cells.size, 2 * found.reach + 1, budget),
+        "outputs": np.concatenate([cells[0] - beyond[::-1], cells, cells[-1] + beyond]),
+        "epsilon_exact": budget,
+        "prior": prior,
+        "loss": loss.name,
+        "parameters": (
+            ("lower", float(cells[0])),
+            ("upper", float(cells[-1])),
+            ("half_width", float(frame.step * (found.reach + 0.5))),
+        ),
+    }
 
 
 def _frame(prior: Prior, domain: Domain | tuple[float, float] | None) -> Domain:

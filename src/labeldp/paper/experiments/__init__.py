@@ -1,6 +1,6 @@
 """The paper's evaluation: `labeldp reproduce` on the command line, `Reproduction` in Python.
 
-`definitions` has the three experiments, `methods` what they compare, `exact` and `training` the two kinds of figures.
+`tasks` has the three experiments, `methods` what they compare, `trainings` trains the models, `results` compares figures.
 """
 
 from labeldp.paper.experiments.reproduction import Reproduction

@@ -1,6 +1,6 @@
 """The paper's network: embeddings of the categories and dense layers, trained on the CPU with torch.
 
-`regressor` is the scikit-learn estimator, `trainer` the training loop, `weights` the trained network as plain arrays. torch is
+`network_regressor` is the scikit-learn estimator, `trainer` the training loop, `weights` the trained network as plain arrays. torch is
 imported only when a network is trained.
 """
 

@@ -40,7 +40,7 @@ def check_unit(unit: object) -> None:
 
 
 def are_durations(array: NDArray[Any]) -> bool:
-    """Whether these are durations: NumPy's own, or an object array of `datetime.timedelta` in which some may be missing."""
+    """Return whether these are durations: NumPy's own, or an object array of `datetime.timedelta` in which some may be missing."""
     if array.dtype.kind != "O":
         return array.dtype.kind == "m"
     given = [value for value in array.flat if not _missing(value)]
@@ -79,12 +79,12 @@ def _missing(value: object) -> bool:
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy of a flat array that nobody can make writeable again."""
+    """Return a copy of a flat array that nobody can make writeable again."""
     return np.frombuffer(array.tobytes(), array.dtype)
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """A view that has the same type for numba wherever its bytes come from, so that loops are compiled only once.
+    """Return a view that has the same type for numba wherever its bytes come from, so that loops are compiled only once.
 
     It is aligned, which numba takes for granted.
     """
@@ -185,7 +185,7 @@ def _from_arrow(array: Any) -> NDArray[Any]:
 
 
 def _numbers_in(array: NDArray[Any], name: str) -> Floats:
-    """The numbers of an object array, with None as NaN; any other array is refused."""
+    """Return the numbers of an object array, with None as NaN; any other array is refused."""
     bad = np.ones(array.shape, bool)
     what = {"U": "text", "S": "text", "M": "dates"}.get(array.dtype.kind, "not numeric")
     if array.dtype.kind == "O":

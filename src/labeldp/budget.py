@@ -62,7 +62,7 @@ def exact_epsilon(epsilon: Epsilon) -> Fraction:
 
 
 def parse_amount(text: object) -> Fraction:
-    """The exact value of a decimal ("0.25", "1e-3") or a fraction ("1/3"); zero is allowed.
+    """Return the exact value of a decimal ("0.25", "1e-3") or a fraction ("1/3"); zero is allowed.
 
     Anything else raises `InvalidInput`, as do negative numbers and texts of more than 1,000 characters. Nothing is rounded.
     """
@@ -76,7 +76,7 @@ def parse_amount(text: object) -> Fraction:
 
 
 def format_amount(value: Fraction) -> str:
-    """The text from which `parse_amount` reads `value` back; raises `InvalidInput` if there is none."""
+    """Return the text from which `parse_amount` reads `value` back; raises `InvalidInput` if there is none."""
     try:
         text = decimal_text(value, places=MAX_DIGITS)
     except ValueError:  # thousands of digits
@@ -119,20 +119,20 @@ def abbreviated(given: object) -> str:
 
 
 def float_up(value: Fraction) -> float:
-    """The smallest float that is not below `value`, so that a printed ε is never too small."""
+    """Return the smallest float that is not below `value`, so that a printed ε is never too small."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def rounded_up(value: Fraction, digits: int = 6) -> str:
-    """A few digits of the value, rounded up, since a bound that is printed must still be a bound."""
+    """Return a few digits of the value, rounded up, since a bound that is printed must still be a bound."""
     upwards = Context(prec=digits, rounding=ROUND_CEILING)
     text = f"{upwards.divide(Decimal(value.numerator), Decimal(value.denominator)):g}"
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def decimal_text(value: Fraction, places: int = 40) -> str:
-    """The exact decimal if it has at most `places` places, otherwise the fraction `p/q`."""
+    """Return the exact decimal if it has at most `places` places, otherwise the fraction `p/q`."""
     if 10**places % value.denominator:
         return str(value)
     whole, part = divmod(abs(value.numerator) * 10**places // value.denominator, 10**places)
@@ -151,12 +151,12 @@ def shown_amount(value: Fraction) -> str:
 
 
 def exp_lower(exponent: Fraction, bits: int = 128) -> Fraction:
-    """A rational lower bound of e^exponent, with a relative error below 2^-bits, for exponent >= 0."""
+    """Return a rational lower bound of e^exponent, with a relative error below 2^-bits, for exponent >= 0."""
     return _exp_bounds(exponent, bits)[0]
 
 
 def exp_upper(exponent: Fraction, bits: int = 128) -> Fraction:
-    """A rational upper bound of e^exponent, with a relative error below 2^-bits, for exponent >= 0."""
+    """Return a rational upper bound of e^exponent, with a relative error below 2^-bits, for exponent >= 0."""
     return _exp_bounds(exponent, bits)[1]
 
 

@@ -59,7 +59,7 @@ class Catalogue(Generic[E]):
         self._entries.pop(name, None)
 
     def get(self, name: object) -> E | None:
-        """The entry of that name, or None."""
+        """Return the entry of that name, or None."""
         return self._all().get(name) if isinstance(name, str) else None
 
     def __getitem__(self, name: str) -> E:
@@ -96,5 +96,5 @@ class Catalogue(Generic[E]):
 
 
 def _as_written(entry: Named) -> str:
-    """The name as a user writes it, with a number if it takes one."""
+    """Return the name as a user writes it, with a number if it takes one."""
     return str(getattr(entry, "example", entry.name))

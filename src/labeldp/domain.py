@@ -106,7 +106,7 @@ class Domain:
 
     @classmethod
     def integers(cls, lower: int, upper: int, unit: str | None = None) -> Domain:
-        """The domain of the whole numbers from `lower` to `upper`, with one cell for each.
+        """Return the domain of the whole numbers from `lower` to `upper`, with one cell for each.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Domain:
 
     @classmethod
     def of(cls, domain: Domain | tuple[float, float]) -> Domain:
-        """The domain itself, or the one with these bounds and no grid yet.
+        """Return the domain itself, or the one with these bounds and no grid yet.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class Domain:
         return cls(lower, upper)
 
     def to_json(self) -> list[Any]:
-        """The fields as a list that JSON can hold.
+        """Return the fields as a list that JSON can hold.
 
         Returns
         -------
@@ -208,7 +208,7 @@ class Domain:
         return self.with_cells(int(min(MOST_DEFAULT_CELLS, max(fewest, worth / 100))))
 
     def with_cells(self, cells: int) -> Domain:
-        """The same bounds and unit with another grid.
+        """Return the same bounds and unit with another grid.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class Domain:
         return replace(self, cells=cells, whole=False)
 
     def check(self, labels: Any, out_of_range: OutOfRange = "clip") -> Floats:
-        """The labels as finite floats within the bounds.
+        """Return the labels as finite floats within the bounds.
 
         Parameters
         ----------
@@ -339,7 +339,7 @@ class Domain:
         )
 
     def cell(self, labels: Any) -> NDArray[np.uint32]:
-        """The index of the grid point nearest to each label.
+        """Return the index of the grid point nearest to each label.
 
         Parameters
         ----------
@@ -403,7 +403,7 @@ def _number(value: object, name: str) -> float:
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether it is a whole number of any numeric type."""
+    """Return whether it is a whole number of any numeric type."""
     try:
         return not isinstance(value, (bool, str)) and int(value) == value
     except (TypeError, ValueError, OverflowError):

@@ -21,7 +21,7 @@ class ReprMixin:
 
     @abstractmethod
     def _facts(self) -> dict[str, str]:
-        """The facts worth showing, as text by name."""
+        """Return the facts worth showing, as text by name."""
 
     def _caption(self) -> str:
         return type(self).__name__
@@ -41,7 +41,7 @@ class Tabular(ReprMixin):
 
     @abstractmethod
     def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table.
+        """Return the rows as an Arrow table.
 
         Returns
         -------
@@ -50,7 +50,7 @@ class Tabular(ReprMixin):
         """
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas data frame.
+        """Return the rows as a pandas data frame.
 
         Returns
         -------
@@ -61,7 +61,7 @@ class Tabular(ReprMixin):
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """The rows as a polars data frame.
+        """Return the rows as a polars data frame.
 
         Returns
         -------

@@ -76,7 +76,7 @@ def parse_json(text: str | bytes, name: object) -> Any:
 
 
 def read_text(file: Path, name: object = None) -> str:
-    """The text of a JSON file, for callers that keep it.
+    """Return the text of a JSON file, for callers that keep it.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def read_text(file: Path, name: object = None) -> str:
 
 
 def read_bytes(file: Path, most: int, name: object = None) -> bytes:
-    """The content of a file, which is refused if it is longer than any of its kind.
+    """Return the content of a file, which is refused if it is longer than any of its kind.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 
 
 def plain_number(text: object, what: str, *, shown: bool = True) -> float:
-    """The finite number that a text states in plain decimal digits, such as "-2.5" or "1e-3"; `what` is for the error.
+    """Return the finite number that a text states in plain decimal digits, such as "-2.5" or "1e-3"; `what` is for the error.
 
     The error shows the text unless `shown` is false, as for text from a file, which may hold labels by mistake.
     """
@@ -32,14 +32,14 @@ def plain_number(text: object, what: str, *, shown: bool = True) -> float:
 
 
 def whole_number(text: object, what: str) -> int:
-    """The whole number that a text states in plain decimal digits; `what` is for the error."""
+    """Return the whole number that a text states in plain decimal digits; `what` is for the error."""
     if not isinstance(text, str) or not _matches(_WHOLE, text):
         raise InvalidInput(f"{what} must be a whole number written in plain digits, as in 52, got {text!r:.60}")
     return int(text)
 
 
 def plain_amount(text: object) -> Fraction | None:
-    """The exact value of a decimal ("0.25", "1e-3") or a fraction ("1/3") of at most 1,000 characters, or None."""
+    """Return the exact value of a decimal ("0.25", "1e-3") or a fraction ("1/3") of at most 1,000 characters, or None."""
     return Fraction(text) if isinstance(text, str) and _matches(_AMOUNT, text, LONGEST_AMOUNT) else None
 
 

@@ -39,7 +39,7 @@ Counts = npt.NDArray[np.int64]
 
 @internal
 def _share(table: Floats, column: int, r: int, i: int) -> float:
-    """The sum of a column over points r+1 … i, as a plain double."""
+    """Return the sum of a column over points r+1 … i, as a plain double."""
     return float((table[i, column] - table[r, column]) + (table[i, column + 1] - table[r, column + 1]))
 
 
@@ -82,14 +82,14 @@ class SquaredTables(NamedTuple):
 
 @internal
 def _squared_output(t: SquaredTables, r: int, i: int) -> float:
-    """The best output for points r+1 … i, measured from the mean, kept between points r and i + 1."""
+    """Return the best output for points r+1 … i, measured from the mean, kept between points r and i + 1."""
     p, s = _share(t.table, _P, r, i), _share(t.table, _S, r, i)
     return float(min(max(t.c * s / (t.w + t.c * max(p, 0.0)), t.table[r, _HERE]), t.table[i, _NEXT]))
 
 
 @internal
 def _squared_cost(t: SquaredTables, r: int, i: int) -> float:
-    """The constrained interval cost."""
+    """Return the constrained interval cost."""
     left, right = t.table[r], t.table[i]
     p, p_low = add(right[_P], right[_P + 1], -left[_P], -left[_P + 1])
     s, s_low = add(right[_S], right[_S + 1], -left[_S], -left[_S + 1])
@@ -127,19 +127,19 @@ def pinball_table(values: Floats, masses: Floats, anchor: int, under: float, ove
 
 @internal
 def _below(table: Floats, r: int, i: int, j: int) -> float:
-    """Σ p·(y_j − y) over points r+1 … i, all at or below point j."""
+    """Return Σ p·(y_j − y) over points r+1 … i, all at or below point j."""
     return max(_signed(table, r, i, j), 0.0)
 
 
 @internal
 def _above(table: Floats, r: int, i: int, j: int) -> float:
-    """Σ p·(y − y_j) over points r+1 … i, all at or above point j."""
+    """Return Σ p·(y − y_j) over points r+1 … i, all at or above point j."""
     return max(-_signed(table, r, i, j), 0.0)
 
 
 @internal
 def _signed(table: Floats, r: int, i: int, j: int) -> float:
-    """Σ p·(y_j − y) over points r+1 … i, on either side of point j."""
+    """Return Σ p·(y_j − y) over points r+1 … i, on either side of point j."""
     p, p_low = add(table[i, _P], table[i, _P + 1], -table[r, _P], -table[r, _P + 1])
     high, low = product(p, p_low, table[j, _U], table[j, _U + 1])
     high, low = add(high, low, -table[i, _S], -table[i, _S + 1])
@@ -160,7 +160,7 @@ class PinballTables(NamedTuple):
 
 @internal
 def _best_point(t: PinballTables, r: int, i: int) -> int:
-    """The smallest point in r … i + 1 where "all labels plus c times the bin" reaches its quantile."""
+    """Return the smallest point in r … i + 1 where "all labels plus c times the bin" reaches its quantile."""
     share = t.c * _share(t.table, _P, r, i)
     target = t.under / (t.under + t.over) * (t.w + share)
     if r > 0 and t.below[r] >= target:
@@ -190,7 +190,7 @@ def _best_point(t: PinballTables, r: int, i: int) -> int:
 
 @internal
 def _reaches(t: PinballTables, r: int, j: int, target: float) -> bool:
-    """Whether "all labels plus c times the bin" reaches the target at point j."""
+    """Return whether "all labels plus c times the bin" reaches the target at point j."""
     return bool(t.below[j] + t.c * _share(t.table, _P, r, j) >= target)
 
 
@@ -201,7 +201,7 @@ def _pinball_output(t: PinballTables, r: int, i: int) -> float:
 
 @internal
 def _pinball_cost(t: PinballTables, r: int, i: int) -> float:
-    """The constrained interval cost."""
+    """Return the constrained interval cost."""
     j = _best_point(t, r, i)
     inner = min(j, i)
     part = t.over * _below(t.table, r, inner, j) + t.under * _above(t.table, inner, i, j)
@@ -243,7 +243,7 @@ def huber_table(values: Floats, masses: Floats, anchor: int) -> tuple[Floats, Fl
 
 @internal
 def _slope(t: HuberTables, knot: int, r: int, i: int) -> float:
-    """The derivative at a knot of the loss of points r+1 … i."""
+    """Return the derivative at a knot of the loss of points r+1 … i."""
     first = min(max(t.below[knot], r), i)
     last = min(max(t.reach[knot], r), i)
     near = _share(t.table, _P, first, last) * t.knots[knot] - _share(t.table, _S, first, last)
@@ -257,7 +257,7 @@ def _derivative(t: HuberTables, knot: int, r: int, i: int) -> float:
 
 @internal
 def _huber_output(t: HuberTables, r: int, i: int) -> float:
-    """The best output for points r+1 … i, measured from the anchor, kept between points r and i + 1."""
+    """Return the best output for points r+1 … i, measured from the anchor, kept between points r and i + 1."""
     low, high = -1, t.knots.size - 1  # the derivative is below 0 at `low`, at least 0 at `high`
     while high - low > 1:
         middle = (low + high) >> 1
@@ -275,7 +275,7 @@ def _huber_output(t: HuberTables, r: int, i: int) -> float:
 
 @internal
 def _zero_between(t: HuberTables, low: int, high: int, r: int, i: int) -> float:
-    """The zero of the derivative between two neighbouring knots, from its coefficients there.
+    """Return the zero of the derivative between two neighbouring knots, from its coefficients there.
 
     Interpolation between the knots would lose digits: outputs are measured from the anchor, where a heavy label may be.
     """
@@ -292,7 +292,7 @@ def _zero_between(t: HuberTables, low: int, high: int, r: int, i: int) -> float:
 
 @internal
 def _loss(t: HuberTables, r: int, i: int, output: float) -> float:
-    """The loss of points r+1 … i at an output."""
+    """Return the loss of points r+1 … i at an output."""
     table = t.table
     first = min(max(int(np.searchsorted(t.points, output - t.delta)), r), i)
     last = min(max(int(np.searchsorted(t.points, output + t.delta)), first), i)
@@ -310,7 +310,7 @@ def _loss(t: HuberTables, r: int, i: int, output: float) -> float:
 
 @internal
 def _distance(table: Floats, r: int, i: int, output: float) -> float:
-    """Σ p·(output − y) over points r+1 … i."""
+    """Return Σ p·(output − y) over points r+1 … i."""
     p, p_low = add(table[i, _P], table[i, _P + 1], -table[r, _P], -table[r, _P + 1])
     high, low = times(p, p_low, output)
     high, low = add(high, low, -table[i, _S], -table[i, _S + 1])
@@ -320,7 +320,7 @@ def _distance(table: Floats, r: int, i: int, output: float) -> float:
 
 @internal
 def _huber_cost(t: HuberTables, r: int, i: int) -> float:
-    """The constrained interval cost."""
+    """Return the constrained interval cost."""
     output = _huber_output(t, r, i)
     return _loss(t, 0, t.points.size, output) + t.c * _loss(t, r, i, output)
 
@@ -358,7 +358,7 @@ class CandidateTables(NamedTuple):
 
 @internal
 def _candidate_cost(t: CandidateTables, u: int, v: int) -> float:
-    """The cost of the step from node u to node v. Node 0 is the start and node m + 1 the end; neither is an output."""
+    """Return the cost of the step from node u to node v. Node 0 is the start and node m + 1 the end; neither is an output."""
     m, k = t.losses.shape
     low = t.split[u - 1] if u > 0 else 0
     if v == m + 1:

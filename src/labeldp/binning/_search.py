@@ -41,12 +41,12 @@ def internal(function: _Function) -> _Function:
 
 
 def step_cost(tables: Any, r: int, i: int) -> float:
-    """The cost of the step from node r to node i > r: a Monge function."""
+    """Return the cost of the step from node r to node i > r: a Monge function."""
     raise NotImplementedError
 
 
 def step_output(tables: Any, r: int, i: int) -> float:
-    """The output of the bin between nodes r and i, on the scale of the tables."""
+    """Return the output of the bin between nodes r and i, on the scale of the tables."""
     raise NotImplementedError
 
 
@@ -86,7 +86,7 @@ Pair = tuple[float, float]
 
 @intrinsic  # type: ignore[untyped-decorator]
 def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:  # noqa: ARG001 - numba's signature
-    """The product a·b plus c, rounded once."""
+    """Return the product a·b plus c, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.fma(*arguments)
@@ -96,7 +96,7 @@ def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:  # noqa: ARG001 -
 
 @internal
 def two_sum(a: float, b: float) -> Pair:
-    """The rounded sum of a and b, and its rounding error, exactly."""
+    """Return the rounded sum of a and b, and its rounding error, exactly."""
     high = a + b
     part = high - a
     return high, (a - (high - part)) + (b - part)
@@ -104,14 +104,14 @@ def two_sum(a: float, b: float) -> Pair:
 
 @internal
 def two_product(a: float, b: float) -> Pair:
-    """The rounded product of a and b, and its rounding error, exactly."""
+    """Return the rounded product of a and b, and its rounding error, exactly."""
     high = a * b
     return high, fused(a, b, -high)
 
 
 @internal
 def add(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
-    """The sum of two pairs."""
+    """Return the sum of two pairs."""
     high, low = two_sum(a_high, b_high)
     low += a_low + b_low
     total = high + low
@@ -120,7 +120,7 @@ def add(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
 
 @internal
 def times(a_high: float, a_low: float, b: float) -> Pair:
-    """A pair times a double."""
+    """Return a pair times a double."""
     high, low = two_product(a_high, b)
     low = fused(a_low, b, low)
     total = high + low
@@ -129,7 +129,7 @@ def times(a_high: float, a_low: float, b: float) -> Pair:
 
 @internal
 def product(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
-    """The product of two pairs."""
+    """Return the product of two pairs."""
     high, low = two_product(a_high, b_high)
     low += a_high * b_low + a_low * b_high
     total = high + low
@@ -138,7 +138,7 @@ def product(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
 
 @internal
 def quotient(a_high: float, a_low: float, b_high: float, b_low: float) -> Pair:
-    """The quotient of two pairs."""
+    """Return the quotient of two pairs."""
     first = a_high / b_high
     back_high, back_low = times(b_high, b_low, first)
     rest_high, rest_low = add(a_high, a_low, -back_high, -back_low)
@@ -150,7 +150,7 @@ Nodes = npt.NDArray[np.int64]
 
 @compiled
 def least_weight_path(tables: Any, nodes: Nodes, price: float) -> Nodes:
-    """The path with the least total `step_cost − price` from the first of `nodes` to the last, using any of the others.
+    """Return the path with the least total `step_cost − price` from the first of `nodes` to the last, using any of the others.
 
     In a tie the earlier left end wins.
     """
@@ -191,7 +191,7 @@ def least_weight_path(tables: Any, nodes: Nodes, price: float) -> Nodes:
 
 @compiled
 def follow(tables: Any, path: Nodes) -> tuple[float, Floats]:
-    """The total step cost of a path, with compensated summation, and the output of each step."""
+    """Return the total step cost of a path, with compensated summation, and the output of each step."""
     total, low = 0.0, 0.0
     outputs = np.empty(path.size - 1)
     for place in range(path.size - 1):
@@ -204,7 +204,7 @@ def follow(tables: Any, path: Nodes) -> tuple[float, Floats]:
 
 @internal
 def _wins(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], i: int) -> bool:
-    """Whether the later of two left ends is strictly better at place i. If so, it is at all later places too."""
+    """Return whether the later of two left ends is strictly better at place i. If so, it is at all later places too."""
     young, old = rivals
     with_young = best[young] + step_cost(tables, nodes[young], nodes[i])
     return bool(with_young < best[old] + step_cost(tables, nodes[old], nodes[i]))
@@ -212,7 +212,7 @@ def _wins(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], i: i
 
 @internal
 def _takeover(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], within: tuple[int, int, int]) -> int:
-    """The first place where the later left end wins. `within` has a place where it does not, one where it does, and a guess.
+    """Return the first place where the later left end wins. `within` has a place where it does not, one where it does, and a guess.
 
     Neighbouring left ends take over at neighbouring places, so the search starts at the last one found, with growing steps.
     """
@@ -242,7 +242,7 @@ def _takeover(tables: Any, nodes: Nodes, best: Floats, rivals: tuple[int, int], 
 
 @internal
 def _walk_back(parent: Nodes) -> Nodes:
-    """The path to the last node, from the parent of each."""
+    """Return the path to the last node, from the parent of each."""
     node, count = parent.size - 1, 1
     while node > 0:
         node = parent[node]

@@ -84,7 +84,7 @@ class Bins(ReprMixin):
         object.__setattr__(self, "thresholds", frozen(thresholds))
 
     def encode(self, labels: npt.ArrayLike) -> npt.NDArray[np.uint32]:
-        """The bin of each label.
+        """Return the bin of each label.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class Bins(ReprMixin):
         return f"{len(self)} {plural}, epsilon={self.epsilon:g}, loss={self.loss!r}, expected_loss={self.expected_loss:.6g}"
 
     def _facts(self) -> dict[str, str]:
-        """The output of each bin by its labels; of many bins, the first and the last few."""
+        """Return the output of each bin by its labels; of many bins, the first and the last few."""
         many, half = len(self) > _ROWS_SHOWN, _ROWS_SHOWN // 2
         bounds, outputs = (
             _texts(np.r_[numbers[:half], numbers[-half:]] if many else numbers)
@@ -150,7 +150,7 @@ def optimal_bins(
     *,
     outputs: npt.ArrayLike | None = None,
 ) -> Bins:
-    """The bins whose randomized response has the least expected loss of all ε-DP mechanisms for this prior.
+    """Return the bins whose randomized response has the least expected loss of all ε-DP mechanisms for this prior.
 
     For losses with a structure, which all that come with labeldp have, no ε-DP mechanism on these labels has a smaller
     expected loss, up to a relative rounding error of about 1e-12. For other losses, and if `outputs` is given, no mechanism
@@ -239,7 +239,7 @@ def _default_candidates(values: Floats) -> Floats:
 
 
 def _least_ratio(problem: Problem, e: float) -> tuple[npt.NDArray[np.int64], float]:
-    """The path of least cost/(e + bins − 1), and its cost, by Dinkelbach's method.
+    """Return the path of least cost/(e + bins − 1), and its cost, by Dinkelbach's method.
 
     Each round charges every bin the best ratio so far and finds the best path, until the ratio no longer falls. The first rounds
     use a sample of the nodes. They find a good ratio at little cost, so that two rounds on all nodes are usually enough.
@@ -260,12 +260,12 @@ def _least_ratio(problem: Problem, e: float) -> tuple[npt.NDArray[np.int64], flo
 
 
 def _distinct(found: Floats, values: Floats, outputs: npt.ArrayLike | None) -> Floats:
-    """The different outputs. The best ones lie within the range of the labels, so rounding errors beyond it are cut off."""
+    """Return the different outputs. The best ones lie within the range of the labels, so rounding errors beyond it are cut off."""
     return np.unique(found if outputs is not None else np.clip(found, values[0], values[-1]))
 
 
 def _expected_loss(prior: tuple[Floats, Floats], outputs: Floats, owned: Floats, epsilon: float, loss: Loss) -> float:
-    """The expected loss by its definition: each output has weight 1, the label's own output another e^ε − 1, of e^ε + d − 1."""
+    """Return the expected loss by its definition: each output has weight 1, the label's own output another e^ε − 1, of e^ε + d − 1."""
     values, masses = prior
     spread = sum(float(np.dot(masses, loss(output, values))) for output in outputs)
     kept = float(np.dot(masses, loss(owned, values)))

@@ -135,7 +135,7 @@ class Anchors:
         return matrix
 
     def masses(self, label_masses: Floats) -> Floats:
-        """The distribution of the rounded labels over the anchors.
+        """Return the distribution of the rounded labels over the anchors.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Anchors:
         return mixed
 
     def table(self, inner: WeightTable) -> Table:
-        """The table of all labels, from the table of the anchors.
+        """Return the table of all labels, from the table of the anchors.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class IntegerChannel:
 
 
 def integer_channel(channel: Channel, epsilon: Epsilon, masses: Floats, means: Floats | None = None) -> IntegerChannel:
-    """The channel rounded to integers, with outputs whose mean at anchor i is `means[i]` under the rounded probabilities.
+    """Return the channel rounded to integers, with outputs whose mean at anchor i is `means[i]` under the rounded probabilities.
 
     Rounding changes the probabilities a little, so the outputs are solved for again. Among all solutions it takes the one that
     changes the outputs least, in mean square under the prior.
@@ -265,7 +265,7 @@ def integer_channel(channel: Channel, epsilon: Epsilon, masses: Floats, means: F
 
 
 def _errors(weights: list[list[int]], outputs: Floats, means: Floats) -> list[Fraction]:
-    """The targets minus the means of the outputs under the integer table, exactly."""
+    """Return the targets minus the means of the outputs under the integer table, exactly."""
     # Every output is an integer over one common power of two, so a row takes integer products only.
     pairs = [float(value).as_integer_ratio() for value in outputs]
     denominator = max(d for _, d in pairs)

@@ -115,17 +115,17 @@ class DualSolution:
     bias_term: float
 
     def lower_bound(self) -> float:
-        """A number that no ε-DP channel's criterion is below, with labels and outputs counted from the first anchor."""
+        """Return a number that no ε-DP channel's criterion is below, with labels and outputs counted from the first anchor."""
         value = float(self.row_prices.sum() + self.mean_prices @ self.unit) + self.bias_term
         return (value - self._infeasibility()) * self.span**2
 
     def improving_patterns(self) -> Patterns:
-        """The patterns whose columns have a negative reduced cost, beyond a small tolerance; none if the channel is optimal."""
+        """Return the patterns whose columns have a negative reduced cost, beyond a small tolerance; none if the channel is optimal."""
         likely, costs = self._reduced_costs(_TOLERANCE * self.weight * float(self.masses @ self.unit**2))
         return np.unique(likely[costs < 0], axis=0).T
 
     def _infeasibility(self) -> float:
-        """The least δ for which u − δ·p is feasible, by bisection."""
+        """Return the least δ for which u − δ·p is feasible, by bisection."""
         low, high = 0.0, _LEAST_MASS
         if self._reduced_costs(0.0)[1].min() >= 0:
             return 0.0
@@ -137,7 +137,7 @@ class DualSolution:
         return high
 
     def _reduced_costs(self, delta: float) -> tuple[Patterns, Floats]:
-        """The patterns that are best for some output, and the least reduced cost g of each, with u lowered by `delta`·p."""
+        """Return the patterns that are best for some output, and the least reduced cost g of each, with u lowered by `delta`·p."""
         masses = np.maximum(self.masses, _LEAST_MASS)
         square, rows = self.weight * masses, self.row_prices - delta * masses
         discriminant = self.mean_prices**2 + 4 * square * rows
@@ -179,7 +179,7 @@ class Channel:
     dual: DualSolution | None = None
 
     def second_moment(self, masses: Floats) -> float:
-        """The second moment E[ŷ²] of the output.
+        """Return the second moment E[ŷ²] of the output.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class Channel:
 
 
 def unbiased_channel(values: Floats, masses: Floats, epsilon: float) -> Channel:
-    """The unbiased ε-DP channel with the least variance: E[ŷ | y] = y at every anchor, and E[Var(ŷ | y)] is minimal.
+    """Return the unbiased ε-DP channel with the least variance: E[ŷ | y] = y at every anchor, and E[Var(ŷ | y)] is minimal.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def unbiased_channel(values: Floats, masses: Floats, epsilon: float) -> Channel:
 def bias_variance_channel(
     values: Floats, masses: Floats, epsilon: float, *, weight: float, curvature: Floats, slope: Floats
 ) -> Channel:
-    """The ε-DP channel that minimises ½ b'Hb + g'b + weight·E[ŷ²], where b is the bias E[ŷ | y] − y at each anchor.
+    """Return the ε-DP channel that minimises ½ b'Hb + g'b + weight·E[ŷ²], where b is the bias E[ŷ | y] − y at each anchor.
 
     Any criterion that is quadratic in the means has this form.
 
@@ -274,7 +274,7 @@ def bias_variance_channel(
 
 
 def _sparser(channel: Channel, masses: Floats, curvature: Floats, slope: Floats) -> Channel:
-    """A channel that is as good but has fewer outputs, from the columns of this one.
+    """Return a channel that is as good but has fewer outputs, from the columns of this one.
 
     Where several channels are optimal, an interior-point solver returns a mixture of them. Here everything that the criterion
     depends on in the means is fixed, and E[ŷ²] is minimised by a linear program over the scales of the columns. Its
@@ -308,7 +308,7 @@ def _sparser(channel: Channel, masses: Floats, curvature: Floats, slope: Floats)
 
 
 def _best(values: Floats, masses: Floats, epsilon: float, **criterion: Any) -> Channel:
-    """The best channel over all patterns, by column generation, with the dual solution that gives the highest lower bound."""
+    """Return the best channel over all patterns, by column generation, with the dual solution that gives the highest lower bound."""
     if values.size == 1:
         return Channel(np.ones((1, 1)), values.copy())
     likely = _intervals(values.size)
@@ -336,7 +336,7 @@ def _best(values: Floats, masses: Floats, epsilon: float, **criterion: Any) -> C
 
 
 def _without(patterns: Patterns, known: Patterns) -> Patterns:
-    """The patterns that are not known yet. The solver's error can give a known one a negative reduced cost."""
+    """Return the patterns that are not known yet. The solver's error can give a known one a negative reduced cost."""
     have = {pattern.tobytes() for pattern in known.T}
     return patterns[:, [pattern.tobytes() not in have for pattern in patterns.T]]
 
@@ -351,7 +351,7 @@ def _solve(
     curvature: Floats | None,
     slope: Floats | None,
 ) -> tuple[Channel, DualSolution, float]:
-    """The best channel whose columns have the patterns `likely`, its dual solution and its criterion. No curvature means no bias."""
+    """Return the best channel whose columns have the patterns `likely`, its dual solution and its criterion. No curvature means no bias."""
     clarabel: Any = import_module("clarabel")  # compiled, without type stubs
     origin, span = values[0], values[-1] - values[0]
     unit = (values - origin) / span
@@ -429,7 +429,7 @@ def _intervals(anchors: int) -> Patterns:
 
 
 def _pattern_differences(likely: Patterns, ratio: float) -> Block:
-    """The first row of the patterns, then the difference of each row from the one before. Likely is 1, unlikely is e^−ε."""
+    """Return the first row of the patterns, then the difference of each row from the one before. Likely is 1, unlikely is e^−ε."""
     steps = np.diff(likely.astype(np.int8), axis=0)
     row, column = np.nonzero(steps)
     count = likely.shape[1]
@@ -453,7 +453,7 @@ def _moment_cones(count: int, first: int) -> Block:
 
 
 def _sparse(blocks: list[Block], shape: tuple[int, int]) -> Any:
-    """The matrix with these entries. Building it in one step takes a fifth of the time of stacking sparse blocks."""
+    """Return the matrix with these entries. Building it in one step takes a fifth of the time of stacking sparse blocks."""
     import scipy.sparse as sp
 
     row, column, entry = (np.concatenate(part) for part in zip(*blocks, strict=True))
@@ -461,14 +461,14 @@ def _sparse(blocks: list[Block], shape: tuple[int, int]) -> Any:
 
 
 def _last_block(corner: Floats, size: int) -> Any:
-    """A matrix of this size that is zero but for its last rows and columns."""
+    """Return a matrix of this size that is zero but for its last rows and columns."""
     row, column = np.nonzero(corner)
     before = size - corner.shape[0]
     return _sparse([(before + row, before + column, corner[row, column])], (size, size))
 
 
 def _channel(likely: Patterns, scales: Floats, moments: Floats, ratio: float, origin: float, span: float) -> Channel:
-    """The channel of the columns with a positive scale, corrected so that every row sums to one to machine precision."""
+    """Return the channel of the columns with a positive scale, corrected so that every row sums to one to machine precision."""
     for negligible in _NEGLIGIBLE:
         used = scales > negligible
         patterns = np.where(likely[:, used], 1.0, 1 / ratio)
@@ -484,7 +484,7 @@ def _channel(likely: Patterns, scales: Floats, moments: Floats, ratio: float, or
 
 
 def unbiased_channel_on_outputs(values: Floats, masses: Floats, epsilon: float, loss: Loss, outputs: Floats) -> Channel:
-    """The unbiased ε-DP channel with the least expected loss among the channels that use only `outputs`, by HiGHS.
+    """Return the unbiased ε-DP channel with the least expected loss among the channels that use only `outputs`, by HiGHS.
 
     The matrix is written as M[i, j] = t_j + (e^ε − 1)·z_ij with 0 ≤ z_ij ≤ t_j, so that privacy takes one inequality per entry.
     There are O(k·m) of them, which suits some tens of labels and a few hundred outputs.

@@ -11,7 +11,7 @@ _NODES = 401
 
 
 def visible_bias_matrix(masses: Floats, visible: float) -> Floats:
-    """The matrix J with b'Jb = E[(E[b(y) | x])²], for features x that explain the share `visible` of the label.
+    """Return the matrix J with b'Jb = E[(E[b(y) | x])²], for features x that explain the share `visible` of the label.
 
     A model learns E[ŷ | x], so the part of a bias b(y) that reaches it is E[b(y) | x]. How x depends on y is not known when labels
     are randomized, so a model of it is used: x is a normal number whose correlation with the label's normal score is
@@ -50,7 +50,7 @@ def visible_bias_matrix(masses: Floats, visible: float) -> Floats:
 
 
 def visible_bias_factor(masses: Floats, visible: float) -> Floats:
-    """A matrix F with F'F = J, the matrix of `visible_bias_matrix`.
+    """Return a matrix F with F'F = J, the matrix of `visible_bias_matrix`.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def visible_bias_factor(masses: Floats, visible: float) -> Floats:
 
 
 def _copula(masses: Floats, visible: float) -> Floats:
-    """The rows of F for the records whose features do not reveal the label."""
+    """Return the rows of F for the records whose features do not reveal the label."""
     from scipy.special import ndtr, ndtri  # slow to import, and many mechanisms do not need it
 
     edges = ndtri(np.clip(np.r_[0.0, np.cumsum(masses)[:-1], 1.0], 0.0, 1.0))

@@ -80,7 +80,7 @@ class Interval:
     upper_open: bool = False
 
     def contains(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Whether each of `values` is finite and inside.
+        """Return whether each of `values` is finite and inside.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ LOSSES: Catalogue[LossEntry] = Catalogue("loss", "labeldp.losses")
 
 
 def loss(name: str, *, example: str | None = None, **facts: Any) -> Callable[[C], C]:
-    """A class decorator that adds a loss to the catalogue; `facts` are the other fields of `LossEntry`."""
+    """Return a class decorator that adds a loss to the catalogue; `facts` are the other fields of `LossEntry`."""
 
     def enter(cls: C) -> C:
         LOSSES.add(LossEntry(name, make=cls, example=example or name, **facts))
@@ -214,7 +214,7 @@ class Loss(ABC):
         """The loss of `output` when the truth is `label`, broadcast, in float64."""
 
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
-        """The label between two outputs at which both lose the same.
+        """Return the label between two outputs at which both lose the same.
 
         Found by bisection: under Assumption 1, the larger the label, the more the lower output loses against the higher.
 
@@ -256,7 +256,7 @@ class Loss(ABC):
         return None
 
     def best_answers(self, outcomes: Floats) -> Floats:
-        """The answer of least expected loss for each row of equally likely outcomes.
+        """Return the answer of least expected loss for each row of equally likely outcomes.
 
         Found by trying outcomes as answers and refining the best one: the expected loss need not be convex.
 
@@ -297,7 +297,7 @@ class DistanceLoss(Loss):
     """A loss of the distance |output − label| alone: the threshold is the midpoint."""
 
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
-        """The midpoint of two outputs.
+        """Return the midpoint of two outputs.
 
         Parameters
         ----------

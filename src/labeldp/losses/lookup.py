@@ -22,7 +22,7 @@ _ELSEWHERE = {
 
 
 def loss_examples() -> list[str]:
-    """The names of all losses as users write them, with an example of the number where a loss takes one.
+    """Return the names of all losses as users write them, with an example of the number where a loss takes one.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def loss_examples() -> list[str]:
 
 
 def get_loss(loss: LossLike) -> Loss:
-    """The loss with that name, or the loss that a function computes.
+    """Return the loss with that name, or the loss that a function computes.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def get_loss(loss: LossLike) -> Loss:
 
 
 def seeks_mean(loss: LossLike) -> bool:
-    """Whether the mean of the labels is the best answer.
+    """Return whether the mean of the labels is the best answer.
 
     Parameters
     ----------

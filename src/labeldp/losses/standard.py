@@ -49,7 +49,7 @@ def entropy_excess(t: npt.ArrayLike) -> Floats:
 
 
 def log_series(t: _Number) -> tuple[_Number, _Number]:
-    """The pair (s, tail) with s = t/(2 + t) and log(1 + t) = 2s + tail, where tail = 2s³(1/3 + s²/5 + …).
+    """Return the pair (s, tail) with s = t/(2 + t) and log(1 + t) = 2s + tail, where tail = 2s³(1/3 + s²/5 + …).
 
     Since t − 2s = t·s, nothing cancels: t − log(1 + t) = t·s − tail. It uses plain arithmetic only, so that it works for
     arrays and for the single numbers of compiled code.
@@ -282,7 +282,7 @@ class Poisson(Loss):
         return as_float(outcomes.mean(axis=1))
 
     def log_loss(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
-        """The Poisson log loss ŷ − y·log ŷ.
+        """Return the Poisson log loss ŷ − y·log ŷ.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class Poisson(Loss):
             return np.where(label == 0, output, output - label * np.log(output))
 
     def expected_log_loss(self, expected_deviance: float, values: npt.ArrayLike, masses: npt.ArrayLike) -> float:
-        """The expected log loss of a mechanism, from its expected deviance.
+        """Return the expected log loss of a mechanism, from its expected deviance.
 
         Parameters
         ----------

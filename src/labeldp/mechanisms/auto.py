@@ -137,7 +137,7 @@ def choose(
 def _designed(
     prior: Prior, epsilon: Epsilon, records: int, loss: LossLike, domain: Domain | None
 ) -> tuple[FiniteMechanism, str]:
-    """The mechanism for a prior of few enough cells, and the reason for it in words."""
+    """Return the mechanism for a prior of few enough cells, and the reason for it in words."""
     measure, tau = get_loss(loss), weight_of_variance(records)
     try:
         mechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, loss=measure, domain=domain)
@@ -174,7 +174,7 @@ def split_for_training(request: Request) -> BudgetSplit:
 
 
 def coarse_advice(request: Request) -> str | None:
-    """A word of warning if a loss that looks at single labels meets a grid that hardly tells them apart."""
+    """Return a word of warning if a loss that looks at single labels meets a grid that hardly tells them apart."""
     loss, cells = get_loss(request.loss), request.domain.count
     if cells >= FEWEST_CELLS or isinstance(loss, Squared) or request.domain.whole:
         return None
@@ -186,7 +186,7 @@ def coarse_advice(request: Request) -> str | None:
 
 
 def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request) -> Prior:
-    """The private prior of `auto` from exact counts on the request's grid.
+    """Return the private prior of `auto` from exact counts on the request's grid.
 
     Privacy: 2/scale, for replacing one label. Cells that a design cannot distinguish are counted together; then integer
     Laplace noise is added once, and what `unimodal_masses` makes of the noisy counts is post-processing.

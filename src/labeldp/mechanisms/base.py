@@ -180,7 +180,7 @@ class Mechanism(ReprMixin, ABC):
 
     @abstractmethod
     def conditional_loss(self, values: Floats, loss: LossLike = "squared") -> Floats:
-        """E[ℓ(ŷ, y) | y] for each label, computed from the probabilities and never sampled.
+        """Return E[ℓ(ŷ, y) | y] for each label, computed from the probabilities and never sampled.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class Mechanism(ReprMixin, ABC):
 
     @abstractmethod
     def conditional_moments(self, values: Floats) -> tuple[Floats, Floats]:
-        """E[ŷ | y] and Var[ŷ | y] for each label.
+        """Return E[ŷ | y] and Var[ŷ | y] for each label.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Mechanism(ReprMixin, ABC):
 
     @abstractmethod
     def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
-        """The outputs that each label can get and their probabilities, for plots.
+        """Return the outputs that each label can get and their probabilities, for plots.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Mechanism(ReprMixin, ABC):
         """
 
     def expected_loss(self, prior: Prior, loss: LossLike = "squared") -> float:
-        """E[ℓ(ŷ, y)] with y from a prior, computed and not sampled.
+        """Return E[ℓ(ŷ, y)] with y from a prior, computed and not sampled.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ class Mechanism(ReprMixin, ABC):
         return float(prior.masses[held] @ self.conditional_loss(prior.values[held], loss))
 
     def bias(self, values: Any) -> Floats:
-        """E[ŷ | y] − y for each label.
+        """Return E[ŷ | y] − y for each label.
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ class Mechanism(ReprMixin, ABC):
         return self.conditional_moments(points)[0] - points
 
     def variance(self, values: Any) -> Floats:
-        """Var[ŷ | y] for each label.
+        """Return Var[ŷ | y] for each label.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ class Mechanism(ReprMixin, ABC):
 
     @abstractmethod
     def to_record(self) -> dict[str, Any]:
-        """The complete public description as plain data.
+        """Return the complete public description as plain data.
 
         Returns
         -------
@@ -283,7 +283,7 @@ class Mechanism(ReprMixin, ABC):
         """
 
     def to_json(self) -> str:
-        """The complete public description.
+        """Return the complete public description.
 
         Returns
         -------
@@ -305,7 +305,7 @@ class Mechanism(ReprMixin, ABC):
     @classmethod
     @abstractmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """The mechanism from its parsed description, proven and checked again.
+        """Return the mechanism from its parsed description, proven and checked again.
 
         Parameters
         ----------
@@ -319,7 +319,7 @@ class Mechanism(ReprMixin, ABC):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The mechanism that `to_json` described.
+        """Return the mechanism that `to_json` described.
 
         `Mechanism.from_json` reads every kind, and each class only its own: `FiniteMechanism.from_json` refuses mechanisms for
         comparison only.
@@ -344,7 +344,7 @@ class Mechanism(ReprMixin, ABC):
 
     @classmethod
     def from_description(cls, record: Any) -> Self:
-        """The mechanism from what `parse_json` made of its description; as `from_json`, which most callers need.
+        """Return the mechanism from what `parse_json` made of its description; as `from_json`, which most callers need.
 
         Parameters
         ----------

@@ -73,12 +73,12 @@ class NormalScores:
 
     @classmethod
     def under(cls, prior: Prior) -> NormalScores:
-        """The scores of a prior's labels."""
+        """Return the scores of a prior's labels."""
         return cls.of(prior.values, prior.masses)
 
     @classmethod
     def of(cls, labels: Floats, masses: Floats) -> NormalScores:
-        """The scores of labels with these masses; labels without mass lie close together."""
+        """Return the scores of labels with these masses; labels without mass lie close together."""
         from scipy.special import ndtri  # slow to import, and many mechanisms do not need it
 
         held = np.maximum(masses, _LEAST_MASS)
@@ -101,7 +101,7 @@ class NormalScores:
         return np.asarray(np.clip(mean, np.square(self.scores), LARGEST_SCORE**2))
 
     def _density_and_chance(self) -> tuple[Floats, Floats]:
-        """The normal density at the ends of each label's interval, and the probability of the interval."""
+        """Return the normal density at the ends of each label's interval, and the probability of the interval."""
         from scipy.special import ndtr
 
         density = np.exp(-(self.borders**2) / 2) / math.sqrt(2 * math.pi)
@@ -109,7 +109,7 @@ class NormalScores:
         return np.r_[0.0, density, 0.0], np.maximum(chance, 1e-15)
 
     def labels_at(self, scores: Floats) -> Floats:
-        """The labels at given values of Z.
+        """Return the labels at given values of Z.
 
         A label in the middle is spread evenly to half the distance to its neighbours. The first and the last label are not:
         they are usually bounds, where many labels are equal.

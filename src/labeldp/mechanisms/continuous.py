@@ -110,7 +110,7 @@ class ContinuousMechanism(Mechanism):
 
     @abstractmethod
     def _tail(self, distance: Floats) -> Floats:
-        """P[noise ≥ distance] for distance ≥ 0."""
+        """Return P[noise ≥ distance] for distance ≥ 0."""
 
     @abstractmethod
     def _breaks(self, reach: float) -> Floats:
@@ -425,13 +425,13 @@ def _made(request: Request) -> Staircase:
 
 
 def _periods(distance: Floats) -> tuple[NDArray[np.intp], Floats]:
-    """The whole part and the rest of each distance, both exact."""
+    """Return the whole part and the rest of each distance, both exact."""
     whole = np.floor(distance)
     return whole.astype(np.intp), distance - whole
 
 
 def _least_variance(epsilon: float) -> float:
-    """The γ that minimises E[noise²]."""
+    """Return the γ that minimises E[noise²]."""
     return _least(lambda gamma: noise_variance(gamma, epsilon), 1e-9, 1.0)
 
 
@@ -455,7 +455,7 @@ def _least(cost: Callable[[float], float], low: float, high: float) -> float:
 
 
 def noise_variance(gamma: float, epsilon: float) -> float:
-    """E[noise²] for Δ = 1, from the sums of b^k, k·b^k and k²·b^k."""
+    """Return E[noise²] for Δ = 1, from the sums of b^k, k·b^k and k²·b^k."""
     b = math.exp(-epsilon)
     c = -math.expm1(-epsilon)
     s0, s1, s2 = 1 / c, b / c**2, b * (1 + b) / c**3

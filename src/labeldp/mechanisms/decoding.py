@@ -135,7 +135,7 @@ def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], F
 
 
 def prior_of(mechanism: FiniteMechanism) -> Prior:
-    """The mechanism's prior; an error where it carries none."""
+    """Return the mechanism's prior; an error where it carries none."""
     if mechanism.prior is None:
         raise InvalidInput(
             f"this needs to know how the labels are distributed, and the mechanism {mechanism.kind} carries no prior. Use "
@@ -164,7 +164,7 @@ def debiased_values(mechanism: FiniteMechanism) -> Floats:
 
 
 def positive_values(mechanism: FiniteMechanism) -> Floats:
-    """The debiased values, drawn towards the prior mean until the smallest is a hundredth of that mean."""
+    """Return the debiased values, drawn towards the prior mean until the smallest is a hundredth of that mean."""
     values = debiased_values(mechanism)
     prior = mechanism.prior
     if prior is None or prior.values[0] < 0 or prior.mean <= 0:
@@ -179,7 +179,7 @@ def positive_values(mechanism: FiniteMechanism) -> Floats:
 
 
 def symbol_means(mechanism: FiniteMechanism) -> Floats:
-    """The prior mean of the labels that share a symbol; where they have no mass, a label that has the symbol."""
+    """Return the prior mean of the labels that share a symbol; where they have no mass, a label that has the symbol."""
     prior = mechanism.prior
     encoder = mechanism.encoder
     if prior is None:
@@ -217,7 +217,7 @@ def _solved(mechanism: FiniteMechanism, means: Floats) -> Floats:
 
 
 def posterior_means(mechanism: FiniteMechanism, prior: Prior | None = None) -> Floats:
-    """E[label | code] for each code: the guess of least squared error for a single label.
+    """Return E[label | code] for each code: the guess of least squared error for a single label.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def posterior_means(mechanism: FiniteMechanism, prior: Prior | None = None) -> F
 def refined_means(
     mechanism: FiniteMechanism, codes: NDArray[np.uint32], predictions: Floats, prior: Prior | None = None
 ) -> Floats:
-    """E[label | code, prediction] for each record, to train on once more: one step of the idea behind ALIBI.
+    """Return E[label | code, prediction] for each record, to train on once more: one step of the idea behind ALIBI.
 
     What is known about a record's label before its code is seen is the prior, tilted so that its mean is the prediction.
 

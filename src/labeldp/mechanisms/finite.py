@@ -146,7 +146,7 @@ def verify(mechanism: Any) -> Proof:
 
 
 def log_upper(ratio: Fraction) -> float:
-    """A float at or just above ln(ratio), for ratio >= 1."""
+    """Return a float at or just above ln(ratio), for ratio >= 1."""
     excess = ratio - 1
     if excess == 0:
         return 0.0
@@ -310,7 +310,7 @@ class FiniteMechanism(Mechanism):
         return values
 
     def matrix(self, values: Any) -> Floats:
-        """P[output j | label i] as a matrix.
+        """Return P[output j | label i] as a matrix.
 
         Parameters
         ----------
@@ -374,7 +374,7 @@ class FiniteMechanism(Mechanism):
             yield part, self.table.probabilities(self.encoder.encode(part))
 
     def without_counts(self) -> Self:
-        """The same mechanism with a prior that carries no noisy counts, for labels that were not counted.
+        """Return the same mechanism with a prior that carries no noisy counts, for labels that were not counted.
 
         Returns
         -------
@@ -508,7 +508,7 @@ def _few(values: Floats, most: int = 6) -> str:
 
 
 def releasable(name: str) -> Entry:
-    """The catalogue's entry of a mechanism that may be released.
+    """Return the catalogue's entry of a mechanism that may be released.
 
     Raises
     ------
@@ -529,7 +529,7 @@ def releasable(name: str) -> Entry:
 
 
 def design(name: str, request: Request) -> FiniteMechanism:
-    """The exact mechanism of that name, made for the request."""
+    """Return the exact mechanism of that name, made for the request."""
     entry = releasable(name)
     if entry.needs_prior and request.prior is None:
         raise InvalidInput(f"{name} is designed for a prior: give one (prior=…, on the command line --prior FILE)")

@@ -64,7 +64,7 @@ class DiscreteLaplace(FiniteMechanism):
 
 
 def _noise_parts(profile: Floats, budget: Fraction, frame: Domain, window: int) -> dict[str, Any]:
-    """The parts of a mechanism that adds noise with this profile to the cells of a grid."""
+    """Return the parts of a mechanism that adds noise with this profile to the cells of a grid."""
     return {
         "encoder": Grid(frame),
         "table": ShiftTable.from_profile(profile, budget, cells=frame.count, window=window),
@@ -75,7 +75,7 @@ def _noise_parts(profile: Floats, budget: Fraction, frame: Domain, window: int) 
 
 
 def window_values(domain: Domain, window: int) -> Floats:
-    """The grid with `window` more cells on either side."""
+    """Return the grid with `window` more cells on either side."""
     grid = domain.grid
     beyond = domain.step * np.arange(1, window + 1)
     return np.concatenate([domain.lower - beyond[::-1], grid, domain.upper + beyond])
@@ -189,7 +189,7 @@ def _made(request: Request) -> DiscreteStaircase:
 
 
 def _expected_losses(prior: Prior, loss: LossLike, frame: Domain, window: int) -> Floats:
-    """E[ℓ(ŷ + t, y)] + E[ℓ(ŷ − t, y)] under a prior for noise of t = 0, 1, … cells, ŷ the cell of y; for 0, which has no sign, once.
+    """Return E[ℓ(ŷ + t, y)] + E[ℓ(ŷ − t, y)] under a prior for noise of t = 0, 1, … cells, ŷ the cell of y; for 0, which has no sign, once.
 
     The last is that of all noise that leaves the window from every cell.
     """
@@ -211,7 +211,7 @@ def _expected_losses(prior: Prior, loss: LossLike, frame: Domain, window: int) -
 
 
 def _best_for_noise(span: int, epsilon: float, loss: LossLike) -> int:
-    """The argmin over r of E[ℓ(t, 0)], noise t measured in cells, from running sums over enough flights of the stairs."""
+    """Return the argmin over r of E[ℓ(t, 0)], noise t measured in cells, from running sums over enough flights of the stairs."""
     measure = get_loss(loss)
     if not measure.valid_outputs.contains(-1.0):
         measure = get_loss("squared")  # a loss of positive outputs says nothing of signed noise

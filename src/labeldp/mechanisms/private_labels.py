@@ -70,7 +70,7 @@ class PrivateLabels(Tabular):
         return float_up(self.epsilon_exact)
 
     def values(self, decoder: str = "auto") -> Floats:
-        """A number to train on for each record.
+        """Return a number to train on for each record.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class PrivateLabels(Tabular):
         return code_values(self.mechanism, decoder)[self.codes]
 
     def to_arrow(self) -> pa.Table:
-        """The columns `code` and `private_label`, with the mechanism in the schema's metadata.
+        """Return the columns `code` and `private_label`, with the mechanism in the schema's metadata.
 
         As in a message, `private_label` is the mechanism's output, `values("bins")`. For "auto" and every other mechanism
         that is designed for training these are the values to train on; for "rr-on-bins" use `values()` instead.

@@ -75,7 +75,7 @@ def few_records_advice(request: Request) -> str | None:
 
 
 def clipped_prior(counts: NDArray[np.int64], scale: float, request: Request) -> Prior:
-    """The noisy histogram, clipped at zero, as in the paper."""
+    """Return the noisy histogram, clipped at zero, as in the paper."""
     return prior_from_counts(counts, request.domain, scale)
 
 

@@ -71,7 +71,7 @@ class WindowDesign:
         self._held, self._labels, self._loss = held, labels, loss
 
     def likeliest(self, reach: int | None = None) -> Window:
-        """The paper's interval for each reach, and the reach of least expected loss, unless it is given in cells of `frame`."""
+        """Return the paper's interval for each reach, and the reach of least expected loss, unless it is given in cells of `frame`."""
         sums = self._sums(self._reaches(reach))
         inside = np.concatenate([[0.0], np.cumsum(self._masses)])
         rows = np.zeros((sums.reach.size, 1))
@@ -85,12 +85,12 @@ class WindowDesign:
         return self._on_frame(*_best(sums.ratio(first, last), first, last, sums.reach), reach)
 
     def least(self, reach: int | None = None) -> Window:
-        """The interval, and the reach unless it is given, of least expected loss."""
+        """Return the interval, and the reach unless it is given, of least expected loss."""
         sums = self._sums(self._reaches(reach))
         return self._on_frame(*_best(*sums.least_ratios(), sums.reach), reach)
 
     def on_interval(self, first: int, last: int) -> Window:
-        """The reach of least expected loss for one interval, in cells of `frame`."""
+        """Return the reach of least expected loss for one interval, in cells of `frame`."""
         low, high = self._grid.cell(self._frame.grid[[first, last]]).astype(np.int64)
         sums = self._sums(np.arange((high - low) // 2 + 1))
         size = sums.reach.size
@@ -114,7 +114,7 @@ class WindowDesign:
         return Window(low, high, scaled if reach is None else reach)
 
     def _sums(self, reaches: Integers) -> _Sums:
-        """The sums of the expected loss for every reach, from one table of sums over labels below and outputs below."""
+        """Return the sums of the expected loss for every reach, from one table of sums over labels below and outputs below."""
         cells, farthest, step = self._masses.size, int(reaches.max()), self._grid.step
         beyond = step * np.arange(1, farthest + 1)
         grid = self._grid.grid
@@ -155,7 +155,7 @@ class _Sums:
     shrink: float
 
     def ratio(self, first: Integers, last: Integers) -> Floats:
-        """The expectation for one interval a reach."""
+        """Return the expectation for one interval a reach."""
         row = np.arange(self.reach.size)
         size = self.shrink * (last - first) + 2 * self.reach + 1
         return np.asarray((self.upper[row, last] - self.lower[row, first]) / size)
@@ -301,7 +301,7 @@ class RPWithPrior(FiniteMechanism):
 
 
 def _parts(prior: Prior, frame: Domain, budget: Fraction, loss: Loss, found: Window) -> dict[str, Any]:
-    """The parts of the mechanism with this window."""
+    """Return the parts of the mechanism with this window."""
     cells = frame.grid[found.first : found.last + 1]
     beyond = frame.step * np.arange(1, found.reach + 1)
     return {
@@ -320,7 +320,7 @@ def _parts(prior: Prior, frame: Domain, budget: Fraction, loss: Loss, found: Win
 
 
 def _frame(prior: Prior, domain: Domain | tuple[float, float] | None) -> Domain:
-    """The domain with a grid. Without one, the prior's values where they are even, and at most DESIGN_CELLS cells."""
+    """Return the domain with a grid. Without one, the prior's values where they are even, and at most DESIGN_CELLS cells."""
     values = prior.values
     if domain is None and values.size < 2:
         raise InvalidInput("a prior with one value has no grid: give a domain, for example domain=(0, 400)")
@@ -334,7 +334,7 @@ def _frame(prior: Prior, domain: Domain | tuple[float, float] | None) -> Domain:
 
 
 def _reach(half_width: float, frame: Domain) -> int:
-    """How many cells the window reaches to either side."""
+    """Return how many cells the window reaches to either side."""
     if isinstance(half_width, bool) or not isinstance(half_width, (int, float, np.number)) or not half_width > 0:
         raise InvalidInput(f"half_width must be a number above 0, got {described(half_width)}")
     if half_width > (frame.upper - frame.lower) / 2 + frame.step / 2:
@@ -345,7 +345,7 @@ def _reach(half_width: float, frame: Domain) -> int:
 
 
 def _ends(interval: tuple[float, float], frame: Domain) -> tuple[int, int]:
-    """The first and the last cell of an interval."""
+    """Return the first and the last cell of an interval."""
     try:
         low, high = (float(end) for end in interval)
     except (TypeError, ValueError):

@@ -115,7 +115,7 @@ def run_demo(
 
 
 def _release(folder: Path, epsilon: str, ledger: Ledger, mechanism: str) -> Message:
-    """The labels party's whole job, as `labeldp privatize` does it."""
+    """Return the labels party's whole job, as `labeldp privatize` does it."""
     out = folder / f"message-{mechanism}-{epsilon}"
     privatize(
         LabelSource(folder / "labels.parquet", "amount", "order"),
@@ -149,7 +149,7 @@ class _FeaturesParty:
 
 
 def table_rows(result: DemoResult) -> list[tuple[str, str, str]]:
-    """The test errors at `EPSILON` under `COLUMNS`, `auto` last but one."""
+    """Return the test errors at `EPSILON` under `COLUMNS`, `auto` last but one."""
     errors = {MEAN_ONLY: result.mean_only} | result.errors
     return [
         (name, f"{error:,.0f}", "" if name == NOT_PRIVATE else f"{error / result.not_private - 1:+.0%}")
@@ -158,7 +158,7 @@ def table_rows(result: DemoResult) -> list[tuple[str, str, str]]:
 
 
 def report(result: DemoResult) -> Report:
-    """The result of the demo as an HTML page."""
+    """Return the result of the demo as an HTML page."""
     page = Report(
         "Training on private labels",
         f"{result.rows:,} generated sales, each label sent with ε = {EPSILON}. The labels were randomized before they left their "

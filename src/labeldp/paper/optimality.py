@@ -43,7 +43,7 @@ class ReferenceBins:
 
 
 def algorithm_2(values: Sequence[Any], masses: Sequence[Any], e: Any, minimise: Minimiser) -> ReferenceBins:
-    """The optimal intervals for increasing `values` with these masses, where `e` is e^ε."""
+    """Return the optimal intervals for increasing `values` with these masses, where `e` is e^ε."""
     k = len(values)
     best = {
         (r, i): minimise(values, [e * p if r <= j <= i else p for j, p in enumerate(masses)])
@@ -73,7 +73,7 @@ def algorithm_2(values: Sequence[Any], masses: Sequence[Any], e: Any, minimise: 
 
 
 def minimiser(loss: Loss) -> Minimiser:
-    """The minimiser for a loss. Squared, absolute and pinball loss stay exact in fractions; deviances give floats."""
+    """Return the minimiser for a loss. Squared, absolute and pinball loss stay exact in fractions; deviances give floats."""
     match loss.structure:
         case SquaredDistance(scale="identity"):
             return lambda values, weights: _at_mean(lambda output, y: (output - y) ** 2, values, weights)
@@ -86,7 +86,7 @@ def minimiser(loss: Loss) -> Minimiser:
 
 
 def _at_mean(loss: Callable[[Any, Any], Any], values: Sequence[Any], weights: Sequence[Any]) -> tuple[Any, Any]:
-    """The weighted mean and the loss there, for losses that it minimises."""
+    """Return the weighted mean and the loss there, for losses that it minimises."""
     mean = sum(w * y for w, y in zip(weights, values, strict=True)) / sum(weights)
     return mean, sum(w * loss(mean, y) for w, y in zip(weights, values, strict=True))
 
@@ -120,7 +120,7 @@ def best_matrix(
     epsilon: Epsilon,
     loss: str | Loss | Callable[[Any, Any], Any] = "squared",
 ) -> BestMatrix:
-    """The ε-DP matrix from the prior's values to `outputs` with the least expected loss. O(k·m) variables and rows."""
+    """Return the ε-DP matrix from the prior's values to `outputs` with the least expected loss. O(k·m) variables and rows."""
     from scipy import optimize, sparse
 
     e = math.exp(float(exact_epsilon(epsilon)))

@@ -105,11 +105,11 @@ class NoisyCounts:
         return 3.0 + 1.0 / self.noise_variance
 
     def reordered(self, order: NDArray[np.intp]) -> NoisyCounts:
-        """The same counts with the cells in another order."""
+        """Return the same counts with the cells in another order."""
         return NoisyCounts(self.values[order], self.scale, self.records)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON can hold them."""
+        """Return the fields as JSON can hold them."""
         return {"values": self.values.tolist(), "scale": self.scale, "records": self.records}
 
     @classmethod
@@ -222,7 +222,7 @@ class Prior(Tabular):
 
     @classmethod
     def uniform(cls, domain: Domain | tuple[float, float]) -> Prior:
-        """The prior with equal mass on every cell of a grid.
+        """Return the prior with equal mass on every cell of a grid.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class Prior(Tabular):
 
     @classmethod
     def from_csv(cls, path: str | Path) -> Prior:
-        """The prior in a CSV file with the columns `value` and `mass`, and `epsilon` if it was not free.
+        """Return the prior in a CSV file with the columns `value` and `mass`, and `epsilon` if it was not free.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class Prior(Tabular):
         Path(path).write_text("\n".join(["value,mass" + (",epsilon" if cost else ""), *lines, ""]), encoding="utf-8")
 
     def to_arrow(self) -> pa.Table:
-        """The distribution as an Arrow table.
+        """Return the distribution as an Arrow table.
 
         Returns
         -------

@@ -73,7 +73,7 @@ class BudgetSplit:
 
     @classmethod
     def spending(cls, most: Fraction, total: Fraction, advice: str | None) -> BudgetSplit:
-        """The split that gives the prior at most `most`, and the labels the rest.
+        """Return the split that gives the prior at most `most`, and the labels the rest.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class BudgetSplit:
 
 
 def split_budget(epsilon: Epsilon, cells: int, records: int) -> BudgetSplit:
-    """The paper's split: ε₁ = √(cells/records) for the prior, but at most half of ε, and the rest for the labels.
+    """Return the paper's split: ε₁ = √(cells/records) for the prior, but at most half of ε, and the rest for the labels.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def check_histogram(cells: int, records: int) -> None:
 def private_prior(
     labels: Any, domain: Domain | tuple[float, float], epsilon: Epsilon, *, out_of_range: OutOfRange = "clip"
 ) -> Prior:
-    """An ε-label-DP estimate of the distribution of `labels` on the domain's grid.
+    """Return an ε-label-DP estimate of the distribution of `labels` on the domain's grid.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def private_prior(
 
 
 def histogram(labels: Floats, domain: Domain) -> NDArray[np.int64]:
-    """The number of labels in each cell of a grid.
+    """Return the number of labels in each cell of a grid.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def histogram(labels: Floats, domain: Domain) -> NDArray[np.int64]:
 
 
 def prior_from_counts(counts: NDArray[np.int64], domain: Domain, scale: float) -> Prior:
-    """The private prior from exact counts: noise is added, negative counts become zero.
+    """Return the private prior from exact counts: noise is added, negative counts become zero.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def prior_from_counts(counts: NDArray[np.int64], domain: Domain, scale: float) -
 
 
 def noisy_counts(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-    """The counts plus integer Laplace noise from OpenDP's exact sampler.
+    """Return the counts plus integer Laplace noise from OpenDP's exact sampler.
 
     Parameters
     ----------

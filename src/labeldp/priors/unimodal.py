@@ -34,7 +34,7 @@ _VARIANCE_FACTOR = 4.0
 
 
 def project_counts(noisy: NDArray[np.int64] | Floats, records: int) -> Floats:
-    """The probabilities that are nearest to a noisy histogram, in least squares.
+    """Return the probabilities that are nearest to a noisy histogram, in least squares.
 
     Negative counts alone could be clipped to zero, but then the positive noise of every empty cell would stay as mass, and many
     empty cells would look like a long tail. The number of records is public, so the true counts are known to sum to it. The
@@ -81,7 +81,7 @@ def project_counts(noisy: NDArray[np.int64] | Floats, records: int) -> Floats:
 
 
 def unimodal_masses(noisy: NDArray[np.int64] | Floats, records: int, scale: float) -> Floats:
-    """The probabilities of a noisy histogram, under the assumption that most labels have one mode.
+    """Return the probabilities of a noisy histogram, under the assumption that most labels have one mode.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def unimodal_masses(noisy: NDArray[np.int64] | Floats, records: int, scale: floa
 
 
 def _average_fit(counts: Floats, records: int, scale: float) -> Floats:
-    """The average of the fits for all modes, weighted by how well they fit."""
+    """Return the average of the fits for all modes, weighted by how well they fit."""
     kept = np.zeros(counts.size, bool)
     kept[[0, -1]] = True
     errors = _errors(counts[~kept])
@@ -140,14 +140,14 @@ def _average_fit(counts: Floats, records: int, scale: float) -> Floats:
 
 
 def _errors(counts: Floats) -> dict[int, float]:
-    """The squared error of the best fit for each mode: for all cells as modes, or for evenly spaced ones if there are many."""
+    """Return the squared error of the best fit for each mode: for all cells as modes, or for evenly spaced ones if there are many."""
     tried = min(counts.size, _MOST_MODES, max(2, _MOST_WORK // counts.size))
     modes = np.unique(np.linspace(0, counts.size - 1, tried).astype(np.int64)).tolist()
     return {mode: float(np.sum((_fit(counts, mode) - counts) ** 2)) for mode in modes}
 
 
 def _fit(counts: Floats, mode: int) -> Floats:
-    """The nearest counts that rise up to `mode` and fall after it."""
+    """Return the nearest counts that rise up to `mode` and fall after it."""
     from labeldp.priors._isotonic import fit_rising
 
     fitted = np.empty(counts.size)

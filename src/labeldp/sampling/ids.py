@@ -84,7 +84,7 @@ class IdDigests:
         return IdDigests(self.high[rows], self.low[rows], self.kind, distinct=kept)
 
     def without_duplicates(self) -> IdDigests:
-        """The same digests, known to be distinct. O(n log n), or O(1) if they are known to be already.
+        """Return the same digests, known to be distinct. O(n log n), or O(1) if they are known to be already.
 
         Returns
         -------
@@ -107,7 +107,7 @@ class IdDigests:
 
 
 def digest_ids(ids: Any, text_key: bytes) -> IdDigests:
-    """The digests of the ids in a list, a NumPy or Arrow array, or a pandas or polars series.
+    """Return the digests of the ids in a list, a NumPy or Arrow array, or a pandas or polars series.
 
     Floats, booleans, nulls and mixtures are refused; duplicates are not looked for. A text id takes about 0.1 µs, an integer
     far less (`python benchmarks/text_ids.py`).
@@ -125,7 +125,7 @@ def digest_ids(ids: Any, text_key: bytes) -> IdDigests:
 
 
 def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
-    """The ids as numpy integers or Arrow arrays."""
+    """Yield the ids as numpy integers or Arrow arrays."""
     if isinstance(ids, np.ndarray) and ids.ndim != 1:
         raise InvalidInput(f"ids must be one-dimensional, got shape {ids.shape}")
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
@@ -224,7 +224,7 @@ def _first_duplicate(high: NDArray[np.uint32], low: NDArray[np.uint64]) -> tuple
 
 
 def _all_different_in_a_short_range(low: NDArray[np.uint64]) -> bool:
-    """A quick test for row numbers and the like in any order, where sorting would take most of a release's time."""
+    """Return a quick test for row numbers and the like in any order, where sorting would take most of a release's time."""
     smallest, largest = low.min(), low.max()
     if largest - smallest >= np.uint64(8 * low.size):
         return False
@@ -234,7 +234,7 @@ def _all_different_in_a_short_range(low: NDArray[np.uint64]) -> bool:
 
 
 def numbers_in(array: pa.Array) -> NDArray[Any]:
-    """The integers or floats of an array without nulls, read-only."""
+    """Return the integers or floats of an array without nulls, read-only."""
     kind = _KINDS.get(array.type)
     if kind is None or array.null_count:
         return np.asarray(array)
@@ -244,13 +244,13 @@ def numbers_in(array: pa.Array) -> NDArray[Any]:
 
 
 def array_of(numbers: NDArray[Any]) -> pa.Array:
-    """An array with these integers or floats, whose memory it shares: they must not change any more."""
+    """Return an array with these integers or floats, whose memory it shares: they must not change any more."""
     values = np.ascontiguousarray(numbers)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [None, pa.py_buffer(values)])
 
 
 def text_buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes of an array of text without nulls, and offsets into them: where each text begins and the last one ends.
+    """Return the bytes of an array of text without nulls, and offsets into them: where each text begins and the last one ends.
 
     The offsets are checked, because Arrow takes them from a file as they are and compiled loops follow them anywhere.
     """
@@ -266,24 +266,24 @@ def text_buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
 def mix(words: Words) -> Words:
-    """The image of each word of an array."""
+    """Return the image of each word of an array."""
     return _in_blocks(mixed, words)
 
 
 def unmix(words: Words) -> Words:
-    """The words whose images are given: the inverse of `mix`."""
+    """Return the words whose images are given: the inverse of `mix`."""
     return _in_blocks(unmixed, words)
 
 
 def mixed(x: Any) -> Any:
-    """The image of a word, or of each word of a small array. Compiled loops take it too."""
+    """Return the image of a word, or of each word of a small array. Compiled loops take it too."""
     x = (x ^ (x >> _S30)) * _M1
     x = (x ^ (x >> _S27)) * _M2
     return x ^ (x >> _S31)
 
 
 def unmixed(x: Any) -> Any:
-    """The word of an image: the inverse of `mixed`."""
+    """Return the word of an image: the inverse of `mixed`."""
     x = (x ^ (x >> _S31) ^ (x >> _S62)) * _I2
     x = (x ^ (x >> _S27) ^ (x >> _S54)) * _I1
     return x ^ (x >> _S30) ^ (x >> _S60)

@@ -103,7 +103,7 @@ class ShiftTable(Table):
     def from_profile(
         cls, masses: ArrayLike, epsilon: Epsilon, *, cells: int, window: int = 0, tolerance: float = 1e-6
     ) -> ShiftTable:
-        """An exactly ε-DP integer table close to a noise distribution that is ε-DP up to rounding. O(cells + window).
+        """Return an exactly ε-DP integer table close to a noise distribution that is ε-DP up to rounding. O(cells + window).
 
         Every rounding goes in the direction that keeps ε. `laplace_profile` and `staircase_profile` make profiles, `docs/concepts/exact-sampling.md` the
         proof.
@@ -169,7 +169,7 @@ class ShiftTable(Table):
         return int(self.magnitudes[abs(code - self.window - symbol)])
 
     def worst_ratio(self) -> WorstRatio:
-        """The largest ratio of two cells' weights of one output. O(cells + window).
+        """Return the largest ratio of two cells' weights of one output. O(cells + window).
 
         The two clamped ends mirror each other, and a tail grows with the cell, so its extremes are at the first and the last
         cell. For the outputs between them, a window of `cells` weights slides over the noise.
@@ -207,7 +207,7 @@ class ShiftTable(Table):
         return f"ShiftTable(cells={self.inputs}, window={self.window})"
 
     def _tail(self, distance: Any) -> Any:
-        """The weight of noise >= distance, for 0 <= distance <= reach."""
+        """Return the weight of noise >= distance, for 0 <= distance <= reach."""
         return self._starts[self.reach - distance + 1]
 
 
@@ -298,7 +298,7 @@ def _checked_profile(masses: ArrayLike, reach: int) -> NDArray[np.float64]:
 
 
 def _raised(targets: NDArray[np.float64], epsilon: Fraction, *, span: int, window: int) -> Words:
-    """The targets rounded down, then raised to what privacy requires."""
+    """Return the targets rounded down, then raised to what privacy requires."""
     weights = np.maximum(np.minimum(targets, _LARGEST_FLOAT).astype(np.uint64), np.uint64(1))
     bound = exp_lower(epsilon)
     reach = weights.size - 1

@@ -41,7 +41,7 @@ class Blocks:
         self._secret: Words = np.empty((size + 1, 2), dtype="<u8")  # update_into requires room for one more block
 
     def chunks(self) -> Iterator[slice]:
-        """The rows of each chunk."""
+        """Yield the rows of each chunk."""
         for start in range(0, self._total, _CHUNK_BLOCKS):
             yield slice(start, min(start + _CHUNK_BLOCKS, self._total))
 
@@ -61,10 +61,10 @@ class KeyedDraws(ABC):
 
     @abstractmethod
     def _subkeys_for(self, digest: bytes) -> bytes:
-        """An AES-256 key for the blocks and a BLAKE2b key for text ids, 32 bytes each, for the mechanism with this digest."""
+        """Return an AES-256 key for the blocks and a BLAKE2b key for text ids, 32 bytes each, for the mechanism with this digest."""
 
     def identify(self, ids: Any, *, digest: bytes) -> IdDigests:
-        """The ids as 96 bits each, after a test for duplicates.
+        """Return the ids as 96 bits each, after a test for duplicates.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class KeyedDraws(ABC):
         return self.id_digests(ids, digest=digest).without_duplicates()
 
     def id_digests(self, ids: Any, *, digest: bytes) -> IdDigests:
-        """The ids as 96 bits each, for engines that look for duplicates over all their partitions themselves.
+        """Return the ids as 96 bits each, for engines that look for duplicates over all their partitions themselves.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class KeyedDraws(ABC):
     def draw(
         self, symbols: NDArray[np.uint32], *, ids: Any = None, digest: bytes, rounding: bool = False
     ) -> tuple[Words, Words | None]:
-        """The words of the records, which are the same whenever they are drawn.
+        """Return the words of the records, which are the same whenever they are drawn.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class BoundRandomness(KeyedDraws):
         self._digest, self._subkeys = digest, subkeys
 
     def _subkeys_for(self, digest: bytes) -> bytes:
-        """The subkeys, if the digest is that of the mechanism."""
+        """Return the subkeys, if the digest is that of the mechanism."""
         if digest != self._digest:
             raise PrivacyRefused(
                 "this randomness is bound to another mechanism, and two mechanisms must not share a draw. Bind the key "
@@ -266,7 +266,7 @@ class KeyedRandomness(KeyedDraws):
 
     @classmethod
     def generate(cls) -> KeyedRandomness:
-        """A source with a new key and a new release id from the operating system.
+        """Return a source with a new key and a new release id from the operating system.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class KeyedRandomness(KeyedDraws):
         return self._release
 
     def bound(self, digest: bytes) -> BoundRandomness:
-        """The randomness of this release and one mechanism, made from the two subkeys alone.
+        """Return the randomness of this release and one mechanism, made from the two subkeys alone.
 
         Parameters
         ----------

@@ -76,20 +76,20 @@ class Table(ABC):
 
     @abstractmethod
     def worst_ratio(self) -> WorstRatio:
-        """The largest ratio between two symbols' probabilities of one output; the table is ε-DP if it is at most e^ε."""
+        """Return the largest ratio between two symbols' probabilities of one output; the table is ε-DP if it is at most e^ε."""
 
     @abstractmethod
     def canonical(self) -> bytes:
-        """The bytes that digests are made of: the same for the same table on every machine and in every version."""
+        """Return the bytes that digests are made of: the same for the same table on every machine and in every version."""
 
     @abstractmethod
     def _to_json(self) -> dict[str, Any]:
-        """The fields of the table, ready for JSON."""
+        """Return the fields of the table, ready for JSON."""
 
     @classmethod
     @abstractmethod
     def _from_json(cls, data: dict[str, Any]) -> Self:
-        """The table with these fields, all of them checked. Its ε is not; `worst_ratio` tells it."""
+        """Return the table with these fields, all of them checked. Its ε is not; `worst_ratio` tells it."""
 
     @abstractmethod
     def _fill(self, codes: Codes, symbols: NDArray[np.uint32], words: Words, rounding_words: Words) -> None:
@@ -104,11 +104,11 @@ class Table(ABC):
         """One weight; called with a symbol and a code of the table."""
 
     def to_json(self) -> dict[str, Any]:
-        """The table as a JSON object, from which `table_from_json` makes it again."""
+        """Return the table as a JSON object, from which `table_from_json` makes it again."""
         return {"kind": self.kind, **self._to_json()}
 
     def sample(self, symbols: NDArray[np.uint32], words: Words, rounding_words: Words | None = None) -> Codes:
-        """The output codes that uniform random words decide on.
+        """Return the output codes that uniform random words decide on.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class Table(ABC):
         return codes
 
     def probabilities(self, symbols: ArrayLike | None = None) -> NDArray[np.float64]:
-        """The probabilities as floats, for display and estimates. Sampling never uses them.
+        """Return the probabilities as floats, for display and estimates. Sampling never uses them.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class Table(ABC):
         return self._probabilities(rows)
 
     def weight(self, symbol: int, code: int) -> int:
-        """The probability of a code given a symbol, times 2^`scale_bits`, exactly.
+        """Return the probability of a code given a symbol, times 2^`scale_bits`, exactly.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class WorstRatio(NamedTuple):
 
 
 def table_from_json(data: object) -> Table:
-    """The table that a JSON object describes. Nothing in it is trusted; everything is checked again.
+    """Return the table that a JSON object describes. Nothing in it is trusted; everything is checked again.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ class WindowTable(Table):
 
     @classmethod
     def from_weights(cls, inputs: int, window: int, inside: int, outside: int) -> WindowTable:
-        """The table with these integers, `outside <= inside`. They must leave fewer units of 2^64 than a window has codes."""
+        """Return the table with these integers, `outside <= inside`. They must leave fewer units of 2^64 than a window has codes."""
         table = WindowTable.__new__(cls)
         table._set(inputs, window, inside, outside)  # noqa: SLF001 - a method of its own class
         return table
@@ -390,7 +390,7 @@ class WindowTable(Table):
         return np.asarray(start[column] + climb)
 
     def worst_ratio(self) -> WorstRatio:
-        """The first code of the first window against the same code outside of the second one; 1 for a single symbol."""
+        """Return the first code of the first window against the same code outside of the second one; 1 for a single symbol."""
         if self.inputs == 1:
             return WorstRatio(Fraction(1), 0, 0, 0)
         return WorstRatio(Fraction(self._weight(0, 0), self.outside), 0, 1, 0)
@@ -529,13 +529,13 @@ def check_entries(inputs: int, outputs: int) -> None:
 
 
 def canonical_bytes(kind: str, integers: Sequence[int], *arrays: NDArray[Any]) -> bytes:
-    """A header with 64-bit integers, then the bytes of unsigned arrays, all little-endian."""
+    """Return a header with 64-bit integers, then the bytes of unsigned arrays, all little-endian."""
     header = f"labeldp {kind} table 1\0".encode() + struct.pack(f"<{len(integers)}Q", *integers)
     return header + b"".join(array.astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays)
 
 
 def integer_from_json(text: object, what: str, *, least: int = 0, most: int = TOTAL) -> int:
-    """An integer from a decimal string. JSON numbers would lose bits beyond 2^53 in most readers."""
+    """Return an integer from a decimal string. JSON numbers would lose bits beyond 2^53 in most readers."""
     if not (isinstance(text, str) and 0 < len(text) <= 20 and text.isascii() and text.isdigit()):
         raise InvalidInput(f"{what} must be a whole number written as a string, got {text!r:.40}")
     value = int(text)
@@ -545,35 +545,35 @@ def integer_from_json(text: object, what: str, *, least: int = 0, most: int = TO
 
 
 def words_from_json(texts: object, what: str, *, least: int = 0) -> Words:
-    """An array of words from a list of decimal strings."""
+    """Return an array of words from a list of decimal strings."""
     if not isinstance(texts, list):
         raise InvalidInput(f"{what} must be a list, got {type(texts).__name__}")
     return np.array([integer_from_json(text, what, least=least, most=TOTAL - 1) for text in texts], dtype=np.uint64)
 
 
 def count_from_json(value: object, what: str, *, least: int = 1) -> int:
-    """A number of cells or outputs, which JSON holds as a plain number."""
+    """Return a number of cells or outputs, which JSON holds as a plain number."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << 32:
         raise InvalidInput(f"{what} must be a whole number of at least {least} and below 2^32, got {value!r:.40}")
     return value
 
 
 def exact_sum(values: Words) -> int:
-    """The sum of 64-bit words as a Python integer, which does not wrap around."""
+    """Return the sum of 64-bit words as a Python integer, which does not wrap around."""
     low = int((values & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
     high = int((values >> np.uint64(32)).sum(dtype=np.uint64))
     return (high << 32) + low
 
 
 def frozen_words(values: ArrayLike | Sequence[int]) -> Words:
-    """A read-only copy as 64-bit words."""
+    """Return a read-only copy as 64-bit words."""
     words = np.array(values, dtype=np.uint64, order="C")
     words.flags.writeable = False
     return words
 
 
 def count_below(labels: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """The number of thresholds below each label: `np.searchsorted(thresholds, labels)`, but many times faster for few of them.
+    """Return the number of thresholds below each label: `np.searchsorted(thresholds, labels)`, but many times faster for few of them.
 
     Parameters
     ----------

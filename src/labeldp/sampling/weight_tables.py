@@ -70,7 +70,7 @@ class WeightTable(Table):
 
     @classmethod
     def from_probabilities(cls, matrix: ArrayLike, epsilon: Epsilon, *, tolerance: float = 1e-9) -> WeightTable:
-        """An exactly ε-DP integer table close to a matrix of floats.
+        """Return an exactly ε-DP integer table close to a matrix of floats.
 
         Column j gets the range `[t_j, ⌊E·t_j⌋]`, where E is a rational lower bound of e^ε and `t_j` is the column's minimum (at
         least 1). Entries are moved into their range, and each row is then completed to 2^64 within the ranges.
@@ -123,7 +123,7 @@ class WeightTable(Table):
         return rows
 
     def worst_ratio(self) -> WorstRatio:
-        """The largest ratio of two weights in a column, compared exactly by 128-bit products. O(inputs · outputs)."""
+        """Return the largest ratio of two weights in a column, compared exactly by 128-bit products. O(inputs · outputs)."""
         if self.outputs == 1 or self.inputs == 1:
             return WorstRatio(Fraction(1), 0, 0, 0)
         from labeldp.sampling._kernels import largest_ratio
@@ -154,7 +154,7 @@ class WeightTable(Table):
         return cls(np.stack([words_from_json(row, "a weight", least=1) for row in rows]))
 
     def _words(self, rows: NDArray[np.int64]) -> Words:
-        """The weights of some rows, for two outputs or more; a single weight of 2^64 does not fit into a word."""
+        """Return the weights of some rows, for two outputs or more; a single weight of 2^64 does not fit into a word."""
         starts = self._starts[rows]
         words = np.empty_like(starts)
         np.subtract(starts[:, 1:], starts[:, :-1], out=words[:, :-1])
@@ -235,7 +235,7 @@ class AnchoredTable(Table):
         return below + (upper * self._inner.weight(anchor + 1, code) if upper else 0)
 
     def worst_ratio(self) -> WorstRatio:
-        """The worst ratio of the inner table, which no pair of cells exceeds. Its rows are anchors."""
+        """Return the worst ratio of the inner table, which no pair of cells exceeds. Its rows are anchors."""
         return self._inner.worst_ratio()
 
     def canonical(self) -> bytes:
@@ -267,7 +267,7 @@ class AnchoredTable(Table):
 
 
 def _checked_weights(weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> Words:
-    """The weights as words, after checking that every row sums to 2^64. A single column becomes zeros: 2^64 wraps around."""
+    """Return the weights as words, after checking that every row sums to 2^64. A single column becomes zeros: 2^64 wraps around."""
     try:
         shape = np.shape(weights)
     except ValueError as error:
@@ -344,7 +344,7 @@ def _refuse_unless_private(
 
 
 def _column_minima(least: NDArray[np.float64]) -> Words:
-    """The column minima `t_j` rounded up. If they then sum to more than 2^64, as for equal rows, the largest is lowered."""
+    """Return the column minima `t_j` rounded up. If they then sum to more than 2^64, as for equal rows, the largest is lowered."""
     lower = np.maximum(_scaled(np.ceil(np.ldexp(least, 64)) * 2.0**-64), np.uint64(1))
     excess = exact_sum(lower) - TOTAL
     if excess > 0:

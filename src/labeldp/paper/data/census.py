@@ -287,5 +287,5 @@ def _require(path: Path, fields: Sequence[str], found: Sequence[str]) -> None:
 
 
 def _is_data(names: Sequence[str]) -> bool:
-    """Whether names are probably values, which are not shown. Our own names have one digit at most (WKSWORK1)."""
+    """Return whether names are probably values, which are not shown. Our own names have one digit at most (WKSWORK1)."""
     return any(map(looks_like_data, names))

@@ -179,7 +179,7 @@ def _check(path: Path, batch: pa.RecordBatch, first_line: int) -> None:
 
 
 def _explained(path: Path, message: str) -> str:
-    """An error of pyarrow, in words that a user can act on."""
+    """Return an error of pyarrow, in words that a user can act on."""
     row = re.search(r"Row #(\d+)", message)
     where = f"{path.name}, line {row[1]}" if row else path.name
     if fields := re.search(r"Expected 23 columns, got (\d+)", message):

@@ -65,24 +65,24 @@ def chunks(n: int) -> Iterator[tuple[int, int]]:
 
 
 def chunk_generator(seed: int, chunk: int, stream: int) -> np.random.Generator:
-    """The random generator for one purpose (`stream`) in one chunk. It is fast and repeatable, and not for releases."""
+    """Return the random generator for one purpose (`stream`) in one chunk. It is fast and repeatable, and not for releases."""
     if seed < 0:
         raise InvalidInput(f"the seed should be a whole number of at least 0, not {seed}")
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence((seed, chunk, stream))))
 
 
 def mixed(codes: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
-    """A fixed pseudo-random 64-bit word for each code, by SplitMix64. Each salt gives other words."""
+    """Return a fixed pseudo-random 64-bit word for each code, by SplitMix64. Each salt gives other words."""
     return mix(codes.astype(np.uint64) + np.uint64(salt * 0x9E3779B97F4A7C15 % 2**64))
 
 
 def uniform(codes: NDArray[np.int64], salt: int) -> NDArray[np.float64]:
-    """A fixed pseudo-random number in [0, 1) for each code."""
+    """Return a fixed pseudo-random number in [0, 1) for each code."""
     return np.asarray((mixed(codes, salt) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
 def hex_digits(codes: NDArray[np.int64], salt: int) -> NDArray[np.uint8]:
-    """The 32 characters of each code's identifier, as a byte matrix."""
+    """Return the 32 characters of each code's identifier, as a byte matrix."""
     words = np.column_stack([mixed(codes, salt), mixed(codes, salt + 0x5851F42D)])
     return _HEX[words.view(np.uint8)].view(np.uint8).reshape(len(codes), 32)
 
@@ -129,7 +129,7 @@ def _strings(text: NDArray[np.uint8], lengths: NDArray[np.int64]) -> pa.StringAr
 
 
 def signal_parts(score: NDArray[np.float64], generator: np.random.Generator) -> list[NDArray[np.float64]]:
-    """The four parts of the signal, each standard normal, given the labels' normal scores."""
+    """Return the four parts of the signal, each standard normal, given the labels' normal scores."""
     signal = CORRELATION * score + np.sqrt(1 - CORRELATION**2) * generator.standard_normal(len(score))
     parts = [generator.standard_normal(len(score)) for _ in _WEIGHTS]
     rest = signal - sum(weight * part for weight, part in zip(_WEIGHTS, parts, strict=True))
@@ -137,7 +137,7 @@ def signal_parts(score: NDArray[np.float64], generator: np.random.Generator) -> 
 
 
 def purchases(score: NDArray[np.float64], generator: np.random.Generator, first_row: int) -> Columns:
-    """The columns of purchases with these normal scores: the price, and codes for all others (-1 is missing)."""
+    """Return the columns of purchases with these normal scores: the price, and codes for all others (-1 is missing)."""
     rows = len(score)
     price_part, shop_part, delay_part, device_part = signal_parts(score, generator)
     world = _world()
@@ -218,7 +218,7 @@ def _zipf(number: int) -> NDArray[np.float64]:
 
 
 def _skewed(codes: NDArray[np.int64], salt: int, number: int, *, missing: float) -> NDArray[np.int64]:
-    """A fixed item 0 … number−1 for each code, early items more often; missing for the given share of codes."""
+    """Return a fixed item 0 … number−1 for each code, early items more often; missing for the given share of codes."""
     draw = uniform(codes, salt)
     item = ((number + 1) ** ((draw - missing) / (1 - missing))).astype(np.int64) - 1
     return np.where(draw < missing, MISSING, item)
@@ -418,7 +418,7 @@ def _renderer(name: str) -> Callable[[NDArray[np.int64]], pa.StringArray]:
 
 
 def _rendered(name: str, codes: NDArray[np.int64]) -> pa.StringArray:
-    """The strings of a column, made once for each distinct code where codes repeat often."""
+    """Return the strings of a column, made once for each distinct code where codes repeat often."""
     render = _renderer(name)
     if name in ("product_id", "user_id"):
         return render(codes)

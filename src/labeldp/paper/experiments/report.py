@@ -181,7 +181,7 @@ def write_reproduction(reproduction: Reproduction, folder: Path, command: str) -
 
 
 def page(reproduction: Reproduction, drawn: Mapping[str, Figure], command: str) -> Report:
-    """The report: claims, tables and figures."""
+    """Return the report: claims, tables and figures."""
     report = Report(f"Reproduction: {reproduction.task.name}", reproduction.task.title)
     report.text(reproduction.data_in_words)
     report.preformatted(command)

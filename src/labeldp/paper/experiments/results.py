@@ -67,7 +67,7 @@ class ComparedFigure:
 def trained_figures(
     trained: Iterable[TrainedRun], loss: TrainingLoss
 ) -> tuple[dict[tuple[str, float], Measured], dict[tuple[str, float], Measured]]:
-    """The test column and the sampled mechanism column: means over the seeds of each method and ε.
+    """Return the test column and the sampled mechanism column: means over the seeds of each method and ε.
 
     With squared loss the test column is the mean squared error. With Poisson loss it is (E − E₀)/E₀ as in the paper: E is
     the mean of ŷ − y log ŷ, and E₀ that of the model without privacy on the same split.
@@ -163,7 +163,7 @@ def epsilon_text(epsilon: float) -> str:
 
 
 def _published(published: Published, column: str, method: str, epsilon: float) -> tuple[float | None, float | None]:
-    """The figure without privacy is the last row of the paper's RR-on-Bins column."""
+    """Return the figure without privacy is the last row of the paper's RR-on-Bins column."""
     return published.get((column, "rr-on-bins" if method == NOT_PRIVATE else method, epsilon), (None, None))
 
 
@@ -236,7 +236,7 @@ def _lowest(figures: Figures, rivals: Sequence[str], what: str, up_to: float = I
 
 
 def _tied(figures: Figures, method: str, epsilon: float) -> bool:
-    """Whether a rival and RR-on-Bins differ by less than a standard deviation."""
+    """Return whether a rival and RR-on-Bins differ by less than a standard deviation."""
     rival, own = figures[method, epsilon], figures[BINS, epsilon]
     return abs(rival.mean - own.mean) < max(rival.sd or 0.0, own.sd or 0.0)
 

@@ -243,7 +243,7 @@ class Task:
 
 
 def label_distribution(dataset: Dataset, domain: Domain) -> LabelDistribution:
-    """The distribution of all labels of a data set on the domain's grid; 80 % of them are for training."""
+    """Return the distribution of all labels of a data set on the domain's grid; 80 % of them are for training."""
     prior = Prior(domain.grid, histogram(dataset.labels, domain))
     return LabelDistribution(prior, len(dataset) * 4 // 5, dataset.description)
 
@@ -361,7 +361,7 @@ def _app_ads() -> Task:
 
 
 def _published(rows: Iterable[CriteoFigures | CensusFigures]) -> Published:
-    """The figures of the paper's table, from fields such as `test_rr_on_bins` and `test_rr_on_bins_std`."""
+    """Return the figures of the paper's table, from fields such as `test_rr_on_bins` and `test_rr_on_bins_std`."""
     published: Published = {}
     for row in rows:
         fields = asdict(row)

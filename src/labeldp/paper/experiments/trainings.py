@@ -80,7 +80,7 @@ class TrainingLog:
         self.settings: dict[str, Any] = json.loads(json.dumps(settings))
 
     def read(self) -> dict[Run, TrainedRun]:
-        """The finished runs of these settings. If a run was logged twice, the first counts."""
+        """Return the finished runs of these settings. If a run was logged twice, the first counts."""
         if not self.path.exists():
             return {}
         found: dict[Run, TrainedRun] = {}
@@ -91,7 +91,7 @@ class TrainingLog:
         return found
 
     def _trained(self, line: str) -> TrainedRun | None:
-        """The run of a line; None if it has other settings, is incomplete or damaged."""
+        """Return the run of a line; None if it has other settings, is incomplete or damaged."""
         try:
             record = parse_json(line, self.path)
             if not isinstance(record, dict) or record.pop("settings", None) != self.settings:
@@ -130,7 +130,7 @@ class TrainingSetup:
 
     @classmethod
     def of(cls, task: Task, dataset: Dataset, epochs: int, model: Model = "network") -> TrainingSetup:
-        """The setup for one of the paper's experiments."""
+        """Return the setup for one of the paper's experiments."""
         return cls(task.name, dataset, task.domain_of(dataset), task.loss, epochs, model)
 
     @property
@@ -151,7 +151,7 @@ class TrainingSetup:
         }
 
     def regressor(self, seed: int, share: float | None = None) -> Any:
-        """The paper's network for this task, or gradient boosting. With `share`, its size or epochs follow from that."""
+        """Return the paper's network for this task, or gradient boosting. With `share`, its size or epochs follow from that."""
         columns: dict[str, Any] = {
             "categorical": self.dataset.categorical,
             "numeric": self.dataset.numeric,
@@ -187,7 +187,7 @@ class TrainingSetup:
         )
 
     def targets(self, run: Run, labels: Floats) -> Targets:
-        """The values that a run trains on."""
+        """Return the values that a run trains on."""
         if run.method == NOT_PRIVATE:
             return Targets(labels)
         generator = np.random.default_rng([run.seed, crc32(f"{run.method} {run.epsilon!r}".encode())])
@@ -207,12 +207,12 @@ class TrainingSetup:
 
 @lru_cache(maxsize=1)
 def _split(dataset: Dataset, seed: int) -> tuple[Dataset, Dataset]:
-    """The split of a seed. One is kept, because runs come seed by seed."""
+    """Return the split of a seed. One is kept, because runs come seed by seed."""
     return dataset.split(seed)
 
 
 def _digest(dataset: Dataset) -> str:
-    """A digest of every label and of the first 100,000 rows of features."""
+    """Return a digest of every label and of the first 100,000 rows of features."""
     state = hashlib.blake2b(dataset.labels.tobytes(), digest_size=16)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, dataset.features.schema) as writer:
@@ -238,7 +238,7 @@ def planned_runs(methods: Sequence[str], epsilons: Iterable[float], seeds: int) 
 
 
 def default_workers(rows: int) -> int:
-    """The number of processes: one for each core that may be used, or a single one if there are very many rows."""
+    """Return the number of processes: one for each core that may be used, or a single one if there are very many rows."""
     return 1 if rows > SHARED_ROWS else int(joblib.cpu_count())
 
 
@@ -282,7 +282,7 @@ def forecast(setup: TrainingSetup, trainings: int, processes: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in words, rounded as an estimate is."""
+    """Return a time in words, rounded as an estimate is."""
     if seconds < 90:
         return f"{max(1, round(seconds))} seconds"
     if seconds < 5400:

@@ -268,7 +268,7 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
         return self.weights_.predict(codes, self._scaled(numbers))
 
     def _scaled(self, numbers: Floats) -> Singles:
-        """The numeric inputs of the network."""
+        """Return the numeric inputs of the network."""
         return np.asarray(self.scaler_.transform(numbers) if numbers.size else numbers, np.float32)
 
     def _read(self, X: Any, y: Any) -> tuple[FeatureTable, Floats]:
@@ -314,7 +314,7 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
         return held_out
 
     def _settings(self) -> Settings:
-        """The parameters, checked when fitting, as scikit-learn's conventions ask."""
+        """Return the parameters, checked when fitting, as scikit-learn's conventions ask."""
         whole = {"embedding_size": 1, "epochs": 1, "batch_size": 1, "min_count": 1, "patience": 1}
         for name, least in whole.items():
             value = getattr(self, name)
@@ -367,7 +367,7 @@ def _checked_weights(sample_weight: Any, rows: int) -> Floats:
 
 
 def _trainer() -> Any:
-    """The module that needs torch, imported when a network is trained."""
+    """Return the module that needs torch, imported when a network is trained."""
     try:
         from labeldp.paper.network import trainer
     except ImportError as error:

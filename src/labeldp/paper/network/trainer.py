@@ -68,13 +68,13 @@ MOST_THREADS = 8
 
 
 def state_width(optimizer: Optimizer, dimension: int) -> int:
-    """The number of state columns: the moments, and the gradient of the batch next to them in the cache."""
+    """Return the number of state columns: the moments, and the gradient of the batch next to them in the cache."""
     return dimension * (2 if optimizer == "rmsprop" else 3)
 
 
 @lru_cache
 def row_update(optimizer: Optimizer, dimension: int) -> Any:
-    """The compiled update of an optimiser for embeddings of this dimension."""
+    """Return the compiled update of an optimiser for embeddings of this dimension."""
     return _rmsprop(dimension) if optimizer == "rmsprop" else _adam(dimension)
 
 
@@ -412,5 +412,5 @@ def _loss_and_slope(loss: TrainingLoss, values: Any, targets: Any) -> tuple[Any,
 
 
 def embedding_offsets(sizes: Sequence[int]) -> NDArray[np.int32]:
-    """The first row of each column in the embedding table, which all columns share."""
+    """Return the first row of each column in the embedding table, which all columns share."""
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)[: len(sizes)]

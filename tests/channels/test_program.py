@@ -14,6 +14,11 @@ from labeldp.errors import LabelDPError
 from labeldp.losses import get_loss
 
 
+def second_moment(channel, masses):
+    """Return E[ŷ²]."""
+    return float(masses @ channel.probabilities @ channel.outputs**2)
+
+
 def a_problem(seed, size):
     random = np.random.default_rng(seed)
     values = np.sort(random.choice(40, size, replace=False)).astype(float)
@@ -32,7 +37,7 @@ def test_the_optimum_equals_the_direct_linear_program(seed, size, epsilon):
     direct = unbiased_channel_on_outputs(values, masses, epsilon, get_loss("squared"), np.union1d(grid, ours.outputs))
     truth = masses @ values**2
     # The linear program may use any pattern, and our outputs are among its own: it can only tie.
-    assert ours.second_moment(masses) - truth == pytest.approx(direct.second_moment(masses) - truth, rel=1e-6)
+    assert second_moment(ours, masses) - truth == pytest.approx(second_moment(direct, masses) - truth, rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2, 7])
@@ -49,7 +54,7 @@ def test_reversed_labels_are_the_mirrored_problem():
     values, masses = a_problem(3, 12)
     there = unbiased_channel(values, masses, 1.5)
     back = unbiased_channel(-values[::-1], masses[::-1], 1.5)
-    assert there.second_moment(masses) == pytest.approx(back.second_moment(masses[::-1]), rel=1e-7)
+    assert second_moment(there, masses) == pytest.approx(second_moment(back, masses[::-1]), rel=1e-7)
 
 
 def test_patterns_that_the_program_has_are_not_added_again(monkeypatch):
@@ -98,4 +103,4 @@ def test_rounds_that_gain_nothing_end_the_search(monkeypatch):
     monkeypatch.setattr(DualSolution, "improving_patterns", lambda _: others[:, len(solved) - 1 :][:, :1])
     channel = unbiased_channel(values, masses, 1.0)
     assert 1 + cone_program._IDLE_ROUNDS <= len(solved) <= 10 < others.shape[1]
-    assert channel.second_moment(masses) == pytest.approx(solved[0][0].second_moment(masses), rel=1e-6)
+    assert second_moment(channel, masses) == pytest.approx(second_moment(solved[0][0], masses), rel=1e-6)

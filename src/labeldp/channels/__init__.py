@@ -3,14 +3,13 @@
 May import `sampling`, `priors` and below. It does not import mechanisms.
 """
 
-from labeldp.channels.anchors import Anchors, IntegerChannel, integer_channel
+from labeldp.channels.anchors import Anchors, integer_channel
 from labeldp.channels.cone_program import Channel, bias_variance_channel, unbiased_channel, unbiased_channel_on_outputs
 from labeldp.channels.visibility import best_values, visible_bias_factor, visible_bias_matrix
 
 __all__ = [
     "Anchors",
     "Channel",
-    "IntegerChannel",
     "best_values",
     "bias_variance_channel",
     "integer_channel",

@@ -168,35 +168,9 @@ class Anchors:
         return AnchoredTable(self.lower, self.upper_weight, inner)
 
 
-@dataclass(frozen=True, eq=False)
-class IntegerChannel:
-    """A channel in integers, exactly ε-DP, with its outputs.
-
-    Parameters
-    ----------
-    table : WeightTable
-        The integer weights, one row per anchor.
-    outputs : array of float64
-        The value of each output.
-    worst_error : fractions.Fraction
-        The largest difference between a mean and its target, exactly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from labeldp.channels import Channel, integer_channel
-    >>> channel = Channel(np.array([[0.7, 0.3], [0.3, 0.7]]), np.array([-0.75, 1.75]))
-    >>> exact = integer_channel(channel, epsilon=1, masses=np.array([0.5, 0.5]), means=np.array([0.0, 1.0]))
-    >>> float(exact.worst_error) < 1e-15
-    True
-    """
-
-    table: WeightTable
-    outputs: Floats
-    worst_error: Fraction
-
-
-def integer_channel(channel: Channel, epsilon: Epsilon, masses: Floats, means: Floats | None = None) -> IntegerChannel:
+def integer_channel(
+    channel: Channel, epsilon: Epsilon, masses: Floats, means: Floats | None = None
+) -> tuple[WeightTable, Floats]:
     """Return the channel rounded to integers, with outputs whose mean at anchor i is `means[i]` under the rounded probabilities.
 
     Rounding changes the probabilities a little, so the outputs are solved for again. Among all solutions it takes the one that
@@ -215,8 +189,10 @@ def integer_channel(channel: Channel, epsilon: Epsilon, masses: Floats, means: F
 
     Returns
     -------
-    IntegerChannel
-        The table and its outputs.
+    table : WeightTable
+        The integer weights, one row per anchor.
+    outputs : array of float64
+        The value of each output.
 
     Raises
     ------
@@ -234,14 +210,14 @@ def integer_channel(channel: Channel, epsilon: Epsilon, masses: Floats, means: F
     >>> import numpy as np
     >>> from labeldp.channels import integer_channel, unbiased_channel
     >>> values, masses = np.array([0.0, 1.0, 5.0]), np.array([0.5, 0.3, 0.2])
-    >>> exact = integer_channel(unbiased_channel(values, masses, 1.0), 1, masses, values)
-    >>> (exact.table.probabilities() @ exact.outputs).round(9).tolist()
+    >>> table, outputs = integer_channel(unbiased_channel(values, masses, 1.0), 1, masses, values)
+    >>> (table.probabilities() @ outputs).round(9).tolist()
     [0.0, 1.0, 5.0]
     """
     table = WeightTable.from_probabilities(channel.probabilities, epsilon)
     outputs = channel.outputs.copy()
     if means is None:
-        return IntegerChannel(table, outputs, Fraction(0))
+        return table, outputs
     probabilities = table.probabilities()
     root = np.sqrt(np.maximum(masses @ probabilities, 1e-15))
     weights = table.weights()
@@ -261,7 +237,7 @@ def integer_channel(channel: Channel, epsilon: Epsilon, masses: Floats, means: F
             f"no outputs make this table unbiased: an error of {float(worst):.3g} remains at epsilon = {epsilon}. "
             "Use fewer anchors or a larger epsilon."
         )
-    return IntegerChannel(table, outputs, worst)
+    return table, outputs
 
 
 def _errors(weights: list[list[int]], outputs: Floats, means: Floats) -> list[Fraction]:

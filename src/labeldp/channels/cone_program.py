@@ -165,33 +165,11 @@ class Channel:
         The value of each output, in increasing order.
     dual : DualSolution, optional
         The dual solution of the program that found the channel. It bounds how far from optimal the channel can be.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from labeldp.channels import Channel
-    >>> Channel(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0.0, 2.0])).second_moment(np.array([0.5, 0.5]))
-    2.0
     """
 
     probabilities: Floats
     outputs: Floats
     dual: DualSolution | None = None
-
-    def second_moment(self, masses: Floats) -> float:
-        """Return the second moment E[ŷ²] of the output.
-
-        Parameters
-        ----------
-        masses : array of float64
-            The probability of each anchor.
-
-        Returns
-        -------
-        float
-            The expected square.
-        """
-        return float(masses @ self.probabilities @ self.outputs**2)
 
 
 def unbiased_channel(values: Floats, masses: Floats, epsilon: float) -> Channel:

@@ -216,14 +216,13 @@ class Unbiased(FiniteMechanism):
         chosen = Anchors.choose(cells.labels, cells.masses, count)
         masses = chosen.masses(cells.masses)
         columns = _design(chosen.values, masses, min(float(budget), MOST_EPSILON_DESIGNED), measure)
-        release = integer_channel(columns, budget, masses, chosen.values)
-        table: Table = chosen.table(release.table)
-        outputs = release.outputs
+        inner, outputs = integer_channel(columns, budget, masses, chosen.values)
+        table: Table = chosen.table(inner)
         if measure.name == "squared" and cells.labels.size > 1:
             # Where ε is large, randomized response on all labels beats rounding to anchors.
             plain = ResponseTable(cells.labels.size, budget)
             debiased = plain.debiased(cells.labels)
-            if _second_moment(plain, debiased, cells.masses) < masses @ release.table.probabilities() @ outputs**2:
+            if _second_moment(plain, debiased, cells.masses) < masses @ inner.probabilities() @ outputs**2:
                 table, outputs = plain, debiased
         return cls(
             encoder=cells.encoder,
@@ -374,12 +373,12 @@ class BiasVariance(FiniteMechanism):
             curvature=2 * (1 / tau - 1) * mixing.T @ joint @ mixing,
             slope=-2 * mixing.T @ (joint @ (scale - zero)),
         )
-        release = integer_channel(columns, budget, masses)
-        outputs = release.outputs + zero
+        inner, outputs = integer_channel(columns, budget, masses)
+        outputs = outputs + zero
         if scale is not cells.labels:  # from the scale of the design back to labels
-            matrix = mixing @ release.table.probabilities(np.arange(masses.size, dtype=np.uint32))
+            matrix = mixing @ inner.probabilities()
             outputs = best_values(matrix, joint, weights, tau, cells.labels)
-        return cls(encoder=cells.encoder, table=chosen.table(release.table), outputs=outputs, **facts)
+        return cls(encoder=cells.encoder, table=chosen.table(inner), outputs=outputs, **facts)
 
     @property
     def tau(self) -> float:

@@ -23,7 +23,7 @@ from labeldp.mechanisms.cells import coarse_prior
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import Prior
-from labeldp.sampling import ResponseTable, WindowTable
+from labeldp.sampling import WindowTable
 
 DECODERS = ("auto", "bins", "debiased", "positive")
 SOLVABLE = 2_000
@@ -147,14 +147,14 @@ def prior_of(mechanism: FiniteMechanism) -> Prior:
 def debiased_values(mechanism: FiniteMechanism) -> Floats:
     """Values t with Σ_j P[j | symbol] t_j = the prior mean of the labels behind that symbol.
 
-    For randomized response and for windows there are formulas, `ResponseTable.debiased` and `WindowTable.debiased`. For any
+    For randomized response and for windows there is a formula, `WindowTable.debiased`. For any
     other table the equations are solved, with the least variance where several solutions exist.
     """
     table = mechanism.table
     means = symbol_means(mechanism)
     if table.outputs == 1:
         return np.full(1, means[0])
-    if isinstance(table, (ResponseTable, WindowTable)):
+    if isinstance(table, WindowTable):
         if table.inputs > 1 and table.weight(0, table.outputs - 1) == table.weight(table.inputs - 1, table.outputs - 1):
             raise InvalidInput(
                 "this mechanism gives every output equally often, so nothing can be learned from it: release with a larger epsilon"

@@ -27,6 +27,7 @@ _TICKS = dict(zip(("ns", "us", "ms", "s", "m", "h", "D", "W"), UNITS.values(), s
 _MICROSECOND = timedelta(microseconds=1)
 
 Floats = NDArray[np.float64]
+_MOST_NAMED = 3
 
 
 def check_unit(unit: object) -> None:
@@ -207,10 +208,10 @@ def _fits(value: Any) -> bool:
     return True
 
 
-def offending_rows(bad: NDArray[np.bool_], most: int = 3) -> str:
+def offending_rows(bad: NDArray[np.bool_]) -> str:
     """Return the subject of a sentence, such as "index 3, index 7 and 2 more are". Indices count from 0. It shows no label."""
     where = np.flatnonzero(bad)
-    shown = ", ".join(f"index {i}" for i in where[:most])
-    rest = f" and {len(where) - most:,} more" if len(where) > most else ""
+    shown = ", ".join(f"index {i}" for i in where[:_MOST_NAMED])
+    rest = f" and {len(where) - _MOST_NAMED:,} more" if len(where) > _MOST_NAMED else ""
     verb = "is" if len(where) == 1 else "are"
     return f"{shown}{rest} {verb}"

@@ -501,8 +501,8 @@ def _number(value: object) -> float:
     return value
 
 
-def _few(values: Floats, most: int = 6) -> str:
-    if values.size <= most:
+def _few(values: Floats) -> str:
+    if values.size <= 6:
         return "[" + ", ".join(f"{v:.4g}" for v in values) + "]"
     return f"{values.size} values from {values[0]:.4g} to {values[-1]:.4g}"
 

@@ -32,6 +32,8 @@ from labeldp.sampling.table import (
 )
 
 _ATTEMPTS = 64
+_TOLERANCE = 1e-6
+"""How far a table may be from its profile, in total variation."""
 _LARGEST_FLOAT = 2.0**64 - 2.0**11  # the last one below 2^64
 
 
@@ -100,9 +102,7 @@ class ShiftTable(Table):
         self._store(magnitudes=frozen_words(magnitudes), _starts=starts, _guide_shift=shift, _guide=guide)
 
     @classmethod
-    def from_profile(
-        cls, masses: ArrayLike, epsilon: Epsilon, *, cells: int, window: int = 0, tolerance: float = 1e-6
-    ) -> ShiftTable:
+    def from_profile(cls, masses: ArrayLike, epsilon: Epsilon, *, cells: int, window: int = 0) -> ShiftTable:
         """Return an exactly ε-DP integer table close to a noise distribution that is ε-DP up to rounding. O(cells + window).
 
         Every rounding goes in the direction that keeps ε. `laplace_profile` and `staircase_profile` make profiles, `docs/concepts/exact-sampling.md` the
@@ -119,8 +119,6 @@ class ShiftTable(Table):
             The number of symbols.
         window : int, default 0
             How many outputs there are beyond each end of the cells.
-        tolerance : float, default 1e-6
-            How far the table may be from the profile, in total variation.
 
         Returns
         -------
@@ -130,11 +128,11 @@ class ShiftTable(Table):
         Raises
         ------
         PrivacyRefused
-            If the table would be farther from the profile than the tolerance: the profile is not ε-DP, or 64 bits are too few.
+            If the table would be farther than 1e-6 from the profile, in total variation: the profile is not ε-DP, or 64 bits are too few.
         """
         bound = exact_epsilon(epsilon)
         _check_size(cells, window)
-        weights = _rounded_noise(masses, bound, cells=cells, window=window, tolerance=tolerance)
+        weights = _rounded_noise(masses, bound, cells=cells, window=window)
         table = cls(weights, cells=cells, window=window)
         if table.worst_ratio().ratio > exp_lower(bound):
             raise PrivacyRefused(
@@ -253,7 +251,7 @@ def staircase_profile(cells: int, epsilon: float, steps: int, *, window: int = 0
     return masses
 
 
-def _rounded_noise(masses: ArrayLike, epsilon: Fraction, *, cells: int, window: int, tolerance: float) -> Words:
+def _rounded_noise(masses: ArrayLike, epsilon: Fraction, *, cells: int, window: int) -> Words:
     """Weights w_0 >= w_1 >= … and a tail w_reach with `w_0 + 2 Σ w_t = 2^64`, ε-DP by construction.
 
     Weights do not increase, so all privacy conditions follow from two: `w_t >= w_{max(t − span, 0)} / E` before the tail, and
@@ -277,7 +275,7 @@ def _rounded_noise(masses: ArrayLike, epsilon: Fraction, *, cells: int, window: 
     weights[-1] += np.uint64((missing + 1) // 2)
     # total variation: half the sum of |w/2^64 − p| over ±t
     distance = math.fsum(np.abs(weights / float(TOTAL) - profile / mass))
-    if distance > tolerance:
+    if distance > _TOLERANCE:
         raise PrivacyRefused(
             f"no {decimal_text(epsilon)}-DP noise in 64 bits is close to this profile (total variation "
             f"{distance:.2g}). The profile itself is not {decimal_text(epsilon)}-DP on {cells:,} cells, "

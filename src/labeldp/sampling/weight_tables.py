@@ -27,6 +27,8 @@ from labeldp.sampling.table import (
 )
 
 _LARGEST = TOTAL - 1
+_TOLERANCE = 1e-9
+"""By how much a probability of a matrix may exceed what ε allows, because of rounding."""
 
 
 class WeightTable(Table):
@@ -69,7 +71,7 @@ class WeightTable(Table):
         self._store(inputs=int(starts.shape[0]), outputs=int(starts.shape[1]), _starts=frozen_words(starts))
 
     @classmethod
-    def from_probabilities(cls, matrix: ArrayLike, epsilon: Epsilon, *, tolerance: float = 1e-9) -> WeightTable:
+    def from_probabilities(cls, matrix: ArrayLike, epsilon: Epsilon) -> WeightTable:
         """Return an exactly ε-DP integer table close to a matrix of floats.
 
         Column j gets the range `[t_j, ⌊E·t_j⌋]`, where E is a rational lower bound of e^ε and `t_j` is the column's minimum (at
@@ -81,8 +83,6 @@ class WeightTable(Table):
             Rows of probabilities.
         epsilon : float, int, str, Decimal or Fraction
             The guarantee.
-        tolerance : float, default 1e-9
-            By how much a probability of the matrix may exceed what ε allows, because of rounding.
 
         Returns
         -------
@@ -92,10 +92,10 @@ class WeightTable(Table):
         Raises
         ------
         PrivacyRefused
-            If the matrix is not ε-DP within the tolerance, or no rows within the ranges sum to 2^64.
+            If the matrix is not ε-DP up to rounding (1e-9), or no rows within the ranges sum to 2^64.
         """
         bound = exact_epsilon(epsilon)
-        table = cls(_rounded_weights(matrix, bound, tolerance))
+        table = cls(_rounded_weights(matrix, bound))
         if table.worst_ratio().ratio > exp_lower(bound):
             raise PrivacyRefused(f"no integer table near this matrix could be proven {decimal_text(bound)}-DP")
         return table
@@ -294,11 +294,11 @@ def _checked_weights(weights: Sequence[Sequence[int]] | NDArray[np.uint64]) -> W
     return weights
 
 
-def _rounded_weights(matrix: ArrayLike, epsilon: Fraction, tolerance: float) -> Words:
+def _rounded_weights(matrix: ArrayLike, epsilon: Fraction) -> Words:
     """Integer weights near `2^64 · matrix` with `t_j <= w_ij <= ⌊E·t_j⌋` and rows that sum to 2^64."""
     probabilities = _checked_matrix(matrix)
     least = probabilities.min(axis=0)
-    _refuse_unless_private(probabilities, least, epsilon, tolerance)
+    _refuse_unless_private(probabilities, least, epsilon)
     if probabilities.shape[1] == 1:
         return np.zeros(probabilities.shape, dtype=np.uint64)
     bound = exp_lower(epsilon)
@@ -330,12 +330,10 @@ def _checked_matrix(matrix: ArrayLike) -> NDArray[np.float64]:
     return probabilities
 
 
-def _refuse_unless_private(
-    probabilities: NDArray[np.float64], least: NDArray[np.float64], epsilon: Fraction, tolerance: float
-) -> None:
+def _refuse_unless_private(probabilities: NDArray[np.float64], least: NDArray[np.float64], epsilon: Fraction) -> None:
     excess = probabilities.max(axis=0) - np.exp(float(epsilon)) * least
     column = int(excess.argmax())
-    if excess[column] > tolerance:
+    if excess[column] > _TOLERANCE:
         high, low = int(probabilities[:, column].argmax()), int(probabilities[:, column].argmin())
         raise PrivacyRefused(
             f"the matrix is not {decimal_text(epsilon)}-DP: output {column} has probability "

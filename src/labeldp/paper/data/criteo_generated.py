@@ -40,6 +40,7 @@ from labeldp.sampling.ids import mix
 CHUNK_ROWS = 65_536
 
 MISSING = -1
+_TITLE_WORDS = 5000
 _HEX = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype=np.uint16)
 Columns = dict[str, NDArray[Any]]
 # ρ is set so that histogram gradient boosting reaches a test error near 4,140 at 4·10⁵ rows (see docs/research/data.md).
@@ -98,7 +99,7 @@ def identifiers(codes: NDArray[np.int64], salt: int) -> pa.StringArray:
     return _strings(text, lengths)
 
 
-def titles(codes: NDArray[np.int64], salt: int, vocabulary: int = 5000) -> pa.StringArray:
+def titles(codes: NDArray[np.int64], salt: int) -> pa.StringArray:
     """Each code's title: zero or more identifiers separated by spaces; negative codes are missing.
 
     Most titles have one to three words, as in the genuine sample. Some words are much more frequent than others.
@@ -109,7 +110,7 @@ def titles(codes: NDArray[np.int64], salt: int, vocabulary: int = 5000) -> pa.St
     first = np.cumsum(words) - words
     place = np.arange(words.sum()) - np.repeat(first, words)
     each = np.repeat(codes, words)
-    word = (vocabulary ** uniform(each * 8 + place, salt + 1)).astype(np.int64)
+    word = (_TITLE_WORDS ** uniform(each * 8 + place, salt + 1)).astype(np.int64)
     text = np.full((len(word), 33), ord(" "), dtype=np.uint8)
     text[:, :32] = hex_digits(word, salt + 2)
     lengths = np.full(len(word), 33)

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def training_progress(
-    rows: int, epochs: int, console: Console | None = None
-) -> Iterator[Callable[[int, int, float], None]]:
+def training_progress(rows: int, epochs: int) -> Iterator[Callable[[int, int, float], None]]:
     """A progress bar on standard error over all rows of all epochs. Yields what to call after each batch."""
     columns = (
         TextColumn("epoch {task.fields[epoch]}"),
@@ -41,7 +39,7 @@ def training_progress(
         TextColumn("{task.fields[speed]} rows/s"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console or Console(stderr=True)) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("training", total=rows * epochs, epoch=f"0/{epochs}", loss="–", speed="–")
         start, seen = time.perf_counter(), 0
 

@@ -56,6 +56,9 @@ _DELAY_LOGS = np.log([20.0, 280.0, 870.0, 5_000.0, 377_000.0, _MONTH])
 _DEVICE_EDGES = ndtri(np.array([0.57, 0.98]))
 _LARGEST_SALE = 62_458.773
 
+SALES, CLICKS = "sales.parquet", "clicks.parquet"
+SAMPLE_SEED = 12
+
 
 def chunks(n: int) -> Iterator[tuple[int, int]]:
     """Each chunk's number, and how many of its rows are wanted: all of them, except in the last chunk."""
@@ -432,3 +435,19 @@ def _text(column: pa.Array) -> pa.Array:
     if not pa.types.is_floating(column.type):
         return text
     return pc.if_else(pc.match_substring(text, "."), text, pc.binary_join_element_wise(text, ".0", ""))
+
+
+def write_sample_data(folder: Path, rows: int) -> tuple[Path, Path]:
+    """Write `sales.parquet` (order, amount) and `clicks.parquet` (order and features) into `folder`. Nothing is replaced."""
+    sales, clicks = folder / SALES, folder / CLICKS
+    for path in (sales, clicks):
+        if path.exists():
+            raise InvalidInput(f"{path} exists: remove it, or name another folder")
+    data = criteo_like(rows, seed=SAMPLE_SEED)
+    generator = np.random.default_rng(SAMPLE_SEED)
+    orders = np.arange(1, rows + 1)
+    shuffled = generator.permutation(rows)  # the two parties have nothing in common but the ids
+    folder.mkdir(parents=True, exist_ok=True)
+    pa.parquet.write_table(pa.table({"order": orders[shuffled], "amount": data.labels[shuffled]}), sales)
+    pa.parquet.write_table(data.features.add_column(0, "order", pa.array(orders)), clicks)
+    return sales, clicks

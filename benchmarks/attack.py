@@ -49,7 +49,7 @@ from scipy.stats import beta
 
 from labeldp import Domain, KeyedRandomness, LabelRandomizer, LabelSource, Message, privatize
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.mechanisms.catalogue import MECHANISMS
+from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import BudgetWarning
 
 DOMAIN = Domain.integers(0, 2)

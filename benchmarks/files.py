@@ -13,7 +13,7 @@ each of 130 million people, weeks worked from 0 to 52. Every program is a proces
   Rows are ordered by a hash, as in a message, and repeated ids are refused, which the sorted file shows;
 - "noise only": the same without these two, rows in the order of the input.
 
-Shown are rows per second and wall time over the copy's, the median of the rounds, and the peak of resident memory.
+ReprMixin are rows per second and wall time over the copy's, the median of the rounds, and the peak of resident memory.
 """
 
 from __future__ import annotations

@@ -921,7 +921,7 @@ class TrainingLogs(Reader):
     weight = 3
 
     def make(self) -> Iterator[Scene]:
-        from labeldp.paper.experiments.training_log import Run, TrainedRun, TrainingLog
+        from labeldp.paper.experiments.trainings import Run, TrainedRun, TrainingLog
 
         def write(path: Path) -> None:
             for seed in range(3):
@@ -930,7 +930,7 @@ class TrainingLogs(Reader):
         yield {"runs.jsonl": _written(write, "runs.jsonl")}
 
     def run(self, folder: Path) -> None:
-        from labeldp.paper.experiments.training_log import TrainingLog
+        from labeldp.paper.experiments.trainings import TrainingLog
 
         TrainingLog(folder / "runs.jsonl", {"rows": 1}).read()
 

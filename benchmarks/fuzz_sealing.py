@@ -24,7 +24,7 @@ Scene = dict[str, bytes]
 
 def with_mechanism_digest(content: bytes) -> bytes:
     """A description of a mechanism with the digest of its numbers."""
-    from labeldp.mechanisms.encoders import encoder_from_json
+    from labeldp.mechanisms.base import encoder_from_json
     from labeldp.sampling import table_from_json
 
     try:

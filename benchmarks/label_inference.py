@@ -50,9 +50,8 @@ from threadpoolctl import threadpool_limits
 from labeldp import BoostingRegressor, LabelRandomizer, LabelSource, Message, Prior, privatize
 from labeldp.channels import best_values, visible_bias_matrix
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
-from labeldp.mechanisms.catalogue import MECHANISMS
-from labeldp.mechanisms.label_scale import NormalScores
+from labeldp.mechanisms.bias_variance import VISIBLE, NormalScores, weight_of_variance
+from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.paper.data import criteo_like, criteo_prior
 from labeldp.priors import BudgetWarning
 from labeldp.training.sizing import value_share

@@ -4,7 +4,7 @@
 
 - labeldp: `optimal_bins`, O(k log k), exact sums;
 - Algorithm 2, compiled: the paper's recurrence, O(k³) (`algorithm_2_compiled.py`);
-- plain Python: `labeldp.paper.algorithm_2` with floats, cubic too;
+- plain Python: `labeldp.paper.optimality` with floats, cubic too;
 - HiGHS: the linear program over the k labels as outputs, by SciPy. Outputs between labels are not among its choices.
 
 All run on one core in this process, turn by turn. Times are processor times, so that a busy machine distorts little. Every solver goes up to
@@ -29,8 +29,7 @@ from bench.results import Column, Contest, Result, Table, Target
 from bench.timing import alternately
 from labeldp.binning import optimal_bins
 from labeldp.losses import get_loss
-from labeldp.paper.algorithm_2 import algorithm_2, minimiser
-from labeldp.paper.linear_program import best_matrix
+from labeldp.paper.optimality import algorithm_2, best_matrix, minimiser
 from labeldp.priors import Prior
 
 LOSSES = ("squared", "absolute", "pinball(0.9)", "huber(20)", "poisson", "gamma", "squared-log")

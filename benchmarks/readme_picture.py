@@ -12,7 +12,7 @@ from pathlib import Path
 
 from labeldp import Domain, alternatives, plots
 from labeldp.paper.data import criteo_prior
-from labeldp.paper.experiments import figures
+from labeldp.paper.experiments import report
 
 EPSILON, RECORDS = 1, 10_000
 NAMES = {
@@ -27,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/plots/what-the-error-is-made-of.svg"))
     path = parser.parse_args().out
-    drawn = figures.error_parts(
+    drawn = report.error_parts(
         alternatives(criteo_prior(), EPSILON, RECORDS, domain=Domain.integers(0, 400)),
         RECORDS,
         names=NAMES,

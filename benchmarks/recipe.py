@@ -36,13 +36,11 @@ from labeldp.channels import visibility
 from labeldp.mechanisms import Request
 from labeldp.mechanisms import auto as rule
 from labeldp.mechanisms.auto import split_for_training
-from labeldp.mechanisms.bias_variance import CAPACITY, VISIBLE, BiasVariance
-from labeldp.mechanisms.decoding import code_values
+from labeldp.mechanisms.bias_variance import CAPACITY, VISIBLE, BiasVariance, Unbiased
+from labeldp.mechanisms.decoding import code_values, posterior_means, refined_means
 from labeldp.mechanisms.excess import expected_excess
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.posterior import posterior_means, refined_means
-from labeldp.mechanisms.unbiased import Unbiased
-from labeldp.paper.network.regressor import network_settings
+from labeldp.paper.network.network_regressor import network_settings
 from labeldp.priors import histogram, noisy_counts, project_counts, split_budget, unimodal_masses
 from labeldp.training.sizing import boosting_settings, label_share
 from training import error, rows_of

@@ -14,9 +14,9 @@ import re
 from pathlib import Path
 
 from labeldp import plots
-from labeldp.paper.experiments import figures, get_task
+from labeldp.paper.experiments import get_task, report
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
-from labeldp.paper.experiments.summary import Measured
+from labeldp.paper.experiments.results import Measured
 
 TASK = get_task("criteo")
 
@@ -37,12 +37,12 @@ def main() -> None:
         for epsilon in budgets
     }
     clipped = [name for name in names if get_method(name).clip]
-    save(figures.panels(exact, of_paper, clipped, TASK), arguments.out / "reproduction-criteo.svg")
+    save(report.panels(exact, of_paper, clipped, TASK), arguments.out / "reproduction-criteo.svg")
     of_ours = ("rr-on-bins", "debiased", "unbiased", "auto")
-    save(figures.panels({}, ours, of_ours, TASK), arguments.out / "reproduction-ours.svg")
+    save(report.panels({}, ours, of_ours, TASK), arguments.out / "reproduction-ours.svg")
 
 
-def table(text: str, after: str) -> figures.Figures:
+def table(text: str, after: str) -> report.Figures:
     """The figures of the first table after these words: mean and standard deviation by method and ε."""
     titles = {get_method(name).title: name for name in TASK.methods} | {"debiased": "debiased", "auto": "auto"}
     head, body = re.search(r"^(\| ε .*)\n\|[-|]+\n((?:\|.*\n)+)", text[text.index(after) :], re.MULTILINE).groups()

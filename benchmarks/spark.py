@@ -2,7 +2,7 @@
 
 Ids in random order and labels with two decimals are generated on disk, once with integer ids and once with text. One local Spark
 session of two cores does everything. What is compared runs turn by turn. Medians of the time and of the processor time of driver,
-Java and workers are shown, because other programs on the machine blur the first; a promise is kept if both keep it. Shown are
+Java and workers are shown, because other programs on the machine blur the first; a promise is kept if both keep it. ReprMixin are
 
 - pass two's map, which draws, beside a `mapInArrow` that returns what it gets (at most 1.5 times its time), both into Spark's noop sink;
 - `labeldp.spark.privatize` with a key file beside reading, sorting by id and writing the table (at most 3 times its time);

@@ -21,7 +21,7 @@ from labeldp.central.cells_file import CellsFile, write_cells
 from labeldp.central.sums_answer import SumsAnswer
 from labeldp.central.sums_for_cells import sums_for_cells
 from labeldp.domain import Domain
-from labeldp.paper.sample_data import write_sample_data
+from labeldp.paper.data.criteo_generated import write_sample_data
 from labeldp.training.from_message import train_on_message
 from labeldp.training.from_sums import cells_of_file, train_on_sums
 

@@ -1,6 +1,6 @@
 """What the compiled BLAKE2b wins over hashlib for text ids. Run: python benchmarks/text_ids.py
 
-Digests of the same ids are made turn by turn, by the library and by a loop over hashlib, and compared. Shown is the fastest time
+Digests of the same ids are made turn by turn, by the library and by a loop over hashlib, and compared. ReprMixin is the fastest time
 per id for each length. Then a new process compiles the loops with an empty cache and another one finds them there.
 """
 

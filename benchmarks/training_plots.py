@@ -16,7 +16,7 @@ import numpy as np
 
 from labeldp import Domain, alternatives, plots
 from labeldp.paper.data import criteo_prior
-from labeldp.paper.experiments import figures
+from labeldp.paper.experiments import report
 from labeldp.paper.experiments.methods import get_method
 
 LINES = {
@@ -98,11 +98,11 @@ def parts(path: Path, epsilon: float = 0.5) -> None:
     """The predicted test error of each mechanism, taken apart, for few and for many records."""
     figure = plots.new_figure(height=5.2)
     upper, lower = figure.subplots(2, sharex=True)
-    names = {name: name for name in figures.CHOICES}
+    names = {name: name for name in report.CHOICES}
     for axes, records in ((upper, 10_000), (lower, 400_000)):
         choices = alternatives(criteo_prior(), epsilon, records, domain=Domain.integers(0, 400))
         title = f"{records:,} records, ε = {epsilon:g}"
-        figures.error_parts(choices, records, names=names, title=title, legend=axes is lower, ax=axes)
+        report.error_parts(choices, records, names=names, title=title, legend=axes is lower, ax=axes)
     upper.set_xlabel("")
     save(figure, path)
 

@@ -28,7 +28,7 @@ from labeldp import (
     apply,
     privatize,
 )
-from labeldp.durations import UNITS
+from labeldp.arrays import UNITS
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import MECHANISMS
 from labeldp.training.files import predictions_beside

@@ -39,7 +39,7 @@ from labeldp.cli import main
 from labeldp.errors import LabelDPError
 from labeldp.paper.data.census import load_census
 from labeldp.paper.data.criteo import load_criteo
-from labeldp.priors.published_counts import NoisyCounts
+from labeldp.priors.prior import NoisyCounts
 
 SECRET = "77123"
 NUMBER = float(SECRET)

@@ -52,9 +52,9 @@ from labeldp.mechanisms.auto import choose as choose
 from labeldp.mechanisms.comparison import Comparison as Comparison
 from labeldp.mechanisms.comparison import compare as compare
 from labeldp.mechanisms.decoding import code_values as code_values
-from labeldp.mechanisms.posterior import posterior_means as posterior_means
-from labeldp.mechanisms.posterior import refined_means as refined_means
-from labeldp.mechanisms.proof import Proof as Proof
+from labeldp.mechanisms.decoding import posterior_means as posterior_means
+from labeldp.mechanisms.decoding import refined_means as refined_means
+from labeldp.mechanisms.finite import Proof as Proof
 from labeldp.message import Message as Message
 from labeldp.priors import BudgetWarning as BudgetWarning
 from labeldp.priors import Prior as Prior

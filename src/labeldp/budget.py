@@ -5,22 +5,19 @@ decides a guarantee is computed from these fractions. Floats are for display onl
 """
 
 import math
-import re
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Number, Rational, Real
 
 from labeldp.errors import InvalidInput, described
+from labeldp.plain_numbers import LONGEST_AMOUNT, plain_amount
 
 MAX_EPSILON = 40
 """Beyond this, e^ε leaves too few of the 64 random bits for the other outputs, and there is no protection left."""
 
 MIN_EPSILON = Fraction(1, 10**9)
 """Below this a release says nothing: 1/ε² records show no more of a label than one record at ε = 1, and nobody has 10^18."""
-
-LONGEST_TEXT = 1000
-"""The longest text that is read as a number. Whatever `exact_epsilon` accepts is written in fewer characters."""
 
 MAX_DIGITS = 300
 """The most digits that the denominator of a given ε may have."""
@@ -32,15 +29,11 @@ _SHOWN_DIGITS = 12
 _SHOWN_BITS = 100
 """`shown_amount` prints at most this many digits of a decimal, and a fraction of integers of at most this many bits."""
 
-_PLAIN_NUMBER = re.compile(
-    r"\s*\+?(?:[0-9]+/0*[1-9][0-9]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*", re.ASCII
-)
-
 Epsilon = float | int | str | Decimal | Fraction
 
 
 def exact_epsilon(epsilon: Epsilon) -> Fraction:
-    """The exact fraction that `epsilon` stands for; for a float, the shortest decimal that prints as it.
+    """Return `epsilon` as an exact fraction; for a float, the shortest decimal that prints as it.
 
     Raises `InvalidInput` unless it lies in (0, 40] and has few enough digits to be written to a file and read back.
     """
@@ -69,33 +62,34 @@ def exact_epsilon(epsilon: Epsilon) -> Fraction:
 
 
 def parse_amount(text: object) -> Fraction:
-    """The exact value of a decimal ("0.25", "1e-3") or a fraction ("1/3"); zero is allowed.
+    """Return the exact value of a decimal ("0.25", "1e-3") or a fraction ("1/3"); zero is allowed.
 
     Anything else raises `InvalidInput`, as do negative numbers and texts of more than 1,000 characters. Nothing is rounded.
     """
-    if not isinstance(text, str) or len(text) > LONGEST_TEXT or not _PLAIN_NUMBER.fullmatch(text):
+    value = plain_amount(text)
+    if value is None:
         raise InvalidInput(
-            f"epsilon must be written as a plain decimal or a fraction, not negative and of at most {LONGEST_TEXT:,} "
+            f"epsilon must be written as a plain decimal or a fraction, not negative and of at most {LONGEST_AMOUNT:,} "
             f"characters, got {abbreviated(text)}"
         )
-    return Fraction(text)
+    return value
 
 
 def format_amount(value: Fraction) -> str:
-    """The text from which `parse_amount` reads `value` back; raises `InvalidInput` if there is none."""
+    """Return the text from which `parse_amount` reads `value` back; raises `InvalidInput` if there is none."""
     try:
         text = decimal_text(value, places=MAX_DIGITS)
     except ValueError:  # thousands of digits
         text = "-"
-    if len(text) > LONGEST_TEXT or not _PLAIN_NUMBER.fullmatch(text):
+    if plain_amount(text) is None:
         raise InvalidInput(
-            f"an epsilon that is negative or has more than {LONGEST_TEXT:,} characters cannot be written to a file"
+            f"an epsilon that is negative or has more than {LONGEST_AMOUNT:,} characters cannot be written to a file"
         )
     return text
 
 
 def fraction_of(epsilon: object) -> Fraction | None:
-    """The fraction that an amount of any size stands for, or None if it is not a number or has far too many digits."""
+    """Return an amount of any size as a fraction, or None if it is not a number or has far too many digits."""
     if isinstance(epsilon, bool):
         return None
     if isinstance(epsilon, Rational):
@@ -114,7 +108,7 @@ def fraction_of(epsilon: object) -> Fraction | None:
 
 
 def abbreviated(given: object) -> str:
-    """The first characters of what was given, for an error message."""
+    """Return the first characters of a value, for an error message."""
     if not isinstance(given, (Number, str)):
         return described(given)
     try:
@@ -125,20 +119,20 @@ def abbreviated(given: object) -> str:
 
 
 def float_up(value: Fraction) -> float:
-    """The smallest float that is not below `value`, so that a printed ε is never too small."""
+    """Return the smallest float that is not below `value`, so that a printed ε is never too small."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def rounded_up(value: Fraction, digits: int = 6) -> str:
-    """A few digits of the value, rounded up, since a bound that is printed must still be a bound."""
+    """Return a few digits of the value, rounded up, since a bound that is printed must still be a bound."""
     upwards = Context(prec=digits, rounding=ROUND_CEILING)
     text = f"{upwards.divide(Decimal(value.numerator), Decimal(value.denominator)):g}"
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def decimal_text(value: Fraction, places: int = 40) -> str:
-    """The exact decimal if it has at most `places` places, otherwise the fraction `p/q`."""
+    """Return the exact decimal if it has at most `places` places, otherwise the fraction `p/q`."""
     if 10**places % value.denominator:
         return str(value)
     whole, part = divmod(abs(value.numerator) * 10**places // value.denominator, 10**places)
@@ -157,12 +151,12 @@ def shown_amount(value: Fraction) -> str:
 
 
 def exp_lower(exponent: Fraction, bits: int = 128) -> Fraction:
-    """A rational lower bound of e^exponent, with a relative error below 2^-bits, for exponent >= 0."""
+    """Return a rational lower bound of e^exponent, with a relative error below 2^-bits, for exponent >= 0."""
     return _exp_bounds(exponent, bits)[0]
 
 
 def exp_upper(exponent: Fraction, bits: int = 128) -> Fraction:
-    """A rational upper bound of e^exponent, with a relative error below 2^-bits, for exponent >= 0."""
+    """Return a rational upper bound of e^exponent, with a relative error below 2^-bits, for exponent >= 0."""
     return _exp_bounds(exponent, bits)[1]
 
 

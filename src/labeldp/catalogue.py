@@ -1,4 +1,4 @@
-"""A catalogue: entries by name, each declared beside the code it describes and found without a central list."""
+"""A catalogue: entries by name, each declared next to the code it describes and found without a central list."""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -59,7 +59,7 @@ class Catalogue(Generic[E]):
         self._entries.pop(name, None)
 
     def get(self, name: object) -> E | None:
-        """The entry of that name, or None."""
+        """Return the entry of that name, or None."""
         return self._all().get(name) if isinstance(name, str) else None
 
     def __getitem__(self, name: str) -> E:
@@ -70,7 +70,7 @@ class Catalogue(Generic[E]):
         return entry
 
     def unknown(self, name: object, entries: Iterable[E]) -> InvalidInput:
-        """The error for a name that is not there, with the nearest of these entries."""
+        """Return the error for an unknown name, with the nearest of these entries."""
         known = {entry.name: _as_written(entry) for entry in entries}
         close = get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
         hint = f" Did you mean {known[close[0]]!r}?" if close else ""
@@ -96,5 +96,5 @@ class Catalogue(Generic[E]):
 
 
 def _as_written(entry: Named) -> str:
-    """The name as a user writes it, with a number if it takes one."""
+    """Return the name as a user writes it, with a number if it takes one."""
     return str(getattr(entry, "example", entry.name))

@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, label_array, number_array, offending_rows
-from labeldp.durations import check_unit
+from labeldp.arrays import Floats, check_unit, label_array, number_array, offending_rows
 from labeldp.errors import ClippingWarning, InvalidInput, described
 
 MAX_CELLS = 2**32
@@ -34,7 +33,7 @@ LARGEST_WHOLE = 2.0**53
 class Domain:
     """Public bounds on the labels, and the grid on which their distribution is estimated.
 
-    Wherever labeldp takes a domain, a tuple `(lower, upper)` works too.
+    A tuple `(lower, upper)` can be used in place of a domain.
 
     Parameters
     ----------
@@ -107,7 +106,7 @@ class Domain:
 
     @classmethod
     def integers(cls, lower: int, upper: int, unit: str | None = None) -> Domain:
-        """The domain of the whole numbers from `lower` to `upper`, with one cell for each.
+        """Return the domain of the whole numbers from `lower` to `upper`, with one cell for each.
 
         Parameters
         ----------
@@ -134,7 +133,7 @@ class Domain:
 
     @classmethod
     def of(cls, domain: Domain | tuple[float, float]) -> Domain:
-        """The domain itself, or the one with these bounds and no grid yet.
+        """Return the domain itself, or the one with these bounds and no grid yet.
 
         Parameters
         ----------
@@ -164,7 +163,7 @@ class Domain:
         return cls(lower, upper)
 
     def to_json(self) -> list[Any]:
-        """The fields as a list that JSON can hold.
+        """Return the fields as a list that JSON can hold.
 
         Returns
         -------
@@ -209,7 +208,7 @@ class Domain:
         return self.with_cells(int(min(MOST_DEFAULT_CELLS, max(fewest, worth / 100))))
 
     def with_cells(self, cells: int) -> Domain:
-        """The same bounds and unit with another grid.
+        """Return the same bounds and unit with another grid.
 
         Parameters
         ----------
@@ -224,7 +223,7 @@ class Domain:
         return replace(self, cells=cells, whole=False)
 
     def check(self, labels: Any, out_of_range: OutOfRange = "clip") -> Floats:
-        """The labels as finite floats within the bounds.
+        """Return the labels as finite floats within the bounds.
 
         Parameters
         ----------
@@ -320,7 +319,7 @@ class Domain:
 
         Privacy
         -------
-        The share is about the true labels and is not covered by ε. The warning says so; nothing that is released holds it.
+        The share is about the true labels and is not covered by ε. The warning says so, and nothing that is released contains it.
         """
         if out_of_range == "clip-all" or clipped <= MOST_CLIPPED * records:
             return
@@ -340,7 +339,7 @@ class Domain:
         )
 
     def cell(self, labels: Any) -> NDArray[np.uint32]:
-        """The index of the grid point nearest to each label.
+        """Return the index of the grid point nearest to each label.
 
         Parameters
         ----------
@@ -404,7 +403,7 @@ def _number(value: object, name: str) -> float:
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether it is a whole number of any numeric type."""
+    """Return whether it is a whole number of any numeric type."""
     try:
         return not isinstance(value, (bool, str)) and int(value) == value
     except (TypeError, ValueError, OverflowError):

@@ -34,7 +34,7 @@ class LabelDPError(Exception):
 
 
 class InvalidInput(LabelDPError, ValueError):  # noqa: N818 - reads as what it is
-    """Something that the user gave is wrong; the message says what, where, and what to do.
+    """An invalid argument, option or file; the message states what is wrong, where, and what to do.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class InvalidInput(LabelDPError, ValueError):  # noqa: N818 - reads as what it i
 
 
 class MissingExtra(InvalidInput):
-    """A package that comes with an extra of labeldp is not installed; the message says how to install it."""
+    """A package of one of labeldp's extras is not installed; the message has the command that installs it."""
 
 
 class PrivacyRefused(InvalidInput):
@@ -79,9 +79,9 @@ class ClippingWarning(UserWarning):
 
 
 def described(value: object) -> str:
-    """How an error shows a value that cannot be right: a number or a text as it is, anything else by its type.
+    """Return how an error shows an invalid value: a number or a text itself, anything else by its type.
 
-    Whoever mixed up two arguments may have given the labels, and errors end up in logs.
+    A user who mixed up two arguments may have given the labels, and errors end up in logs.
     """
     with suppress(ValueError):  # Python refuses to print integers of thousands of digits
         if value is None or isinstance(value, (Number, str)):
@@ -93,7 +93,7 @@ def described(value: object) -> str:
 
 
 def why_unreadable(error: BaseException) -> str:
-    """Why a file cannot be read, in our own words: those of a library may show a value, or the file's first bytes."""
+    """Return why a file cannot be read, in our own words: a library's words may show a value, or the file's first bytes."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     if isinstance(error, NotImplementedError):  # also Arrow's
@@ -102,13 +102,13 @@ def why_unreadable(error: BaseException) -> str:
 
 
 def expect(value: object, kind: type, name: str, how: str) -> None:
-    """Refuse a value of another type, and say how to make one of the right type."""
+    """Raise `InvalidInput` unless `value` has this type; `how` tells how to make one."""
     if not isinstance(value, kind):
         raise InvalidInput(f"{name} must be a {kind.__name__}, got {type(value).__name__}: {how}")
 
 
 def expect_path(value: object, name: str, how: str) -> None:
-    """Refuse what is no path, and say what is meant."""
+    """Raise `InvalidInput` unless `value` is a path."""
     if not isinstance(value, (str, os.PathLike)):
         raise InvalidInput(f"{name} must be a path, as text or Path, got {type(value).__name__}: {how}")
 

@@ -1,8 +1,8 @@
-"""Reads JSON that came from outside: strictly, within limits, and with one kind of error whatever is wrong with it.
+"""Strict reading of JSON from outside, within limits and with one kind of error.
 
-Python's own parser takes names twice (the last one wins), NaN and Infinity, half characters (lone surrogates), nests as deep
+Python's own parser takes names twice (the last one wins), NaN and Infinity, lone surrogates, nests as deep
 as its stack and reads integers of thousands of digits. Each of these fails later and elsewhere, or lets two readers see two
-different texts. Here they are refused. Errors show places and never what stands there, since a key file is JSON too.
+different texts. Here they are refused. Errors show positions and no content, since a key file is JSON too.
 
 `read_bytes` is for every file from outside that is read whole, JSON or not.
 """
@@ -29,7 +29,7 @@ _STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
 def parse_json(text: str | bytes, name: object) -> Any:
-    """The value that a JSON text stands for.
+    """Parse a JSON text.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def parse_json(text: str | bytes, name: object) -> Any:
         value = json.loads(
             plain, object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
         )
-        if "\\u" in plain:  # an escape may be half a character, which no file or terminal takes
+        if "\\u" in plain:  # an escape may be a lone surrogate, which no file or terminal accepts
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeError:
         raise InvalidInput(f"{name} is not valid JSON: it is not UTF-8 text") from None
@@ -76,7 +76,7 @@ def parse_json(text: str | bytes, name: object) -> Any:
 
 
 def read_text(file: Path, name: object = None) -> str:
-    """The text of a JSON file, for callers that keep it.
+    """Return the text of a JSON file, for callers that keep it.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def read_text(file: Path, name: object = None) -> str:
 
 
 def read_bytes(file: Path, most: int, name: object = None) -> bytes:
-    """The content of a file, which is refused if it is longer than any of its kind.
+    """Return the content of a file, which is refused if it is longer than any of its kind.
 
     Parameters
     ----------

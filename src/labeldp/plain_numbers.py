@@ -1,19 +1,25 @@
-"""Numbers in text as a person types them. Python's `float` and `int` read more: `1_0`, digits of other scripts, `inf` and `nan`."""
+"""Numbers in text, as a person types them. Python's `float` and `int` read more: `1_0`, digits of other scripts, `inf` and `nan`."""
 
 import math
 import re
+from fractions import Fraction
 
 from labeldp.errors import InvalidInput
 
 LONGEST_TEXT = 100
-"""The longest text that is read as a number. An integer of so many digits is still a finite float."""
+"""The longest text that is read as a number. An integer of 100 digits is still a finite float."""
 
-_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\s*", re.ASCII)
+LONGEST_AMOUNT = 1000
+"""The longest text that is read as an exact amount. Every ε that `exact_epsilon` accepts can be written in fewer characters."""
+
+_DECIMAL = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
+_NUMBER = re.compile(rf"\s*[+-]?{_DECIMAL}\s*", re.ASCII)
+_AMOUNT = re.compile(rf"\s*\+?(?:[0-9]+/0*[1-9][0-9]*|{_DECIMAL})\s*", re.ASCII)
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 
 
 def plain_number(text: object, what: str, *, shown: bool = True) -> float:
-    """The finite number that a text states in plain decimal digits, such as "-2.5" or "1e-3"; `what` is for the error.
+    """Return the finite number that a text states in plain decimal digits, such as "-2.5" or "1e-3"; `what` is for the error.
 
     The error shows the text unless `shown` is false, as for text from a file, which may hold labels by mistake.
     """
@@ -26,11 +32,16 @@ def plain_number(text: object, what: str, *, shown: bool = True) -> float:
 
 
 def whole_number(text: object, what: str) -> int:
-    """The whole number that a text states in plain decimal digits; `what` is for the error."""
+    """Return the whole number that a text states in plain decimal digits; `what` is for the error."""
     if not isinstance(text, str) or not _matches(_WHOLE, text):
         raise InvalidInput(f"{what} must be a whole number written in plain digits, as in 52, got {text!r:.60}")
     return int(text)
 
 
-def _matches(pattern: re.Pattern[str], text: str) -> bool:
-    return len(text) <= LONGEST_TEXT and pattern.fullmatch(text) is not None
+def plain_amount(text: object) -> Fraction | None:
+    """Return the exact value of a decimal ("0.25", "1e-3") or a fraction ("1/3") of at most 1,000 characters, or None."""
+    return Fraction(text) if isinstance(text, str) and _matches(_AMOUNT, text, LONGEST_AMOUNT) else None
+
+
+def _matches(pattern: re.Pattern[str], text: str, longest: int = LONGEST_TEXT) -> bool:
+    return len(text) <= longest and pattern.fullmatch(text) is not None

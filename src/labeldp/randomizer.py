@@ -15,7 +15,7 @@ from labeldp.mechanisms import FiniteMechanism, PrivateLabels, Request, design, 
 from labeldp.priors import BudgetSplit, Prior, histogram
 from labeldp.priors.prior import expect_prior
 from labeldp.sampling import Randomness
-from labeldp.sampling.entropy import source_of
+from labeldp.sampling.randomness import source_of
 
 
 @dataclass(frozen=True)

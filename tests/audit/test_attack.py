@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labeldp.mechanisms.catalogue import MECHANISMS
+from labeldp.mechanisms.registry import MECHANISMS
 
 spec = spec_from_file_location("attack", Path(__file__).resolve().parents[2] / "benchmarks" / "attack.py")
 bench = sys.modules.setdefault("attack", module_from_spec(spec))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from labeldp.audit import verify
 from labeldp.budget import exact_epsilon, exp_lower, exp_upper
 from labeldp.errors import PrivacyRefused
-from labeldp.mechanisms.proof import log_upper
+from labeldp.mechanisms.finite import log_upper
 from labeldp.sampling import ResponseTable, ShiftTable, Table, WeightTable
-from labeldp.sampling.noise import laplace_profile
+from labeldp.sampling.noise_tables import laplace_profile
 
 
 @dataclass

@@ -12,7 +12,7 @@ import numpy as np
 from labeldp.arrays import Floats
 from labeldp.budget import exact_epsilon, exp_lower
 from labeldp.losses import Huber, get_loss
-from labeldp.paper.algorithm_2 import ReferenceBins, algorithm_2, minimiser
+from labeldp.paper.optimality import ReferenceBins, algorithm_2, minimiser
 from labeldp.priors import Prior
 
 LOGARITHMIC = {"poisson", "gamma", "squared-log"}

@@ -38,31 +38,15 @@ def test_a_budget_outside_its_range_is_refused(epsilon):
         optimal_bins(Prior([0, 1], [1, 1]), epsilon)
 
 
-@pytest.mark.parametrize(
-    ("values", "masses", "match"),
-    [
-        ([0.0, 1.0], [1.0], "one mass per value"),
-        ([1.0, 0.0], [1.0, 1.0], "must increase"),
-        ([0.0, 1.0], [0.0, 0.0], "not all 0"),
-        ([0.0, 1.0], [2.0, -1.0], "0 or more"),
-        ([0.0, float("inf")], [1.0, 1.0], "at position 1"),
-    ],
-)
-def test_what_is_not_a_prior_is_refused(values, masses, match):
-    with pytest.raises(InvalidInput, match=match):
-        optimal_bins(SimpleNamespace(values=np.array(values), masses=np.array(masses)), 1)
+def test_what_is_not_a_prior_is_refused():
+    with pytest.raises(InvalidInput, match="prior must be a Prior"):
+        optimal_bins(SimpleNamespace(values=np.array([0.0, 1.0]), masses=np.array([1.0, 1.0])), 1)
 
 
 @pytest.mark.parametrize(("loss", "label"), [("poisson", -1.0), ("gamma", 0.0), ("squared-log", -1.0)])
 def test_labels_that_a_loss_does_not_know_are_refused(loss, label):
     with pytest.raises(InvalidInput, match=f"under {loss} loss, must lie in"):
         optimal_bins(Prior([label, 1.0], [1, 1]), 1, loss)
-
-
-def test_masses_need_not_sum_to_one():
-    counts = SimpleNamespace(values=np.array([0.0, 1.0, 5.0]), masses=np.array([300.0, 20.0, 1000.0]))
-    whole = optimal_bins(Prior(counts.values, counts.masses), 1)
-    assert optimal_bins(counts, 1).expected_loss == pytest.approx(whole.expected_loss, rel=1e-14)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])

@@ -17,13 +17,13 @@ MASSES = np.array([0.4, 0.3, 0.2, 0.1])
 def test_outputs_are_solved_again_from_the_integers():
     designed = unbiased_channel(VALUES, MASSES, 1.0)
     spoiled = Channel(designed.probabilities, designed.outputs + 1e-3)
-    exact = integer_channel(spoiled, 1, MASSES, VALUES)
+    table, outputs = integer_channel(spoiled, 1, MASSES, VALUES)
     means = [
-        sum(Fraction(weight, 1 << 64) * Fraction(output) for weight, output in zip(row, exact.outputs, strict=True))
-        for row in exact.table.weights()
+        sum(Fraction(weight, 1 << 64) * Fraction(output) for weight, output in zip(row, outputs, strict=True))
+        for row in table.weights()
     ]
     errors = [abs(mean - Fraction(value)) for mean, value in zip(means, VALUES, strict=True)]
-    assert exact.worst_error == max(errors) < Fraction(1, 10**12)
+    assert max(errors) < Fraction(1, 10**12)
 
 
 def test_a_table_without_a_solution_is_refused():
@@ -34,4 +34,4 @@ def test_a_table_without_a_solution_is_refused():
 
 def test_without_means_outputs_stay():
     flat = Channel(np.full((4, 3), 1 / 3), np.array([0.0, 5.0, 20.0]))
-    assert integer_channel(flat, 1, MASSES).outputs.tolist() == [0.0, 5.0, 20.0]
+    assert integer_channel(flat, 1, MASSES)[1].tolist() == [0.0, 5.0, 20.0]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from labeldp.cli import app
 from labeldp.errors import InvalidInput
 from labeldp.paper.data import published_census
-from labeldp.paper.experiments import page
+from labeldp.paper.experiments import report
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ def test_the_folder_holds_tables_figures_and_a_report_that_fetches_nothing(exact
 @pytest.fixture
 def undrawn(monkeypatch):
     """Figures take seconds to draw; tests that do not look at them go without."""
-    monkeypatch.setattr(page, "write_reproduction", lambda work, folder, command: [folder / "report.html"])
+    monkeypatch.setattr(report, "write_reproduction", lambda work, folder, command: [folder / "report.html"])
 
 
 def test_census_mechanism_only_gives_all_published_figures_within_a_thousandth(tmp_path):

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from labeldp.paper.data import criteo_like
-from labeldp.paper.sample_data import SEED
+from labeldp.paper.data.criteo_generated import SAMPLE_SEED
 
 
 def test_the_two_files_have_the_same_orders_and_belong_together(run, tmp_path):
@@ -18,7 +18,7 @@ def test_the_two_files_have_the_same_orders_and_belong_together(run, tmp_path):
     assert sales.column_names == ["order", "amount"]
     assert "amount" not in clicks.column_names
     assert sales["order"].to_pylist() != clicks["order"].to_pylist()
-    data = criteo_like(500, seed=SEED)
+    data = criteo_like(500, seed=SAMPLE_SEED)
     joined = sales.take(pc.sort_indices(sales["order"]))
     assert joined["order"].to_pylist() == clicks["order"].to_pylist() == list(range(1, 501))
     assert joined["amount"].to_pylist() == data.labels.tolist()

@@ -293,7 +293,7 @@ def test_text_that_is_not_understood_is_refused_without_a_value(run, spark, fold
     refused(run, written(text), says=says)
 
 
-@pytest.mark.filterwarnings("ignore::labeldp.priors.budget_split.BudgetWarning")
+@pytest.mark.filterwarnings("ignore::labeldp.priors.private_histogram.BudgetWarning")
 def test_text_with_another_delimiter_or_encoding(run, spark, folder):
     code, out, _ = privatize(run, written("order;amount\n1;5\n2;6\n"), "--delimiter", ";", "--dry-run", "--json")
     assert (code, json.loads(out)["rows"]) == (0, 2)

@@ -18,7 +18,7 @@ from labeldp.explore.one_label import apart, reported
 from labeldp.explore.outlook import caveats, curve, headline
 from labeldp.explore.question import Question
 from labeldp.explore.simulated_prior import simulated_prior, why_none
-from labeldp.shown import plain
+from labeldp.formatting import plain
 
 FIRST = Question()
 WEEKS = Question(lower=0, upper=52, whole=True, distribution="poisson:mean=6", records=20_000)

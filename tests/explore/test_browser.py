@@ -22,7 +22,7 @@ from labeldp.explore.one_label import reported
 from labeldp.explore.outlook import headline
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.take_away import Names, command, python_call
-from labeldp.shown import plain
+from labeldp.formatting import plain
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [

@@ -12,14 +12,12 @@ from labeldp.budget import exact_epsilon
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import Request
 from labeldp.mechanisms.auto import alternatives, choose, split_for_training
-from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
-from labeldp.mechanisms.catalogue import MECHANISMS
+from labeldp.mechanisms.bias_variance import VISIBLE, Unbiased, design_scale, weight_of_variance
 from labeldp.mechanisms.decoding import code_values
-from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
-from labeldp.mechanisms.label_scale import design_scale
-from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.mechanisms.grid_noise import DiscreteLaplace
+from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.paper.data import criteo_prior
-from labeldp.paper.network.regressor import network_settings
+from labeldp.paper.network.network_regressor import network_settings
 from labeldp.training.sizing import boosting_settings, label_share
 
 PRIOR = criteo_prior()

@@ -7,10 +7,9 @@ import pytest
 
 from labeldp import Domain, Mechanism, Prior, RROnBins
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms.bias_variance import BiasVariance
+from labeldp.mechanisms.bias_variance import BiasVariance, Unbiased
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.excess import expected_excess
-from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.paper.data import criteo_prior
 
 WEEKS = Prior(np.arange(53.0), np.r_[60, 1 + np.arange(51) % 4, 90])

@@ -24,8 +24,8 @@ from labeldp.paper.experiments.methods import get_method
 NEW_FILE = """
     '''A mechanism of somebody else's: one file, nothing else touched.'''
     from labeldp.budget import exact_epsilon
-    from labeldp.mechanisms.catalogue import mechanism
-    from labeldp.mechanisms.encoders import Thresholds
+    from labeldp.mechanisms.registry import mechanism
+    from labeldp.mechanisms.base import Thresholds
     from labeldp.mechanisms.finite import FiniteMechanism
     from labeldp.sampling import ResponseTable
     import numpy as np

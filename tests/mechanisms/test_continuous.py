@@ -11,7 +11,7 @@ import pytest
 from labeldp import ContinuousExponential, Domain, KeyedRandomness, Laplace, Mechanism, OsEntropy, Prior, Staircase
 from labeldp.audit import verify
 from labeldp.errors import InvalidInput, PrivacyRefused
-from labeldp.mechanisms.staircase import noise_variance
+from labeldp.mechanisms.continuous import noise_variance
 
 DOMAIN = Domain(0, 10)
 PRIOR = Prior([0, 1, 4, 9, 10], [3, 2, 1, 2, 1])

@@ -8,7 +8,7 @@ from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.losses import LOSSES
 from labeldp.mechanisms import FiniteMechanism, Mechanism
-from labeldp.mechanisms.catalogue import MECHANISMS, Request
+from labeldp.mechanisms.registry import MECHANISMS, Request
 from labeldp.priors import Prior
 
 DOMAINS = [

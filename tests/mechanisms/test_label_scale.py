@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtri
 
 from labeldp import Prior
-from labeldp.mechanisms.label_scale import NormalScores
+from labeldp.mechanisms.bias_variance import NormalScores
 
 PRIORS = {
     "many zeros": Prior(np.arange(21), np.r_[0.95, 0.04, 0.01, np.zeros(18)]),

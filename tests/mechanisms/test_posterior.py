@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from labeldp import OsEntropy, Prior, RROnBins
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms.posterior import posterior_means, refined_means
+from labeldp.mechanisms.decoding import posterior_means, refined_means
 from labeldp.priors import project_counts
 
 PRIOR = Prior(np.arange(6.0), [5, 4, 3, 2, 1, 1])

@@ -14,7 +14,7 @@ from labeldp import Domain, LabelRandomizer, Prior, RPWithPrior, RROnBins, code_
 from labeldp.errors import InvalidInput
 from labeldp.losses import get_loss
 from labeldp.mechanisms.decoding import symbol_means
-from labeldp.mechanisms.window_design import DESIGN_CELLS
+from labeldp.mechanisms.rp_with_prior import DESIGN_CELLS
 from labeldp.paper.data import criteo_prior
 from labeldp.sampling import WindowTable
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labeldp import Domain, Laplace, Mechanism, OsEntropy, Prior
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.mechanisms.bias_variance import Unbiased
 from labeldp.paper.data import criteo_prior
 from labeldp.sampling import ResponseTable
 

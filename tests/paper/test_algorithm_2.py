@@ -9,7 +9,7 @@ import pytest
 
 from labeldp.errors import InvalidInput
 from labeldp.losses import get_loss
-from labeldp.paper.algorithm_2 import algorithm_2, minimiser
+from labeldp.paper.optimality import algorithm_2, minimiser
 
 
 def test_two_labels_by_hand():

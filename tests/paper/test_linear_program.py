@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from labeldp.binning import optimal_bins
-from labeldp.paper.linear_program import best_matrix
-from labeldp.paper.signature import signature
+from labeldp.paper.optimality import best_matrix, signature
 from labeldp.priors import Prior
 
 LOSSES = ["squared", "absolute", "pinball(0.3)", "huber(1.5)", "poisson", "gamma", "squared-log"]

@@ -9,7 +9,7 @@ import pytest
 
 from labeldp.binning import optimal_bins
 from labeldp.errors import InvalidInput
-from labeldp.paper.signature import signature
+from labeldp.paper.optimality import signature
 from labeldp.priors import Prior
 
 LOG2 = math.log(2)

@@ -15,8 +15,7 @@ from labeldp.arrays import read_only
 from labeldp.errors import InvalidInput
 from labeldp.sampling import _blake2b
 from labeldp.sampling._blake2b import keyed_blake2b_96
-from labeldp.sampling.ids import digest_ids
-from labeldp.sampling.text_buffers import text_buffers
+from labeldp.sampling.ids import digest_ids, text_buffers
 
 KEY = bytes(range(32))
 LANES = 16

@@ -15,7 +15,7 @@ from labeldp.sampling import (
     WeightTable,
     WindowTable,
 )
-from labeldp.sampling.noise import laplace_profile, staircase_profile
+from labeldp.sampling.noise_tables import laplace_profile, staircase_profile
 
 CHUNK = 1 << 20
 SMALLEST_EXPECTATION = 20

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp.sampling.number_buffers import array_of, numbers_in
+from labeldp.sampling.ids import array_of, numbers_in
 
 KINDS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
 
@@ -42,7 +42,7 @@ def test_anything_else_is_left_to_arrow(array):
 def test_pandas_is_not_imported():
     code = (
         "import sys, numpy as np\n"
-        "from labeldp.sampling.number_buffers import array_of, numbers_in\n"
+        "from labeldp.sampling.ids import array_of, numbers_in\n"
         "numbers_in(array_of(np.arange(3)))\n"
         "sys.exit('pandas' in sys.modules)"
     )

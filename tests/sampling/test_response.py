@@ -107,8 +107,8 @@ def test_what_is_no_table_is_refused(data):
 
 
 def test_weights_that_favour_other_outputs_are_refused():
-    with pytest.raises(InvalidInput, match="other <= keep"):
-        ResponseTable.from_weights(2, TOTAL // 2 - 1, TOTAL // 2 + 1)
+    with pytest.raises(InvalidInput, match="outside <= inside"):
+        ResponseTable.from_weights(2, 1, TOTAL // 2 - 1, TOTAL // 2 + 1)
 
 
 def test_probabilities_are_the_integers_over_two_to_the_64():

@@ -13,7 +13,7 @@ from table_oracles import brute_force_ratio, first_and_last_words
 from labeldp.budget import exact_epsilon, exp_lower
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.sampling import ShiftTable, WeightTable, table_from_json
-from labeldp.sampling.noise import laplace_profile, staircase_profile
+from labeldp.sampling.noise_tables import laplace_profile, staircase_profile
 
 TOTAL = 1 << 64
 

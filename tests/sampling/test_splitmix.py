@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.sampling.splitmix import mix, unmix
+from labeldp.sampling.ids import mix, unmix
 
 GOLDEN_GAMMA = 0x9E3779B97F4A7C15
 

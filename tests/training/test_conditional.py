@@ -116,7 +116,7 @@ def test_tables_and_arrays_and_clones():
     assert again.mechanism == model.mechanism_
 
 
-@pytest.mark.filterwarnings("ignore::labeldp.priors.budget_split.BudgetWarning")
+@pytest.mark.filterwarnings("ignore::labeldp.priors.private_histogram.BudgetWarning")
 @pytest.mark.parametrize("records", [2, 7, 60])
 def test_few_records_give_a_model_too(records):
     model = LabelDPRegressor(epsilon=1, domain=(1, 400), loss="absolute").fit(X[:records], Y[:records])

@@ -57,7 +57,7 @@ def test_scikit_learn_checks_pass_whole_where_noise_is_negligible(estimator, che
     check(estimator)
 
 
-@pytest.mark.filterwarnings("ignore::labeldp.priors.budget_split.BudgetWarning")
+@pytest.mark.filterwarnings("ignore::labeldp.priors.private_histogram.BudgetWarning")
 @parametrize_with_checks([DEFAULT])
 def test_scikit_learn_checks_pass_but_for_those_that_need_determinism(estimator, check):
     if check.func.__name__ in NEED_DETERMINISM:
@@ -201,7 +201,7 @@ def test_a_step_of_a_pipeline_cannot_take_true_labels_under_another_name():
             model.fit(X[:500], Y[:500], groups=Y[:1])
 
 
-@pytest.mark.filterwarnings("ignore::labeldp.priors.budget_split.BudgetWarning")
+@pytest.mark.filterwarnings("ignore::labeldp.priors.private_histogram.BudgetWarning")
 def test_a_conditional_regressor_refuses_labels_to_validate_on():
     private = LabelRandomizer(1, (0, 400), "absolute").randomize(Y[:500])
     model = ConditionalRegressor(STOPS_EARLY, private.mechanism, "absolute")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from labeldp.advice.predictions import Prediction
 from labeldp.advice.targets import Target
 from labeldp.advice.words import Risk, percent
+from labeldp.formatting import Tabular, count_of
 from labeldp.priors import Prior
-from labeldp.shown import Tabular, count_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

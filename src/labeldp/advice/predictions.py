@@ -17,7 +17,7 @@ from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms.auto import MOST_FOR_PRIOR
 from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_variance
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.rr_on_bins import RROnBins
+from labeldp.mechanisms.randomized_response import RROnBins
 from labeldp.priors import Prior
 
 CELLS = 101

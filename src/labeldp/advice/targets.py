@@ -11,14 +11,14 @@ from itertools import chain
 from labeldp.advice.predictions import Predictor
 from labeldp.budget import MAX_EPSILON
 from labeldp.errors import InvalidInput, described
-from labeldp.shown import Shown, plain
+from labeldp.formatting import ReprMixin, plain
 
 LEAST_RECORDS, MOST_RECORDS = 100, 10**9
 """Predictions were not checked with fewer records, and nobody is advised to collect more."""
 
 
 @dataclass(frozen=True, repr=False)
-class Target(Shown):
+class Target(ReprMixin):
     """What it takes for a model to be as good as wanted, by the predictions. Numbers have two digits and are the least such.
 
     Attributes

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from labeldp.budget import exact_epsilon
 from labeldp.errors import InvalidInput, described
-from labeldp.shown import Shown, count_of, plain
+from labeldp.formatting import ReprMixin, count_of, plain
 
 ALMOST_SURE = 0.95
 """An advantage from which on little is protected."""
@@ -46,7 +46,7 @@ def _power(multiple: int) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Risk(Shown):
+class Risk(ReprMixin):
     """What an ε lets somebody who knows everything but one label learn about it, in the worst case.
 
     Attributes

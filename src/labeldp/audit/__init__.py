@@ -4,6 +4,6 @@ May import `mechanisms` and below.
 """
 
 from labeldp.audit.measurement import Measurement, measure
-from labeldp.mechanisms.proof import Proof, verify
+from labeldp.mechanisms.finite import Proof, verify
 
 __all__ = ["Measurement", "Proof", "measure", "verify"]

@@ -3,7 +3,6 @@
 May import `sampling`, `priors` and below. It knows nothing of mechanisms.
 """
 
-from labeldp.binning.bins import Bins
-from labeldp.binning.optimal import optimal_bins
+from labeldp.binning.optimal import Bins, optimal_bins
 
 __all__ = ["Bins", "optimal_bins"]

@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.binning._compiled import compiled, internal, register
-from labeldp.binning._double_double import add, two_sum
-from labeldp.losses.deviance_series import NEAR, log_series
+from labeldp.binning._search import add, compiled, internal, register, two_sum
+from labeldp.losses.standard import NEAR, log_series
 
 Run = tuple[float, float, float, float]
 _log_series = internal(log_series)
@@ -27,7 +26,7 @@ _log_series = internal(log_series)
 
 @internal
 def divergence(power: float, difference: float, output: float) -> float:
-    """The unit deviance of an output when the label is `output + difference`, without cancellation."""
+    """Return the unit deviance of an output when the label is `output + difference`, without cancellation."""
     if output <= 0.0:
         return 0.0 if difference == 0.0 else math.inf
     t = difference / output
@@ -62,7 +61,7 @@ def _merge(power: float, reference: float, left: Run, right: Run) -> Run:
 
 @compiled
 def deviance_levels(values: Floats, masses: Floats, power: float) -> Floats:
-    """The runs that end or begin at each level's middles."""
+    """Return the runs that end or begin at each level's middles."""
     k = values.size
     depth = 1
     while (1 << depth) < k:
@@ -86,7 +85,7 @@ def deviance_levels(values: Floats, masses: Floats, power: float) -> Floats:
 
 @compiled
 def summary(points: Floats, levels: Floats, power: float, r: int, i: int) -> Run:
-    """The mass, the mean (a pair) and the information of points r+1 … i. Rows of `points` are (label, mass)."""
+    """Return the mass, the mean (a pair) and the information of points r+1 … i. Rows of `points` are (label, mass)."""
     first, last = r, i - 1
     if first == last:
         return points[first, 1], points[first, 0], 0.0, 0.0
@@ -117,7 +116,7 @@ class DevianceTables(NamedTuple):
 
 @internal
 def _placed(t: DevianceTables, run: Run, r: int, i: int) -> tuple[float, float, float]:
-    """The best output between points r and i + 1, and its distances from the prior's mean and from the bin's."""
+    """Return the best output between points r and i + 1, and its distances from the prior's mean and from the bin's."""
     apart = (run[1] - t.mean) + (run[2] - t.mean_low)
     extra = t.c * run[0]
     weight = t.w + extra
@@ -139,7 +138,7 @@ def _output(t: DevianceTables, r: int, i: int) -> float:
 
 @internal
 def _cost(t: DevianceTables, r: int, i: int) -> float:
-    """The constrained interval cost."""
+    """Return the constrained interval cost."""
     run = summary(t.points, t.levels, t.power, r, i)
     output, from_mean, from_bin = _placed(t, run, r, i)
     everything = t.information + t.w * divergence(t.power, -from_mean, output)

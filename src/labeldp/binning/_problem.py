@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.binning._candidates import CandidateTables, outward_sums
+from labeldp.binning._costs import (
+    CandidateTables,
+    HuberTables,
+    PinballTables,
+    SquaredTables,
+    huber_table,
+    outward_sums,
+    pinball_table,
+    squared_table,
+)
 from labeldp.binning._deviance import DevianceTables, deviance_levels, summary
-from labeldp.binning._huber import HuberTables, huber_table
-from labeldp.binning._pinball import PinballTables, pinball_table
 from labeldp.binning._search import Nodes, follow, least_weight_path
-from labeldp.binning._squared import SquaredTables, squared_table
 from labeldp.losses import Loss
-from labeldp.losses.structure import Deviance, HuberDistance, PinballDistance, SquaredDistance, Structure
+from labeldp.losses.base import Deviance, HuberDistance, PinballDistance, SquaredDistance, Structure
 
 MASS_UNIT = 2.0**300
 """Masses are multiplied by this, which is exact, so that a mass of 10⁻³⁰⁰ times a small square does not underflow."""
@@ -34,24 +40,24 @@ class Problem:
     """The number of steps at the end of a path that have no output."""
 
     def best_path(self, price: float, stride: int = 1) -> Nodes:
-        """The path with the least total of cost − `price` over its steps, using every node or every stride-th one."""
+        """Return the path with the least total of cost − `price` over its steps, using every node or every stride-th one."""
         return least_weight_path(self.tables, np.append(np.arange(0, self.n, stride), self.n), price)
 
     def cost(self, path: Nodes) -> float:
-        """The total cost of a path."""
+        """Return the total cost of a path."""
         return follow(self.tables, path)[0]
 
     def bins(self, path: Nodes) -> int:
-        """The number of bins of a path."""
+        """Return the number of bins of a path."""
         return path.size - 1 - self.closing_steps
 
     def outputs(self, path: Nodes) -> Floats:
-        """The output of each bin of a path."""
+        """Return the output of each bin of a path."""
         return self.to_outputs(follow(self.tables, path)[1][: self.bins(path)])
 
 
 def interval_problem(values: Floats, masses: Floats, c: float, structure: Structure) -> Problem:
-    """The problem over all real outputs, for a loss with a structure."""
+    """Return the problem over all real outputs, for a loss with a structure."""
     match structure:
         case SquaredDistance():
             make = _squared if structure.scale == "identity" else _squared_log
@@ -65,7 +71,7 @@ def interval_problem(values: Floats, masses: Floats, c: float, structure: Struct
 
 
 def candidate_problem(values: Floats, masses: Floats, c: float, loss: Loss, candidates: Floats) -> Problem:
-    """The problem over the given outputs, for any loss that meets Assumption 1."""
+    """Return the problem over the given outputs, for any loss that meets Assumption 1."""
     losses = np.ascontiguousarray(loss(candidates[:, None], values[None, :]))
     split = np.searchsorted(values, candidates, side="right").astype(np.int64)
     scaled = masses * MASS_UNIT
@@ -154,12 +160,12 @@ def _deviance(values: Floats, masses: Floats, c: float, structure: Deviance) -> 
 
 
 def _quantile(masses: Floats, share: float) -> int:
-    """The index of the first label at which the cumulated mass reaches this share of the total."""
+    """Return the index of the first label at which the cumulated mass reaches this share of the total."""
     total = np.cumsum(masses)
     return min(int(np.searchsorted(total, share * total[-1])), masses.size - 1)
 
 
 def _unit(points: Floats) -> float:
-    """A power of two that brings the range of the points near 1, so that squares neither overflow nor underflow."""
+    """Return a power of two that brings the range of the points near 1, so that squares neither overflow nor underflow."""
     extent = float(points[-1] - points[0]) or 1.0
     return math.ldexp(1.0, -math.frexp(extent)[1])

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.arrays import Floats
-from labeldp.binning.bins import Bins
+from labeldp.arrays import Floats, frozen
 from labeldp.budget import Epsilon, exact_epsilon, float_up
 from labeldp.errors import InvalidInput
+from labeldp.formatting import ReprMixin
 from labeldp.losses import Loss, get_loss
+from labeldp.priors.prior import Prior, expect_prior
 
 if TYPE_CHECKING:
     from labeldp.binning._problem import Problem
 
+_ROWS_SHOWN = 12
+
 TABLE_LIMIT = 20_000_000
 """The most losses (labels × candidate outputs) that are tabulated, for losses without a structure."""
-
 _GRID_CELLS = 1000
 _MOST_DIRECT = 20_000_000
 """Up to this many labels × outputs, the expected loss is summed directly."""
@@ -28,23 +32,125 @@ _MOST_STEPS = 200
 _SAMPLED_NODES = 4000
 
 
-class HasPrior(Protocol):
-    """A distribution on labels: increasing values and their masses."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Bins(ReprMixin):
+    """Bins of labels, each with one output, for randomized response.
 
-    @property
-    def values(self) -> Floats: ...
-    @property
-    def masses(self) -> Floats: ...
+    It has a length, compares by value, and shows itself as a table.
+
+    Parameters
+    ----------
+    outputs : array-like of float
+        The d outputs, strictly increasing.
+    thresholds : array-like of float
+        The d − 1 labels that separate neighbouring bins, each between its two outputs.
+    expected_loss : float
+        The expected loss of randomized response on these bins, under the prior they were made for.
+    loss : str
+        The name of the loss.
+    epsilon : float
+        The ε that they were made for.
+
+    Raises
+    ------
+    InvalidInput
+        If the outputs do not increase or a threshold is not between its outputs.
+
+    Examples
+    --------
+    >>> from labeldp import Bins
+    >>> Bins([1, 2, 4], [1.5, 3], expected_loss=0.25, loss="squared", epsilon=1.0)
+    Bins(3 outputs, epsilon=1, loss='squared', expected_loss=0.25)
+      y ≤ 1.5      →  1
+      1.5 < y ≤ 3  →  2
+      3 < y        →  4
+    """
+
+    outputs: Floats
+    thresholds: Floats
+    expected_loss: float
+    loss: str
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        outputs, thresholds = (np.asarray(array, np.float64) for array in (self.outputs, self.thresholds))
+        if outputs.ndim != 1 or outputs.size == 0 or not np.isfinite(outputs).all() or (np.diff(outputs) <= 0).any():
+            raise InvalidInput("bins need at least one output, and outputs must be finite and strictly increasing")
+        if thresholds.shape != (outputs.size - 1,):
+            raise InvalidInput(f"{outputs.size} outputs need {outputs.size - 1} thresholds, got {thresholds.size}")
+        if not ((thresholds >= outputs[:-1]) & (thresholds <= outputs[1:])).all():
+            raise InvalidInput("each threshold must lie between the outputs that it separates")
+        object.__setattr__(self, "outputs", frozen(outputs))
+        object.__setattr__(self, "thresholds", frozen(thresholds))
+
+    def encode(self, labels: npt.ArrayLike) -> npt.NDArray[np.uint32]:
+        """Return the bin of each label.
+
+        Parameters
+        ----------
+        labels : array-like of float
+            The labels. One on a threshold belongs to the lower bin.
+
+        Returns
+        -------
+        array of uint32
+            Indices into `outputs`.
+        """
+        return np.searchsorted(self.thresholds, np.asarray(labels, dtype=np.float64), side="left").astype(np.uint32)
+
+    def __len__(self) -> int:
+        return int(self.outputs.size)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Bins) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        rows = self._facts()
+        width = max(map(len, rows))
+        lines = [f"  {labels:<{width}}  →  {output}" if output else f"  {labels}" for labels, output in rows.items()]
+        return f"Bins({self._caption()})\n" + "\n".join(lines)
+
+    def _caption(self) -> str:
+        plural = "output" if len(self) == 1 else "outputs"
+        return f"{len(self)} {plural}, epsilon={self.epsilon:g}, loss={self.loss!r}, expected_loss={self.expected_loss:.6g}"
+
+    def _facts(self) -> dict[str, str]:
+        """Return the output of each bin by its labels; of many bins, the first and the last few."""
+        many, half = len(self) > _ROWS_SHOWN, _ROWS_SHOWN // 2
+        bounds, outputs = (
+            _texts(np.r_[numbers[:half], numbers[-half:]] if many else numbers)
+            for numbers in (self.thresholds, self.outputs)
+        )
+        labels = ["every label"]
+        if bounds:
+            between = (f"{low} < y ≤ {high}" for low, high in pairwise(bounds))
+            labels = [f"y ≤ {bounds[0]}", *between, f"{bounds[-1]} < y"]
+        if many:
+            labels[half] = f"… {len(self) - _ROWS_SHOWN} more …"
+            outputs.insert(half, "")
+        return dict(zip(labels, outputs, strict=True))
+
+    def _key(self) -> tuple[bytes, bytes, float, str, float]:
+        return self.outputs.tobytes(), self.thresholds.tobytes(), self.expected_loss, self.loss, self.epsilon
+
+
+def _texts(numbers: Floats) -> list[str]:
+    """Six digits each, or all digits if six do not tell the numbers apart."""
+    short = [f"{number:.6g}" for number in numbers.tolist()]
+    return short if len(set(short)) == len(short) else [f"{number!r}" for number in numbers.tolist()]
 
 
 def optimal_bins(
-    prior: HasPrior,
+    prior: Prior,
     epsilon: Epsilon,
     loss: str | Loss | Callable[[Any, Any], Any] = "squared",
     *,
     outputs: npt.ArrayLike | None = None,
 ) -> Bins:
-    """The bins whose randomized response has the least expected loss of all ε-DP mechanisms for this prior.
+    """Return the bins whose randomized response has the least expected loss of all ε-DP mechanisms for this prior.
 
     For losses with a structure, which all that come with labeldp have, no ε-DP mechanism on these labels has a smaller
     expected loss, up to a relative rounding error of about 1e-12. For other losses, and if `outputs` is given, no mechanism
@@ -59,7 +165,7 @@ def optimal_bins(
     Parameters
     ----------
     prior : Prior
-        The distribution of the labels; any object with increasing `values` and their `masses` will do.
+        The distribution of the labels.
     epsilon : float, int, str, Decimal or Fraction
         The guarantee of the randomized response.
     loss : str, Loss or callable, default "squared"
@@ -89,7 +195,10 @@ def optimal_bins(
     """
     budget = float(exact_epsilon(epsilon))
     rule = get_loss(loss)
-    values, masses = _support(prior, rule)
+    expect_prior(prior)
+    rule.valid_labels.check(prior.values, f"values of the prior or cells of the domain, under {rule.name} loss,")
+    held = prior.masses > 0
+    values, masses = prior.values[held], prior.masses[held]
     rule.check_assumption(values)
     problem = _problem(values, masses, math.expm1(budget), rule, outputs)
     path, cost = _least_ratio(problem, math.exp(budget))
@@ -102,26 +211,6 @@ def optimal_bins(
     else:
         expected = cost * problem.cost_unit / float(masses.sum()) / (math.exp(budget) + problem.bins(path) - 1)
     return Bins(chosen, thresholds, expected, rule.name, float_up(exact_epsilon(epsilon)))
-
-
-def _support(prior: HasPrior, loss: Loss) -> tuple[Floats, Floats]:
-    if not (hasattr(prior, "values") and hasattr(prior, "masses")):
-        raise InvalidInput(
-            f"prior must be a Prior, got {type(prior).__name__}: make one with Prior(values, masses) or Prior.from_csv(path)"
-        )
-    values = np.ascontiguousarray(prior.values, dtype=np.float64)
-    masses = np.ascontiguousarray(prior.masses, dtype=np.float64)
-    if values.ndim != 1 or values.shape != masses.shape:
-        raise InvalidInput(f"a prior needs one mass per value, got shapes {values.shape} and {masses.shape}")
-    if not np.isfinite(masses).all() or (masses < 0).any() or not masses.sum() > 0:
-        raise InvalidInput("masses of a prior must be finite, 0 or more, and not all 0")
-    loss.valid_labels.check(values, f"values of the prior or cells of the domain, under {loss.name} loss,")
-    if (np.diff(values) < 0).any():
-        raise InvalidInput("values of a prior must increase")
-    positive = masses > 0
-    values, masses = values[positive], masses[positive]
-    first = np.flatnonzero(np.diff(values, prepend=-np.inf))
-    return values[first], np.add.reduceat(masses, first)
 
 
 def _problem(values: Floats, masses: Floats, c: float, loss: Loss, outputs: npt.ArrayLike | None) -> Problem:
@@ -150,7 +239,7 @@ def _default_candidates(values: Floats) -> Floats:
 
 
 def _least_ratio(problem: Problem, e: float) -> tuple[npt.NDArray[np.int64], float]:
-    """The path of least cost/(e + bins − 1), and its cost, by Dinkelbach's method.
+    """Return the path of least cost/(e + bins − 1), and its cost, by Dinkelbach's method.
 
     Each round charges every bin the best ratio so far and finds the best path, until the ratio no longer falls. The first rounds
     use a sample of the nodes. They find a good ratio at little cost, so that two rounds on all nodes are usually enough.
@@ -171,12 +260,12 @@ def _least_ratio(problem: Problem, e: float) -> tuple[npt.NDArray[np.int64], flo
 
 
 def _distinct(found: Floats, values: Floats, outputs: npt.ArrayLike | None) -> Floats:
-    """The different outputs. The best ones lie within the range of the labels, so rounding errors beyond it are cut off."""
+    """Return the different outputs. The best ones lie within the range of the labels, so rounding errors beyond it are cut off."""
     return np.unique(found if outputs is not None else np.clip(found, values[0], values[-1]))
 
 
 def _expected_loss(prior: tuple[Floats, Floats], outputs: Floats, owned: Floats, epsilon: float, loss: Loss) -> float:
-    """The expected loss by its definition: each output has weight 1, the label's own output another e^ε − 1, of e^ε + d − 1."""
+    """Return the expected loss by its definition: each output has weight 1, the label's own output another e^ε − 1, of e^ε + d − 1."""
     values, masses = prior
     spread = sum(float(np.dot(masses, loss(output, values))) for output in outputs)
     kept = float(np.dot(masses, loss(owned, values)))

@@ -13,7 +13,7 @@ from labeldp.arrays import Floats, frozen
 from labeldp.domain import Domain
 from labeldp.engines.exact_sums import centre_of
 from labeldp.errors import InvalidInput, described
-from labeldp.shown import Shown, count_of, plain
+from labeldp.formatting import ReprMixin, count_of, plain
 
 KINDS = ("histogram", "cells", "signs")
 
@@ -25,7 +25,7 @@ MOST_SUMS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer(Shown):
+class Answer(ReprMixin):
     """Noisy sums of labels: what one question to `SumQueries` was answered with. Holds no label.
 
     A *unit* is the distance between two grid points of the domain, `domain.step`. With `grain` g the values are in steps of 1/g

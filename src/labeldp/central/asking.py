@@ -18,9 +18,9 @@ from labeldp.central.held_labels import require_room
 from labeldp.domain import Domain
 from labeldp.engines.exact_sums import Integers
 from labeldp.errors import InvalidInput, LabelDPError, expect
+from labeldp.formatting import ReprMixin
 from labeldp.release.ledger import Ledger, dataset_name
 from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
-from labeldp.shown import Shown
 
 _SCALE_PER_SIGN = 4
 """Units are divided until the scale of cube noise is this many times the number of columns: most attempts succeed then."""
@@ -49,7 +49,7 @@ class Held(Protocol):
 H = TypeVar("H", bound=Held)
 
 
-class Answering(Shown, Generic[H]):
+class Answering(ReprMixin, Generic[H]):
     """Answers from exact sums with noise, within one budget. Those who derive from it say where the sums come from.
 
     Parameters

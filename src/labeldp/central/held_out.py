@@ -23,8 +23,8 @@ from labeldp.central.held_out_figures import HeldOutFigure, Noisy, Spread, figur
 from labeldp.central.queries import SumQueries
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.formatting import ReprMixin
 from labeldp.release.ledger import Ledger
-from labeldp.shown import Shown
 
 SPREAD_SHARE = Fraction(1, 5)
 """The share of ε for sums of squares, which decide how wide the intervals are but not where they lie."""
@@ -39,7 +39,7 @@ ENDS, MIDDLE = np.array([[0.0], [1.0]]), 0.5
 
 
 @dataclass(frozen=True, repr=False)
-class HeldOutError(Shown):
+class HeldOutError(ReprMixin):
     """How good a model is on records that it was not trained on, from noisy sums of their labels. Holds no label.
 
     Attributes

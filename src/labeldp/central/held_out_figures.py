@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.shown import Shown, plain
+from labeldp.formatting import ReprMixin, plain
 
 SAMPLING = 1.959964
 """An interval reaches so many standard deviations of sampling to each side, which is normal for many records."""
@@ -18,7 +18,7 @@ NOISE = math.log(20) / math.sqrt(2)
 
 
 @dataclass(frozen=True, repr=False)
-class HeldOutFigure(Shown):
+class HeldOutFigure(ReprMixin):
     """One figure about held-out records with its uncertainty.
 
     Attributes

@@ -30,8 +30,8 @@ from labeldp.central.sums_json import expect_fields
 from labeldp.central.sums_model import SumsModel
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnKey
+from labeldp.formatting import ReprMixin, count_of
 from labeldp.json_text import parse_json
-from labeldp.shown import Shown, count_of
 
 FORMAT = "labeldp plan of cells"
 FORMAT_VERSION = 1
@@ -59,7 +59,7 @@ class SignQuestion:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CellsPlan(Shown):
+class CellsPlan(ReprMixin):
     """Which sums the features party asks for, and how its features become the columns that it sends.
 
     Attributes

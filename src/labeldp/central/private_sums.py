@@ -27,10 +27,10 @@ from labeldp.central.sums_json import (
 from labeldp.central.sums_proof import SumsProof
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput, described
+from labeldp.formatting import ReprMixin, count_of
 from labeldp.json_text import parse_json
 from labeldp.release.ledger import Ledger
 from labeldp.sampling.integer_noise import WIDEST, check_cube
-from labeldp.shown import Shown, count_of
 
 FORMAT = "labeldp private sums"
 FORMAT_VERSION = 1
@@ -40,7 +40,7 @@ _FIELDS = {"format", "format_version", "epsilon", "domain", "records", "answers"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateSums(Shown):
+class PrivateSums(ReprMixin):
     """Noisy sums of labels over groups of records that features define, with the exact ε that they cost. Holds no label.
 
     One sum over a group moves by at most the label's range when one label is replaced, however large the group is. So sums tell

@@ -9,7 +9,7 @@ from labeldp.budget import exp_upper, rounded_up
 from labeldp.central.answer import Answer
 from labeldp.central.sums_proof import SumsProof
 from labeldp.domain import Domain
-from labeldp.shown import count_of
+from labeldp.formatting import count_of
 
 _WHAT = {
     "histogram": "counts of labels in {} equal parts of the bounds",

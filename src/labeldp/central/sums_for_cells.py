@@ -20,10 +20,10 @@ from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow.faults import reported_together
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
+from labeldp.formatting import count_of
 from labeldp.release.ledger import Ledger
 from labeldp.release.outcome import Phase
 from labeldp.release.staging import publish, staging
-from labeldp.shown import count_of
 
 
 @dataclass(frozen=True)

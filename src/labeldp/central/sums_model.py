@@ -15,8 +15,8 @@ from labeldp.central.label_range import LabelRange
 from labeldp.central.partitions import Codes, Partitions
 from labeldp.errors import InvalidInput, described
 from labeldp.features.tables import closest
+from labeldp.formatting import ReprMixin, count_of
 from labeldp.plots import effects
-from labeldp.shown import Shown, count_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,7 +83,7 @@ class Effect:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SumsModel(Shown):
+class SumsModel(ReprMixin):
     """A regression model made from noisy sums of labels. All of it is public.
 
     The prediction is a mean plus an effect for the record's cell in each column, and in some pairs of columns. Between the middles of

@@ -9,7 +9,7 @@ from fractions import Fraction
 from labeldp.budget import shown_amount
 from labeldp.central.answer import Answer
 from labeldp.errors import PrivacyRefused
-from labeldp.shown import count_of
+from labeldp.formatting import count_of
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,15 @@
 """Channels (matrices of probabilities) that are optimal for training a model, found by convex programs.
 
-May import `sampling`, `priors` and below. It knows nothing of mechanisms.
+May import `sampling`, `priors` and below. It does not import mechanisms.
 """
 
-from labeldp.channels.anchors import Anchors
-from labeldp.channels.integers import IntegerChannel, integer_channel
-from labeldp.channels.output_grid import unbiased_channel_on_outputs
-from labeldp.channels.program import Channel, bias_variance_channel, unbiased_channel
-from labeldp.channels.readout import best_values
-from labeldp.channels.visibility import visible_bias_factor, visible_bias_matrix
+from labeldp.channels.anchors import Anchors, integer_channel
+from labeldp.channels.cone_program import Channel, bias_variance_channel, unbiased_channel, unbiased_channel_on_outputs
+from labeldp.channels.visibility import best_values, visible_bias_factor, visible_bias_matrix
 
 __all__ = [
     "Anchors",
     "Channel",
-    "IntegerChannel",
     "best_values",
     "bias_variance_channel",
     "integer_channel",

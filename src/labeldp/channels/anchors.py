@@ -1,17 +1,25 @@
-"""A few anchors represent many labels: each label is rounded at random to a neighbouring anchor, which keeps its mean."""
+"""From a channel of floats on anchors to an exactly ε-DP integer table for all labels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
+from labeldp.budget import Epsilon
+from labeldp.channels.cone_program import Channel
 from labeldp.errors import InvalidInput
+from labeldp.linear_algebra import least_squares
 from labeldp.sampling import AnchoredTable, Table, WeightTable
 from labeldp.sampling.table import TOTAL
+
+_LARGEST_BIAS = Fraction(1, 10**9)
+"""The largest error of a mean that is accepted, as a share of the range of the labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +43,7 @@ class Anchors:
 
     Privacy
     -------
-    The rounding needs no protection of its own: a mixture of rows of an ε-DP table is ε-DP.
+    The rounding costs no privacy: a mixture of rows of an ε-DP table is ε-DP.
 
     Examples
     --------
@@ -71,7 +79,7 @@ class Anchors:
         masses : array of float64
             The probability of each label.
         count : int
-            How many anchors are wanted, at least 2. With as many as labels, every label is an anchor.
+            The number of anchors, at least 2. If it is the number of labels or more, every label is an anchor.
 
         Returns
         -------
@@ -127,7 +135,7 @@ class Anchors:
         return matrix
 
     def masses(self, label_masses: Floats) -> Floats:
-        """The distribution of the rounded labels over the anchors.
+        """Return the distribution of the rounded labels over the anchors.
 
         Parameters
         ----------
@@ -143,7 +151,7 @@ class Anchors:
         return mixed
 
     def table(self, inner: WeightTable) -> Table:
-        """The table of all labels, from the table of the anchors.
+        """Return the table of all labels, from the table of the anchors.
 
         Parameters
         ----------
@@ -158,3 +166,87 @@ class Anchors:
         if self.rows.size == self.labels.size:
             return inner
         return AnchoredTable(self.lower, self.upper_weight, inner)
+
+
+def integer_channel(
+    channel: Channel, epsilon: Epsilon, masses: Floats, means: Floats | None = None
+) -> tuple[WeightTable, Floats]:
+    """Return the channel rounded to integers, with outputs whose mean at anchor i is `means[i]` under the rounded probabilities.
+
+    Rounding changes the probabilities a little, so the outputs are solved for again. Among all solutions it takes the one that
+    changes the outputs least, in mean square under the prior.
+
+    Parameters
+    ----------
+    channel : Channel
+        The channel to round.
+    epsilon : float, int, str, Decimal or Fraction
+        The guarantee.
+    masses : array of float64
+        The probability of each anchor.
+    means : array of float64, optional
+        The mean that the output should have at each anchor. By default the outputs do not change.
+
+    Returns
+    -------
+    table : WeightTable
+        The integer weights, one row per anchor.
+    outputs : array of float64
+        The value of each output.
+
+    Raises
+    ------
+    InvalidInput
+        If a mean misses its target by more than 1e-9 of their range, computed in rational arithmetic.
+    PrivacyRefused
+        If the channel is not ε-DP.
+
+    Privacy
+    -------
+    The table is exactly ε-DP: `WeightTable.from_probabilities` proves it in rational arithmetic.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.channels import integer_channel, unbiased_channel
+    >>> values, masses = np.array([0.0, 1.0, 5.0]), np.array([0.5, 0.3, 0.2])
+    >>> table, outputs = integer_channel(unbiased_channel(values, masses, 1.0), 1, masses, values)
+    >>> (table.probabilities() @ outputs).round(9).tolist()
+    [0.0, 1.0, 5.0]
+    """
+    table = WeightTable.from_probabilities(channel.probabilities, epsilon)
+    outputs = channel.outputs.copy()
+    if means is None:
+        return table, outputs
+    probabilities = table.probabilities()
+    root = np.sqrt(np.maximum(masses @ probabilities, 1e-15))
+    weights = table.weights()
+    error = _errors(weights, outputs, means)
+    for _ in range(4):
+        missing = np.array([float(e) for e in error])
+        step = least_squares(probabilities / root, missing, rcond=1e-14) / root
+        better = outputs + step
+        found = _errors(weights, better, means)
+        if max(map(abs, found)) >= max(map(abs, error)):
+            break
+        outputs, error = better, found
+    worst = max(map(abs, error))
+    span = Fraction(float(means[-1])) - Fraction(float(means[0]))
+    if worst > _LARGEST_BIAS * span:
+        raise InvalidInput(
+            f"no outputs make this table unbiased: an error of {float(worst):.3g} remains at epsilon = {epsilon}. "
+            "Use fewer anchors or a larger epsilon."
+        )
+    return table, outputs
+
+
+def _errors(weights: list[list[int]], outputs: Floats, means: Floats) -> list[Fraction]:
+    """Return the targets minus the means of the outputs under the integer table, exactly."""
+    # Every output is an integer over one common power of two, so a row takes integer products only.
+    pairs = [float(value).as_integer_ratio() for value in outputs]
+    denominator = max(d for _, d in pairs)
+    scaled = [n * (denominator // d) for n, d in pairs]
+    return [
+        Fraction(float(mean)) - Fraction(sum(map(mul, row, scaled)), denominator << 64)
+        for mean, row in zip(means, weights, strict=True)
+    ]

@@ -134,7 +134,7 @@ def _known(
 
 
 def _show(advice: Advice) -> None:
-    from labeldp.shown import plain
+    from labeldp.formatting import plain
 
     if advice.assumed:
         note(
@@ -173,7 +173,7 @@ def _show(advice: Advice) -> None:
 
 
 def _show_target(advice: Advice, target: Target) -> None:
-    from labeldp.shown import plain
+    from labeldp.formatting import plain
 
     out.print()
     what = f"R² = {target.r2:.3g} (RMSE {plain(target.rmse)})"
@@ -222,7 +222,7 @@ def _show_risks(advice: Advice) -> None:
 
 
 def _cells(prediction: Prediction) -> tuple[str, str, str]:
-    from labeldp.shown import plain
+    from labeldp.formatting import plain
 
     return plain(prediction.mse), plain(prediction.rmse, 3), f"{prediction.r2:.2f}"
 

@@ -25,7 +25,7 @@ from labeldp.cli.options import (
     SignKey,
 )
 from labeldp.cli.outcome import no_share, note_clipped, outcome_record
-from labeldp.shown import count_of
+from labeldp.formatting import count_of
 
 
 def apply(

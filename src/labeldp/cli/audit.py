@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from labeldp.audit import Measurement
     from labeldp.mechanisms import FiniteMechanism, Mechanism
-    from labeldp.mechanisms.proof import Proof
+    from labeldp.mechanisms.finite import Proof
     from labeldp.message.reader import Message
 
 WIDTH = 10

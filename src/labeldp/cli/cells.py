@@ -11,7 +11,7 @@ import typer
 from labeldp.cli.console import line, phases, print_json, stoppable
 from labeldp.cli.options import Delimiter, IdType, Json, OutputOption, Quiet, comma_list
 from labeldp.cli.train import ColumnsOption, Features
-from labeldp.shown import count_of
+from labeldp.formatting import count_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from labeldp.cli.console import note
-from labeldp.shown import count_of
+from labeldp.formatting import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -74,7 +74,7 @@ def reproduce(
       labeldp reproduce census --data EXT1940USCB.dat --full
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.paper.experiments import Reproduction, get_task
-    from labeldp.paper.experiments.page import write_reproduction
+    from labeldp.paper.experiments.report import write_reproduction
     from labeldp.paper.experiments.tasks import PAPER_EPSILONS
 
     task = get_task(experiment)
@@ -117,7 +117,7 @@ def _epsilons(texts: Sequence[str]) -> tuple[float, ...]:
 
 
 def _show(work: Reproduction) -> None:
-    from labeldp.paper.experiments import summary
+    from labeldp.paper.experiments import results
 
     out.print(work.data_in_words, soft_wrap=True, markup=False)
     for column, figures, beside, what in (
@@ -127,15 +127,15 @@ def _show(work: Reproduction) -> None:
         if not figures:
             continue
         if work.task.published:
-            head, rows = summary.side_by_side(column, figures, work.task.published, beside)
+            head, rows = results.side_by_side(column, figures, work.task.published, beside)
             named = "published, ours and the stand-in's" if beside else "published and ours"
             print_table(f"{what}: {named}", head, rows, together=4 if beside else 3)
         relative = column == "test" and work.task.loss == "poisson"
-        head, rows, best = summary.grid(figures, work.task.methods)
+        head, rows, best = results.grid(figures, work.task.methods)
         title = "relative Poisson loss (E − E₀)/E₀ of the models" if relative else f"{what}: all methods"
         print_table(f"{title}, lowest in bold", head, rows, bold=best)
         if beside:
-            head, rows, best = summary.grid(beside, work.task.methods)
+            head, rows, best = results.grid(beside, work.task.methods)
             print_table(f"{what}: all methods on the stand-in's labels, lowest in bold", head, rows, bold=best)
     for claim in work.claims():
         mark = "[green]holds[/green]         " if claim.holds else "[red]does not hold[/red] "
@@ -186,7 +186,7 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
     """Show the trainings done and the time left: as a bar on a terminal, as an occasional line in logs."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from labeldp.paper.experiments.pool import duration
+    from labeldp.paper.experiments.trainings import duration
 
     start = last = time.monotonic()
 

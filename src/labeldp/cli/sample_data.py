@@ -21,7 +21,7 @@ def sample_data(
 
     Example: labeldp sample-data /tmp/trial
     """
-    from labeldp.paper.sample_data import write_sample_data
+    from labeldp.paper.data.criteo_generated import write_sample_data
 
     sales, clicks = write_sample_data(folder, rows)
     line("labels", f"{sales}  ({rows:,} rows: order, amount)")

@@ -14,7 +14,7 @@ from labeldp.cli.console import line, phases, print_json, stoppable
 from labeldp.cli.options import Dataset, DecimalMark, Delimiter, IdType, Json, Label, LedgerFile, OutputOption, Quiet
 from labeldp.cli.outcome import no_share, note_clipped_labels
 from labeldp.errors import InvalidInput
-from labeldp.shown import count_of
+from labeldp.formatting import count_of
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -13,7 +13,7 @@ from labeldp.cli.lazy_help import LOSSES, learners
 from labeldp.cli.options import Delimiter, Json, Quiet, VerifyKey, comma_list
 from labeldp.cli.train_sums import train_from_sums
 from labeldp.errors import InvalidInput
-from labeldp.shown import count_of, plain
+from labeldp.formatting import count_of, plain
 
 ModelOption = partial(typer.Option, rich_help_panel="Model")
 ColumnsOption = partial(typer.Option, metavar="COL,…", rich_help_panel="Columns of the features")

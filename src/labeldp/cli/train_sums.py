@@ -7,7 +7,7 @@ from pathlib import Path
 
 from labeldp.cli.console import line, phases, print_json, stoppable
 from labeldp.errors import InvalidInput
-from labeldp.shown import count_of
+from labeldp.formatting import count_of
 
 
 def train_from_sums(

@@ -7,12 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats
+from labeldp.arrays import Floats, duration_numbers
 from labeldp.domain import Domain
-from labeldp.durations import duration_numbers
 from labeldp.errors import InvalidInput
-from labeldp.sampling.number_buffers import numbers_in
-from labeldp.shown import count_of
+from labeldp.formatting import count_of
+from labeldp.sampling.ids import numbers_in
 
 TEXT = pa.large_string()
 """The type of all text ids. Its 64-bit offsets do not overflow, however long the ids are."""

@@ -9,8 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.engines.batches import LabelBatch
-from labeldp.sampling.number_buffers import numbers_in
-from labeldp.sampling.text_buffers import text_buffers
+from labeldp.sampling.ids import numbers_in, text_buffers
 
 
 class InputFingerprint:

@@ -21,13 +21,13 @@ from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput, described, expect
 from labeldp.evaluation.intervals import consistent_range, explained_range
 from labeldp.evaluation.intervals.target import Target
+from labeldp.formatting import ReprMixin, plain
 from labeldp.mechanisms import PrivateLabels
 from labeldp.mechanisms.bias_variance import VISIBLE
-from labeldp.shown import Shown, plain
 
 
 @dataclass(frozen=True, repr=False)
-class Estimate(Shown):
+class Estimate(ReprMixin):
     """An estimate of one number from private labels, with its confidence interval.
 
     The interval assumes nothing about the features or the prior, and of the labels only that they lie within the bounds

@@ -12,11 +12,10 @@ from labeldp.explore.designed import check_speed, loss_of, merged, moments
 from labeldp.explore.question import KEPT, Question
 from labeldp.losses import get_loss
 from labeldp.mechanisms.auto import choose
-from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_variance
-from labeldp.mechanisms.catalogue import MECHANISMS, Request
+from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, Unbiased, weight_of_variance
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.model_error import ModelErrors
-from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.mechanisms.registry import MECHANISMS, Request
 from labeldp.priors import Prior
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -13,8 +13,8 @@ from labeldp.errors import InvalidInput
 from labeldp.explore.question import KEPT, Question
 from labeldp.losses import get_loss
 from labeldp.mechanisms import design, releasable
-from labeldp.mechanisms.catalogue import Request
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.registry import Request
 from labeldp.message.description import prior_epsilon
 from labeldp.priors import BudgetSplit, Prior
 

@@ -11,7 +11,7 @@ from labeldp.explore.designed import designed, merged
 from labeldp.explore.one_label import reported
 from labeldp.explore.outlook import curve
 from labeldp.explore.question import RECEIVED, Question
-from labeldp.mechanisms.catalogue import MECHANISMS
+from labeldp.mechanisms.registry import MECHANISMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

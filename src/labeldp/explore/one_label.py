@@ -9,8 +9,8 @@ import numpy as np
 
 from labeldp.advice.words import percent
 from labeldp.arrays import Floats
+from labeldp.formatting import plain
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.shown import plain
 
 
 @dataclass(frozen=True, eq=False)

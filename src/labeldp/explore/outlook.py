@@ -17,12 +17,12 @@ from labeldp.arrays import Floats
 from labeldp.budget import exact_epsilon
 from labeldp.explore.designed import designed, merged
 from labeldp.explore.question import KEPT, RECEIVED, Question
+from labeldp.formatting import count_of
 from labeldp.mechanisms.auto import MOST_FOR_PRIOR
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.rr_on_bins import RROnBins
+from labeldp.mechanisms.randomized_response import RROnBins
 from labeldp.priors import Prior
-from labeldp.shown import count_of
 
 FEW = 10_000
 """Where records times ε are fewer, models on private labels were worse than predicted on some data."""

@@ -14,8 +14,8 @@ from labeldp.errors import InvalidInput
 from labeldp.explore.designed import loss_of, merged, split_of
 from labeldp.explore.question import KEPT, Question
 from labeldp.mechanisms import design, releasable
-from labeldp.mechanisms.catalogue import Request
 from labeldp.mechanisms.cells import Cells
+from labeldp.mechanisms.registry import Request
 from labeldp.priors import Prior
 
 

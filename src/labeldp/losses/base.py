@@ -1,20 +1,173 @@
 """What every loss offers: a value, the labels and outputs it accepts, and the threshold between two outputs."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from labeldp.arrays import Floats
-from labeldp.losses.interval import REALS, Interval
-from labeldp.losses.structure import Structure
+from labeldp.catalogue import Catalogue
+from labeldp.errors import InvalidInput
 
+_SHOWN = 3
+C = TypeVar("C", bound=type)
 _MOST_BISECTIONS = 1100  # enough for any two doubles
 _TRIED = 25
 _REFINEMENTS = 16  # to less than a thousandth of the distance between two that were tried
 _GOLDEN = 0.6180339887498949
+
+
+@dataclass(frozen=True)
+class SquaredDistance:
+    """ℓ = (g(ŷ) − g(y))² with g increasing: the minimiser is the weighted mean on the scale of g."""
+
+    scale: Literal["identity", "log1p"] = "identity"
+
+
+@dataclass(frozen=True)
+class Deviance:
+    """A Tweedie unit deviance of power 1 (Poisson) or 2 (gamma): the minimiser is the weighted mean."""
+
+    power: Literal[1, 2]
+
+
+@dataclass(frozen=True)
+class PinballDistance:
+    """ℓ = under·(y − ŷ) for labels above the output, over·(ŷ − y) below it: the minimiser is a weighted quantile."""
+
+    under: float
+    over: float
+
+
+@dataclass(frozen=True)
+class HuberDistance:
+    """ℓ = half the squared distance up to `delta`, linear beyond: its derivative is increasing and piecewise linear."""
+
+    delta: float
+
+
+Structure = SquaredDistance | Deviance | PinballDistance | HuberDistance
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval of real numbers; infinite ends never belong to it.
+
+    Parameters
+    ----------
+    lower, upper : float, optional
+        The ends; infinite by default.
+    lower_open, upper_open : bool, default False
+        Whether the end itself lies outside.
+
+    Examples
+    --------
+    >>> from labeldp.losses import Interval
+    >>> positive = Interval(lower=0, lower_open=True)
+    >>> print(positive)
+    (0, inf)
+    >>> positive.contains([0, 1]).tolist()
+    [False, True]
+    """
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    lower_open: bool = False
+    upper_open: bool = False
+
+    def contains(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return whether each of `values` is finite and inside.
+
+        Parameters
+        ----------
+        values : array-like of float
+            The numbers to look at.
+
+        Returns
+        -------
+        array of bool
+            One answer per number.
+        """
+        array = np.asarray(values, dtype=np.float64)
+        above = array > self.lower if self.lower_open else array >= self.lower
+        below = array < self.upper if self.upper_open else array <= self.upper
+        return np.asarray(np.isfinite(array) & above & below)
+
+    def check(self, values: npt.ArrayLike, what: str) -> None:
+        """Raise `InvalidInput` if some of `values` lie outside; the message says at which positions, and shows no value.
+
+        Parameters
+        ----------
+        values : array-like of float
+            The numbers to look at.
+        what : str
+            What the numbers are, for the message: "labels".
+        """
+        array: npt.NDArray[Any] = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        wrong = np.flatnonzero(~self.contains(array))
+        if wrong.size:
+            shown = ", ".join(str(i) for i in wrong[:_SHOWN])
+            more = f" and {wrong.size - _SHOWN} more" if wrong.size > _SHOWN else ""
+            raise InvalidInput(f"{what} must lie in {self}, which fails at position {shown}{more}")
+
+    def __str__(self) -> str:
+        left = "(" if self.lower_open or math.isinf(self.lower) else "["
+        right = ")" if self.upper_open or math.isinf(self.upper) else "]"
+        return f"{left}{self.lower:g}, {self.upper:g}{right}"
+
+
+REALS = Interval()
+
+
+@dataclass(frozen=True)
+class LossEntry:
+    """What the catalogue knows about a loss.
+
+    Parameters
+    ----------
+    name : str
+        The name as users write it, without a number: "pinball".
+    help : str
+        One line for `--help`.
+    make : callable
+        Makes the loss; takes the number if there is one.
+    example : str
+        The name as users write it, with a number if it takes one: "pinball(0.3)".
+    seeks_mean : bool
+        Whether the mean of the labels minimises the loss.
+    rank : int
+        The position in lists.
+    """
+
+    name: str
+    help: str
+    make: Callable[..., Any]
+    example: str
+    seeks_mean: bool = False
+    rank: int = 50
+
+    @property
+    def takes_number(self) -> bool:
+        """Whether the name is followed by a number in parentheses."""
+        return "(" in self.example
+
+
+LOSSES: Catalogue[LossEntry] = Catalogue("loss", "labeldp.losses")
+"""Every named loss, by name."""
+
+
+def loss(name: str, *, example: str | None = None, **facts: Any) -> Callable[[C], C]:
+    """Return a class decorator that adds a loss to the catalogue; `facts` are the other fields of `LossEntry`."""
+
+    def enter(cls: C) -> C:
+        LOSSES.add(LossEntry(name, make=cls, example=example or name, **facts))
+        return cls
+
+    return enter
 
 
 class Loss(ABC):
@@ -61,7 +214,7 @@ class Loss(ABC):
         """The loss of `output` when the truth is `label`, broadcast, in float64."""
 
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
-        """The label between two outputs at which both lose the same.
+        """Return the label between two outputs at which both lose the same.
 
         Found by bisection: under Assumption 1, the larger the label, the more the lower output loses against the higher.
 
@@ -98,12 +251,12 @@ class Loss(ABC):
         Returns
         -------
         array of float64 or None
-            An increasing function of the labels. None, the default, stands for their normal scores.
+            An increasing function of the labels. None, the default, means their normal scores.
         """
         return None
 
     def best_answers(self, outcomes: Floats) -> Floats:
-        """The answer of least expected loss for each row of equally likely outcomes.
+        """Return the answer of least expected loss for each row of equally likely outcomes.
 
         Found by trying outcomes as answers and refining the best one: the expected loss need not be convex.
 
@@ -144,7 +297,7 @@ class DistanceLoss(Loss):
     """A loss of the distance |output − label| alone: the threshold is the midpoint."""
 
     def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
-        """The midpoint of two outputs.
+        """Return the midpoint of two outputs.
 
         Parameters
         ----------
@@ -165,4 +318,4 @@ def as_float(values: npt.ArrayLike) -> Floats:
 
 
 LossLike = str | Loss | Callable[[Floats, Floats], Floats]
-"""A loss wherever one is taken: its name, a `Loss`, or a callable (output, label)."""
+"""A loss as an argument: its name, a `Loss`, or a callable (output, label)."""

@@ -15,6 +15,15 @@ _GRID = 129
 _TOLERANCE = 1e-9
 _ROUNDING = 1e-14  # of the largest loss: what a formula with cancellation leaves where the loss should vanish
 
+# Rows are outputs and columns are labels. Seen so, each row right of the diagonal has one of the two move away from the other:
+# the label upwards, the label downwards, the output upwards, the output downwards.
+_VIEWS: tuple[Callable[[npt.NDArray[Any]], npt.NDArray[Any]], ...] = (
+    lambda table: table,
+    lambda table: table[::-1, ::-1],
+    lambda table: table.T,
+    lambda table: table.T[::-1, ::-1],
+)
+
 
 @dataclass(frozen=True)
 class Custom(Loss):
@@ -94,13 +103,3 @@ class Custom(Loss):
             f"label {grid[b]:.9g}, but {table[c, d]:.9g} at output {grid[c]:.9g} and label {grid[d]:.9g}. Randomized response "
             "on bins is only optimal for losses that never fall so (Assumption 1)"
         )
-
-
-# Rows are outputs and columns are labels. Seen so, each row right of the diagonal has one of the two move away from the other:
-# the label upwards, the label downwards, the output upwards, the output downwards.
-_VIEWS: tuple[Callable[[npt.NDArray[Any]], npt.NDArray[Any]], ...] = (
-    lambda table: table,
-    lambda table: table[::-1, ::-1],
-    lambda table: table.T,
-    lambda table: table.T[::-1, ::-1],
-)

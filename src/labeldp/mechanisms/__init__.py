@@ -1,26 +1,18 @@
-"""Mechanisms: one file each, all frozen values with the same small interface, and the catalogue that lists them.
+"""Mechanisms: frozen values with one small interface, and the registry that lists them.
 
-`auto` chooses one for training, `decoding` says what codes stand for, `proof` proves ε. May import `binning`, `channels`,
+`auto` chooses one for training, `decoding` turns codes into values, `finite` proves ε. May import `binning`, `channels`,
 `sampling`, `priors`, `plots` and below.
 """
 
 from labeldp.mechanisms.base import Mechanism
-from labeldp.mechanisms.bias_variance import BiasVariance
-from labeldp.mechanisms.by_name import AUTO, design, releasable
-from labeldp.mechanisms.catalogue import MECHANISMS, Request
-from labeldp.mechanisms.continuous import ContinuousMechanism
-from labeldp.mechanisms.discrete_laplace import DiscreteLaplace
-from labeldp.mechanisms.discrete_staircase import DiscreteStaircase
-from labeldp.mechanisms.exponential import Exponential
-from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.laplace import ContinuousExponential, Laplace
+from labeldp.mechanisms.bias_variance import BiasVariance, Unbiased
+from labeldp.mechanisms.continuous import ContinuousExponential, ContinuousMechanism, Laplace, Staircase
+from labeldp.mechanisms.finite import AUTO, FiniteMechanism, design, releasable
+from labeldp.mechanisms.grid_noise import DiscreteLaplace, DiscreteStaircase, Exponential
 from labeldp.mechanisms.private_labels import PrivateLabels
-from labeldp.mechanisms.randomized_response import RandomizedResponse
+from labeldp.mechanisms.randomized_response import RandomizedResponse, RROnBins, RRWithPrior
+from labeldp.mechanisms.registry import MECHANISMS, Request
 from labeldp.mechanisms.rp_with_prior import RPWithPrior
-from labeldp.mechanisms.rr_on_bins import RROnBins
-from labeldp.mechanisms.rr_with_prior import RRWithPrior
-from labeldp.mechanisms.staircase import Staircase
-from labeldp.mechanisms.unbiased import Unbiased
 
 __all__ = [
     "AUTO",

@@ -26,18 +26,17 @@ from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
+from labeldp.formatting import ReprMixin
 from labeldp.losses import LossLike, Squared, get_loss
-from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_variance
-from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request, few_records_advice
+from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, Unbiased, weight_of_variance
 from labeldp.mechanisms.cells import DESIGN_CELLS, MOST_LABELS, coarse_prior
 from labeldp.mechanisms.decoding import code_values, training_decoder
 from labeldp.mechanisms.excess import Excess
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.model_error import ModelErrors
-from labeldp.mechanisms.rr_on_bins import RROnBins
-from labeldp.mechanisms.unbiased import Unbiased
+from labeldp.mechanisms.randomized_response import RROnBins
+from labeldp.mechanisms.registry import MECHANISMS, Entry, Request, few_records_advice
 from labeldp.priors import BudgetSplit, NoisyCounts, Prior, check_histogram, noisy_counts, unimodal_masses
-from labeldp.shown import Shown
 
 MOST_FOR_PRIOR = Fraction(1, 10)
 """The most that `auto` spends on its prior, unless records are few."""
@@ -47,12 +46,12 @@ FEW_RECORDS = 3000
 """Up to this n·min(ε, 1)², private values are drawn towards the mean of the prior so much that the prior needs more of ε. A larger
 ε does not help the prior, which only gets a small part of it."""
 FEWEST_CELLS = 20
-"""Fewer cells than this are pointed out to whoever asks for a loss other than squared."""
+"""With fewer cells than this, a loss other than squared gets a warning."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Choice(Shown):
-    """A mechanism, what its codes stand for in training, and what that is expected to cost.
+class Choice(ReprMixin):
+    """A mechanism, the training values of its codes, and the expected error of a model.
 
     Attributes
     ----------
@@ -61,7 +60,7 @@ class Choice(Shown):
     mechanism : FiniteMechanism
         What randomizes the labels.
     decoder : str
-        What its codes stand for in training, a name for `code_values`.
+        The training values of its codes, a name for `code_values`.
     excess : Excess
         The bias that a model keeps and the variance that it averages.
     predicted_error : float
@@ -131,22 +130,31 @@ def choose(
     >>> choose(Prior([0, 10, 50], [2, 1, 1]), epsilon=1, records=10_000).mechanism.kind
     'bias-variance'
     """
-    measure = get_loss(loss)
-    tau = weight_of_variance(records)
     prior, domain = coarse_prior(prior, domain)
+    mechanism, why = _designed(prior, epsilon, records, loss, domain)
+    return _judged("auto", mechanism, training_decoder(mechanism), ModelErrors(prior, records), why)
+
+
+def _designed(
+    prior: Prior, epsilon: Epsilon, records: int, loss: LossLike, domain: Domain | None
+) -> tuple[FiniteMechanism, str]:
+    """Return the mechanism for a prior of few enough cells, and the reason for it in words."""
+    measure, tau = get_loss(loss), weight_of_variance(records)
     try:
         mechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, loss=measure, domain=domain)
     except InvalidInput:
         raise
     except LabelDPError:  # the solver gave up on this noisy prior: a second draw would be a second look at the labels
-        bins = RROnBins.optimal(prior, epsilon, measure, domain=domain)
-        why = "RR-on-Bins: the program had no solution"
-        return _judged("auto", bins, training_decoder(bins), ModelErrors(prior, records), why)
-    why = (
+        return RROnBins.optimal(prior, epsilon, measure, domain=domain), "RR-on-Bins: the program had no solution"
+    return mechanism, (
         f"least expected error of a model for {measure.name} loss on {records:,} records: visible bias² + {tau:.3g} × "
         f"variance, features taken to explain {VISIBLE:g} of the label"
     )
-    return _judged("auto", mechanism, "bins", ModelErrors(prior, records), why)
+
+
+def _made(request: Request) -> FiniteMechanism:
+    prior, domain = coarse_prior(request.known_prior, request.domain)
+    return _designed(prior, request.epsilon, request.known_records, request.loss, domain)[0]
 
 
 def split_for_training(request: Request) -> BudgetSplit:
@@ -167,26 +175,26 @@ def split_for_training(request: Request) -> BudgetSplit:
 
 
 def coarse_advice(request: Request) -> str | None:
-    """A word of warning if a loss that looks at single labels meets a grid that hardly tells them apart."""
+    """Return a word of warning if a loss that looks at single labels meets a grid that hardly tells them apart."""
     loss, cells = get_loss(request.loss), request.domain.count
     if cells >= FEWEST_CELLS or isinstance(loss, Squared) or request.domain.whole:
         return None
     return (
-        f"with {request.known_records:,} records at epsilon = {float(exact_epsilon(request.epsilon)):g} labels are told apart in {cells} cells "
+        f"with {request.known_records:,} records at epsilon = {float(exact_epsilon(request.epsilon)):g} labels are rounded to {cells} cells "
         f"only, which is coarse for {loss.name} loss. Narrower bounds, more records or a larger epsilon help; so do cells "
         "(--cells) if most labels lie in few of them."
     )
 
 
 def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request) -> Prior:
-    """The private prior of `auto` from exact counts on the request's grid.
+    """Return the private prior of `auto` from exact counts on the request's grid.
 
-    Privacy: 2/scale, for replacing one label. Cells that a design cannot tell apart are counted together; then integer
+    Privacy: 2/scale, for replacing one label. Cells that a design cannot distinguish are counted together; then integer
     Laplace noise is added once, and what `unimodal_masses` makes of the noisy counts is post-processing.
     """
     domain, exact_cells = request.domain, True
     if domain.count > MOST_LABELS:
-        # Labels between whole numbers may be counted in the cell beside the one that they are randomized in.
+        # Labels between whole numbers may be counted in the cell next to the one that they are randomized in.
         exact_cells = domain.whole
         domain = domain.with_cells(DESIGN_CELLS)
         counts = np.bincount(domain.cell(request.domain.grid), counts, DESIGN_CELLS).astype(np.int64)
@@ -201,7 +209,7 @@ MECHANISMS.add(
         "auto",
         title="auto",
         help="designed for the error of a model trained on the labels",
-        make=lambda r: choose(r.known_prior, r.epsilon, r.known_records, r.loss, domain=r.domain).mechanism,
+        make=_made,
         needs_prior=True,
         needs_records=True,
         for_training=True,

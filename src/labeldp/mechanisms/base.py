@@ -1,39 +1,127 @@
-"""What every mechanism can do."""
+"""What every mechanism can do, and how labels are encoded as symbols."""
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, number_array
-from labeldp.budget import float_up
+from labeldp.arrays import Floats, frozen, number_array
+from labeldp.budget import decimal_text, float_up
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput, described
+from labeldp.errors import InvalidInput
+from labeldp.formatting import ReprMixin
 from labeldp.json_text import parse_json
 from labeldp.losses import LossLike
-from labeldp.mechanisms.catalogue import MECHANISMS
-from labeldp.plots import joint
+from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
-from labeldp.sampling import Randomness
-from labeldp.shown import Shown
+from labeldp.sampling import Randomness, count_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Symbols = NDArray[np.uint32]
+LARGEST_OUTPUT = 1e150
+"""No output and no threshold lies beyond this, so that its square is finite."""
+
 FORMAT = "labeldp-mechanism"
 FORMAT_VERSION = 1
-JOINT_CELLS = 80
 
 
-class Mechanism(Shown, ABC):
-    """A randomizer of single labels: a frozen value that holds no label, no key and no randomness.
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """Interval j holds the labels above j of the sorted thresholds; a label on a threshold goes below it.
+
+    The symbol is the interval's number, or what `symbol_of` says for that interval.
+    """
+
+    thresholds: Floats
+    symbol_of: Symbols | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("thresholds", "symbol_of"):
+            if (array := getattr(self, name)) is not None and array.ndim == 1:
+                object.__setattr__(self, name, frozen(array))
+        if self.thresholds.ndim != 1 or not (np.abs(self.thresholds) <= LARGEST_OUTPUT).all():
+            raise InvalidInput(f"thresholds must be a flat list of numbers, none of them beyond {LARGEST_OUTPUT:g}")
+        if (np.diff(self.thresholds) < 0).any():
+            raise InvalidInput("thresholds must not decrease")
+        if self.symbol_of is not None and self.symbol_of.size != self.thresholds.size + 1:
+            raise InvalidInput("an encoder needs one symbol for each interval between its thresholds")
+
+    @property
+    def symbols(self) -> int:
+        return self.thresholds.size + 1 if self.symbol_of is None else int(self.symbol_of.max()) + 1
+
+    def encode(self, labels: Floats) -> Symbols:
+        intervals = count_below(labels, self.thresholds)
+        return intervals if self.symbol_of is None else self.symbol_of[intervals]
+
+    def representatives(self) -> Floats:
+        """One label for each interval: its upper threshold, and something above the last."""
+        last = self.thresholds[-1] if self.thresholds.size else 0.0
+        return np.append(self.thresholds, last + max(1.0, abs(last)))
+
+    def canonical(self) -> bytes:
+        chosen = b"" if self.symbol_of is None else self.symbol_of.astype("<u4").tobytes()
+        return b"thresholds" + self.thresholds.astype("<f8").tobytes() + chosen
+
+    def to_json(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"type": "thresholds", "thresholds": self.thresholds.tolist()}
+        if self.symbol_of is not None:
+            record["symbol_of"] = self.symbol_of.tolist()
+        return record
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The number of the nearest cell of a public grid."""
+
+    domain: Domain
+
+    @property
+    def symbols(self) -> int:
+        return self.domain.count
+
+    def encode(self, labels: Floats) -> Symbols:
+        return self.domain.cell(labels)
+
+    def representatives(self) -> Floats:
+        """One label for each cell."""
+        return self.domain.grid
+
+    def canonical(self) -> bytes:
+        frame = np.asarray([self.domain.lower, self.domain.upper], "<f8").tobytes()
+        return b"grid" + frame + self.domain.count.to_bytes(8, "little")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"type": "grid", "domain": self.domain.to_json()}
+
+
+Encoder = Thresholds | Grid
+
+
+def encoder_from_json(record: dict[str, Any]) -> Encoder:
+    if record["type"] == "thresholds":
+        chosen = record.get("symbol_of")
+        symbols = None if chosen is None else np.asarray(chosen, np.uint32)
+        return Thresholds(np.asarray(record["thresholds"], np.float64), symbols)
+    if record["type"] == "grid":
+        return Grid(Domain(*record["domain"]))
+    raise InvalidInput(f"unknown encoder type {record['type']!r}")
+
+
+class Mechanism(ReprMixin, ABC):
+    """A randomizer of single labels: a frozen value without labels, keys or randomness.
 
     `exact` mechanisms decide every output by integers and may be released. The others are float mechanisms for
-    comparison, and whatever releases labels refuses them.
+    comparison, and releases refuse them.
 
     Attributes
     ----------
@@ -92,7 +180,7 @@ class Mechanism(Shown, ABC):
 
     @abstractmethod
     def conditional_loss(self, values: Floats, loss: LossLike = "squared") -> Floats:
-        """E[ℓ(ŷ, y) | y] for each label, computed from the probabilities and never sampled.
+        """Return E[ℓ(ŷ, y) | y] for each label, computed from the probabilities and never sampled.
 
         Parameters
         ----------
@@ -108,7 +196,7 @@ class Mechanism(Shown, ABC):
 
     @abstractmethod
     def conditional_moments(self, values: Floats) -> tuple[Floats, Floats]:
-        """E[ŷ | y] and Var[ŷ | y] for each label.
+        """Return E[ŷ | y] and Var[ŷ | y] for each label.
 
         Parameters
         ----------
@@ -122,7 +210,7 @@ class Mechanism(Shown, ABC):
 
     @abstractmethod
     def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
-        """The outputs that each label can get and their probabilities, for plots.
+        """Return the outputs that each label can get and their probabilities, for plots.
 
         Parameters
         ----------
@@ -138,7 +226,7 @@ class Mechanism(Shown, ABC):
         """
 
     def expected_loss(self, prior: Prior, loss: LossLike = "squared") -> float:
-        """E[ℓ(ŷ, y)] with y from a prior, computed and not sampled.
+        """Return E[ℓ(ŷ, y)] with y from a prior, computed and not sampled.
 
         Parameters
         ----------
@@ -156,7 +244,7 @@ class Mechanism(Shown, ABC):
         return float(prior.masses[held] @ self.conditional_loss(prior.values[held], loss))
 
     def bias(self, values: Any) -> Floats:
-        """E[ŷ | y] − y for each label.
+        """Return E[ŷ | y] − y for each label.
 
         Parameters
         ----------
@@ -171,7 +259,7 @@ class Mechanism(Shown, ABC):
         return self.conditional_moments(points)[0] - points
 
     def variance(self, values: Any) -> Floats:
-        """Var[ŷ | y] for each label.
+        """Return Var[ŷ | y] for each label.
 
         Parameters
         ----------
@@ -185,19 +273,39 @@ class Mechanism(Shown, ABC):
         return self.conditional_moments(number_array(values, "values"))[1]
 
     @abstractmethod
+    def to_record(self) -> dict[str, Any]:
+        """Return the complete public description as plain data.
+
+        Returns
+        -------
+        dict
+            Ready for JSON.
+        """
+
     def to_json(self) -> str:
-        """The complete public description.
+        """Return the complete public description.
 
         Returns
         -------
         str
             JSON.
         """
+        return json.dumps(self.to_record(), indent=1, ensure_ascii=False) + "\n"
+
+    def _header(self) -> dict[str, Any]:
+        """What the descriptions of all mechanisms begin with."""
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "kind": self.kind,
+            "epsilon": decimal_text(self.epsilon_exact, places=400),
+            "domain": None if self.domain is None else self.domain.to_json(),
+        }
 
     @classmethod
     @abstractmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """The mechanism from its parsed description, proven and checked again.
+        """Return the mechanism from its parsed description, proven and checked again.
 
         Parameters
         ----------
@@ -211,7 +319,7 @@ class Mechanism(Shown, ABC):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The mechanism that `to_json` described.
+        """Return the mechanism that `to_json` described.
 
         `Mechanism.from_json` reads every kind, and each class only its own: `FiniteMechanism.from_json` refuses mechanisms for
         comparison only.
@@ -236,12 +344,12 @@ class Mechanism(Shown, ABC):
 
     @classmethod
     def from_description(cls, record: Any) -> Self:
-        """The mechanism from what `parse_json` made of its description; as `from_json`, which most callers need.
+        """Return the mechanism from what `parse_json` made of its description; as `from_json`, which most callers need.
 
         Parameters
         ----------
         record : dict
-            The description as plain data. Whatever else it holds is ignored.
+            The description as plain data. Other fields are ignored.
 
         Returns
         -------
@@ -289,22 +397,9 @@ class Mechanism(Shown, ABC):
         -------
         matplotlib axes
         """
-        shown = prior if prior is not None else getattr(self, "prior", None)
-        if view == "bins":
-            return self._plot_bins(shown, ax)
-        if view != "joint":
-            raise InvalidInput(f'view must be "bins" or "joint", got {described(view)}')
-        if shown is None:
-            raise InvalidInput("the joint density needs a prior: plot(prior, view='joint')")
-        frame = self.domain or Domain(float(shown.values[0]), float(shown.values[-1]))
-        edges = np.linspace(frame.lower, frame.upper, JOINT_CELLS + 1)
-        held = shown.masses > 0
-        labels = shown.values[held], shown.masses[held]
-        title = f"{type(self).__name__}, ε = {self.epsilon:.4g}\nMSE {self.expected_loss(shown):,.1f}"
-        return joint(labels, *self.output_rows(labels[0], edges), edges, title=title, ax=ax)
+        from labeldp.mechanisms.plotting import plot_mechanism
 
-    def _plot_bins(self, prior: Prior | None, ax: Axes | None) -> Axes:  # noqa: ARG002
-        raise InvalidInput(f"{self.kind} has no bins: use view='joint'")
+        return plot_mechanism(self, prior, view, ax)
 
     def _facts(self) -> dict[str, str]:
         return {"epsilon": f"{self.epsilon:g}"}

@@ -1,28 +1,263 @@
-"""The dial between RR-on-Bins and the unbiased mechanism: squared bias plus τ times variance, as small as ε allows."""
+"""Mechanisms designed for training: the unbiased one of least loss, and the trade-off between squared bias and variance."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from labeldp.arrays import Floats, frozen
 from labeldp.budget import Epsilon, exact_epsilon
-from labeldp.channels import Anchors, best_values, bias_variance_channel, integer_channel, visible_bias_matrix
+from labeldp.channels import (
+    Anchors,
+    Channel,
+    best_values,
+    bias_variance_channel,
+    integer_channel,
+    unbiased_channel,
+    unbiased_channel_on_outputs,
+    visible_bias_matrix,
+)
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
-from labeldp.losses import LossLike, get_loss
-from labeldp.mechanisms.catalogue import mechanism
+from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms.cells import MOST_LABELS, Cells
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.label_scale import design_scale
-from labeldp.mechanisms.rr_on_bins import RROnBins
-from labeldp.mechanisms.unbiased import MOST_EPSILON_DESIGNED, default_anchors
+from labeldp.mechanisms.randomized_response import RROnBins
+from labeldp.mechanisms.registry import mechanism
 from labeldp.priors import Prior
+from labeldp.sampling import ResponseTable, Table
 
+LARGEST_SCORE = 4.0
+"""Scores are clipped here: rarer labels than one in 30,000 are not worth telling apart."""
+_LEAST_MASS = 1e-9
+
+MOST_EPSILON_DESIGNED = 14.0
+"""Beyond this e^ε is too large for the solver's numbers; a channel designed for less is ε-DP all the same."""
 CAPACITY = 30.0
 """Degrees of freedom that a model spends."""
 VISIBLE = 0.7
 """The share of the label that features are taken to explain."""
+
+
+@dataclass(frozen=True, eq=False)
+class NormalScores:
+    """A standard normal variable Z with the same ranks as the label: each label is an interval of Z.
+
+    A common label, such as zero among rare counts, is a wide interval. A single score for it would lose the spread of Z within
+    the interval, so a label has two numbers: the mean of Z and the mean of Z² over its interval. Over all labels
+    they average to 0 and 1.
+
+    Attributes
+    ----------
+    labels : array of float64
+        Labels in increasing order.
+    borders : array of float64
+        The value of Z between each label and the next, one fewer than labels.
+
+    Examples
+    --------
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms.bias_variance import NormalScores
+    >>> scores = NormalScores.under(Prior([0, 10, 50], [1, 2, 1]))
+    >>> (scores.scores.round(2) + 0.0).tolist(), scores.squares.round(2).tolist()
+    ([-1.27, 0.0, 1.27], [1.86, 0.14, 1.86])
+    >>> scores.labels_at([-9.0, 0.0, 9.0]).tolist()
+    [0.0, 17.5, 50.0]
+    """
+
+    labels: Floats
+    borders: Floats
+
+    @classmethod
+    def under(cls, prior: Prior) -> NormalScores:
+        """Return the scores of a prior's labels."""
+        return cls.of(prior.values, prior.masses)
+
+    @classmethod
+    def of(cls, labels: Floats, masses: Floats) -> NormalScores:
+        """Return the scores of labels with these masses; labels without mass lie close together."""
+        from scipy.special import ndtri  # slow to import, and many mechanisms do not need it
+
+        held = np.maximum(masses, _LEAST_MASS)
+        below = np.cumsum(held)[:-1] / held.sum()
+        return cls(frozen(labels), frozen(ndtri(np.clip(below, _LEAST_MASS / 1e3, 1 - _LEAST_MASS / 1e3))))
+
+    @property
+    def scores(self) -> Floats:
+        """E[Z | label] for each label."""
+        density, chance = self._density_and_chance()
+        mean = -np.diff(density) / chance
+        ends = np.r_[-np.inf, self.borders, np.inf]
+        return np.asarray(np.clip(np.clip(mean, ends[:-1], ends[1:]), -LARGEST_SCORE, LARGEST_SCORE))
+
+    @property
+    def squares(self) -> Floats:
+        """E[Z² | label] for each label."""
+        density, chance = self._density_and_chance()
+        mean = 1 - np.diff(np.r_[0.0, self.borders, 0.0] * density) / chance
+        return np.asarray(np.clip(mean, np.square(self.scores), LARGEST_SCORE**2))
+
+    def _density_and_chance(self) -> tuple[Floats, Floats]:
+        """Return the normal density at the ends of each label's interval, and the probability of the interval."""
+        from scipy.special import ndtr
+
+        density = np.exp(-(self.borders**2) / 2) / math.sqrt(2 * math.pi)
+        chance = np.diff(np.r_[0.0, ndtr(self.borders), 1.0])
+        return np.r_[0.0, density, 0.0], np.maximum(chance, 1e-15)
+
+    def labels_at(self, scores: Floats) -> Floats:
+        """Return the labels at given values of Z.
+
+        A label in the middle is spread evenly to half the distance to its neighbours. The first and the last label are not:
+        they are usually bounds, where many labels are equal.
+        """
+        from scipy.special import ndtr
+
+        if self.labels.size == 1:
+            return np.full(np.shape(scores), self.labels[0])
+        middles = (self.labels[:-1] + self.labels[1:]) / 2
+        ends = self.borders[[0, -1]]
+        inside = np.interp(ndtr(scores), ndtr(self.borders), middles)
+        inside = np.where(scores > ends[1], self.labels[-1], inside)
+        return np.asarray(np.where(scores <= ends[0], self.labels[0], inside))
+
+
+def design_scale(loss: Loss, labels: Floats, masses: Floats) -> Floats:
+    """Labels on the scale that `auto` designs on for a loss, strictly increasing."""
+    stretched = loss.stretched(labels, float(masses @ labels / masses.sum()))
+    if stretched is labels:
+        return labels
+    if stretched is None:
+        stretched = NormalScores.of(labels, masses).scores
+    rising = np.maximum.accumulate(stretched)
+    return np.asarray(rising + 1e-9 * max(float(np.ptp(rising)), 1e-9) * np.arange(labels.size))
+
+
+@mechanism(
+    "unbiased",
+    title="unbiased",
+    help="right on average for every label, at the least variance",
+    make=lambda r: Unbiased.optimal(r.known_prior, r.epsilon, r.loss, domain=r.domain),
+    needs_prior=True,
+    for_training=True,
+    colour="#1689d1",
+    rank=2,
+)
+class Unbiased(FiniteMechanism):
+    """The unbiased mechanism of least loss: E[ŷ | y] = y for every label, made by `Unbiased.optimal`.
+
+    Its outputs reach outside the range of the labels. They must, or the average could not reach the ends of the range.
+
+    Privacy
+    -------
+    ε-DP for each label, by an integer table that is proven in rational arithmetic.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, Unbiased
+    >>> mechanism = Unbiased.optimal(Prior([0, 10], [1, 1]), epsilon=1)
+    >>> mechanism.outputs.round(2)
+    array([-5.82, 15.82])
+    """
+
+    @classmethod
+    def optimal(
+        cls,
+        prior: Prior,
+        epsilon: Epsilon,
+        loss: LossLike = "squared",
+        *,
+        domain: Domain | tuple[float, float] | None = None,
+        anchors: int | None = None,
+    ) -> Unbiased:
+        """Design the unbiased mechanism of least expected loss under a prior.
+
+        For squared loss the optimum is over all ε-DP mechanisms, by a cone program. Other losses are minimised over a
+        grid of outputs, by a linear program.
+
+        Parameters
+        ----------
+        prior : Prior
+            The distribution of the labels. Unbiasedness and ε hold for all labels, also those without mass.
+        epsilon : float, str, Decimal or Fraction
+            What each label costs.
+        loss : str, Loss or callable
+            What is minimised; it must be defined on all real outputs.
+        domain : Domain or (lower, upper), optional
+            Its cells are the labels; the values of the prior by default.
+        anchors : int, optional
+            Labels between two anchors are rounded at random to one of them, which keeps mean and ε and costs a little
+            variance. The default keeps that cost at about 1 % or less.
+
+        Returns
+        -------
+        Unbiased
+            `|E[ŷ | y] − y|` is below 1e-9 of the range, in exact arithmetic.
+
+        Raises
+        ------
+        InvalidInput
+            If no outputs achieve that, or if the loss is not defined outside the range of the labels.
+        """
+        measure = get_loss(loss)
+        if np.isfinite(measure.valid_outputs.lower) or np.isfinite(measure.valid_outputs.upper):
+            raise InvalidInput(
+                f"an unbiased mechanism needs outputs outside the range of the labels, where {measure.name} loss is not "
+                'defined. Design it for loss="squared".'
+            )
+        budget = exact_epsilon(epsilon)
+        cells = Cells.of(prior, domain)
+        count = default_anchors(float(budget)) if anchors is None else anchors
+        if measure.name != "squared" and anchors is None:
+            count = min(count, 25)
+        chosen = Anchors.choose(cells.labels, cells.masses, count)
+        masses = chosen.masses(cells.masses)
+        columns = _design(chosen.values, masses, min(float(budget), MOST_EPSILON_DESIGNED), measure)
+        inner, outputs = integer_channel(columns, budget, masses, chosen.values)
+        table: Table = chosen.table(inner)
+        if measure.name == "squared" and cells.labels.size > 1:
+            # Where ε is large, randomized response on all labels beats rounding to anchors.
+            plain = ResponseTable(cells.labels.size, budget)
+            debiased = plain.debiased(cells.labels)
+            if _second_moment(plain, debiased, cells.masses) < masses @ inner.probabilities() @ outputs**2:
+                table, outputs = plain, debiased
+        return cls(
+            encoder=cells.encoder,
+            table=table,
+            outputs=outputs,
+            epsilon_exact=budget,
+            domain=cells.domain,
+            prior=prior,
+            loss=measure.name,
+        )
+
+
+def default_anchors(epsilon: float) -> int:
+    """33 anchors up to ε = 2, then 12 more for each unit of ε, at most 129: less noise hides less rounding."""
+    return round(min(129.0, max(33.0, 33.0 + 12.0 * (epsilon - 2))))
+
+
+def _design(values: Floats, masses: Floats, epsilon: float, loss: Loss) -> Channel:
+    # A label without mass would let the solver push its noise to infinity.
+    weights = np.maximum(masses, 1e-9)
+    weights = weights / weights.sum()
+    if values.size == 1 or loss.name == "squared":
+        return unbiased_channel(values, weights, epsilon)
+    span = values[-1] - values[0]
+    reach = 2 * span / np.expm1(epsilon)
+    inside = np.union1d(values, np.linspace(values[0], values[-1], 101))
+    beyond = reach * (np.arange(1, 31) / 30) ** 1.5
+    outputs = np.unique(np.r_[values[0] - beyond, inside, values[-1] + beyond])
+    return unbiased_channel_on_outputs(values, weights, epsilon, loss, outputs)
+
+
+def _second_moment(table: ResponseTable, outputs: Floats, masses: Floats) -> float:
+    total = 2.0**64
+    other = table.other / total
+    return float((table.keep - table.other) / total * (masses @ outputs**2) + other * (outputs @ outputs))
 
 
 @mechanism(
@@ -39,13 +274,13 @@ VISIBLE = 0.7
 class BiasVariance(FiniteMechanism):
     """The mechanism of least E[bias²] + τ·E[variance] over all ε-DP mechanisms, made by `BiasVariance.optimal`.
 
-    A model trained on n private labels averages the variance over its records but keeps the bias, so τ stands for the
+    A model trained on n private labels averages the variance over its records but keeps the bias, so τ represents the
     model's degrees of freedom over n. At τ = 1 the criterion is the mean squared error of the labels, and RR-on-Bins is
     optimal and returned. As τ → 0 the mechanism approaches `Unbiased`. Above 1 the criterion is not convex.
 
-    With `visible` < 1, bias and variance are those that a model meets. For features x that explain the share `visible`
+    With `visible` < 1, bias and variance are taken given the features, as a model sees them. For features x that explain the share `visible`
     of the label, the criterion is E[(E[bias | x])²] + τ·E[Var(ŷ | x)]. Bias that averages out among labels that features
-    cannot tell apart is then free, which saves much variance. `visible` = 1 is the bias and variance at each label.
+    cannot distinguish is then free, which saves much variance. `visible` = 1 is the bias and variance at each label.
 
     Privacy
     -------
@@ -138,12 +373,12 @@ class BiasVariance(FiniteMechanism):
             curvature=2 * (1 / tau - 1) * mixing.T @ joint @ mixing,
             slope=-2 * mixing.T @ (joint @ (scale - zero)),
         )
-        release = integer_channel(columns, budget, masses)
-        outputs = release.outputs + zero
+        inner, outputs = integer_channel(columns, budget, masses)
+        outputs = outputs + zero
         if scale is not cells.labels:  # from the scale of the design back to labels
-            matrix = mixing @ release.table.probabilities(np.arange(masses.size, dtype=np.uint32))
+            matrix = mixing @ inner.probabilities()
             outputs = best_values(matrix, joint, weights, tau, cells.labels)
-        return cls(encoder=cells.encoder, table=chosen.table(release.table), outputs=outputs, **facts)
+        return cls(encoder=cells.encoder, table=chosen.table(inner), outputs=outputs, **facts)
 
     @property
     def tau(self) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
-from labeldp.mechanisms.encoders import Encoder, Grid, Thresholds
+from labeldp.mechanisms.base import Encoder, Grid, Thresholds
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
 

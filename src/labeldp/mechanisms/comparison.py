@@ -19,8 +19,8 @@ from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms.base import Mechanism
-from labeldp.mechanisms.catalogue import MECHANISMS, Request
 from labeldp.mechanisms.model_error import ModelErrors
+from labeldp.mechanisms.registry import MECHANISMS, Request
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
 

@@ -1,8 +1,17 @@
-"""Decoders: the numbers that stand for codes in training, computed from the public mechanism alone."""
+"""Decoders: numbers for codes, computed from the public mechanism alone, which spends no privacy.
+
+- `code_values`: values to train on.
+- `posterior_means`: the best guess of the label behind each code, given the prior.
+- `refined_means`: the same for each record, starting from what a model predicts for it.
+
+Posterior means estimate single labels best and train models worst, because they carry the prior's bias. Refined means
+repair much of that for a message of RR-on-Bins, and add nothing to what `auto` sends. docs/concepts/beyond-the-paper.md has figures.
+"""
 
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.channels import best_values, visible_bias_matrix
@@ -10,11 +19,11 @@ from labeldp.errors import InvalidInput, described
 from labeldp.linear_algebra import least_squares
 from labeldp.losses import LOSSES
 from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
-from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.mechanisms.cells import coarse_prior
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import Prior
-from labeldp.sampling import ResponseTable, WindowTable
+from labeldp.sampling import WindowTable
 
 DECODERS = ("auto", "bins", "debiased", "positive")
 SOLVABLE = 2_000
@@ -22,9 +31,11 @@ SOLVABLE = 2_000
 FLOOR_SHARE = 0.01
 """The smallest value of the `positive` decoder, as a share of the prior mean."""
 
+_TILTS = 129
+
 
 def code_values(mechanism: FiniteMechanism, decoder: str = "auto") -> Floats:
-    """The number that stands for each of a mechanism's codes.
+    """Return a value for each of a mechanism's codes.
 
     Parameters
     ----------
@@ -72,7 +83,7 @@ def code_values(mechanism: FiniteMechanism, decoder: str = "auto") -> Floats:
 
 
 def training_decoder(mechanism: FiniteMechanism) -> str:
-    """The decoder that `auto` stands for: what the catalogue says, `debiased` only where a mean minimises the loss."""
+    """Return the decoder that `auto` means: the registry's, but `debiased` only where a mean minimises the loss."""
     entry = MECHANISMS[mechanism.kind]
     loss = None if mechanism.loss is None else LOSSES.get(mechanism.loss)
     seeks_mean = mechanism.loss is None or (loss is not None and loss.seeks_mean)
@@ -80,9 +91,9 @@ def training_decoder(mechanism: FiniteMechanism) -> str:
 
 
 def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], Floats], records: int) -> Floats:
-    """The value of each code from which a model on so many records learns a function of the label best.
+    """Return values for codes from which a model on `records` records learns a function of the label best.
 
-    This is for any mechanism with a prior, whatever it was designed for; see `labeldp.channels.best_values`.
+    This is for any mechanism with a prior, also one designed for another purpose; see `labeldp.channels.best_values`.
 
     Parameters
     ----------
@@ -124,7 +135,7 @@ def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], F
 
 
 def prior_of(mechanism: FiniteMechanism) -> Prior:
-    """The mechanism's prior; an error where it carries none."""
+    """Return the mechanism's prior; an error where it carries none."""
     if mechanism.prior is None:
         raise InvalidInput(
             f"this needs to know how the labels are distributed, and the mechanism {mechanism.kind} carries no prior. Use "
@@ -136,14 +147,14 @@ def prior_of(mechanism: FiniteMechanism) -> Prior:
 def debiased_values(mechanism: FiniteMechanism) -> Floats:
     """Values t with Σ_j P[j | symbol] t_j = the prior mean of the labels behind that symbol.
 
-    For randomized response and for windows there are formulas, `ResponseTable.debiased` and `WindowTable.debiased`. For any
+    For randomized response and for windows there is a formula, `WindowTable.debiased`. For any
     other table the equations are solved, with the least variance where several solutions exist.
     """
     table = mechanism.table
     means = symbol_means(mechanism)
     if table.outputs == 1:
         return np.full(1, means[0])
-    if isinstance(table, (ResponseTable, WindowTable)):
+    if isinstance(table, WindowTable):
         if table.inputs > 1 and table.weight(0, table.outputs - 1) == table.weight(table.inputs - 1, table.outputs - 1):
             raise InvalidInput(
                 "this mechanism gives every output equally often, so nothing can be learned from it: release with a larger epsilon"
@@ -153,7 +164,7 @@ def debiased_values(mechanism: FiniteMechanism) -> Floats:
 
 
 def positive_values(mechanism: FiniteMechanism) -> Floats:
-    """The debiased values, drawn towards the prior mean until the smallest is a hundredth of that mean."""
+    """Return the debiased values, drawn towards the prior mean until the smallest is a hundredth of that mean."""
     values = debiased_values(mechanism)
     prior = mechanism.prior
     if prior is None or prior.values[0] < 0 or prior.mean <= 0:
@@ -168,7 +179,7 @@ def positive_values(mechanism: FiniteMechanism) -> Floats:
 
 
 def symbol_means(mechanism: FiniteMechanism) -> Floats:
-    """The prior mean of the labels that share a symbol; where they have no mass, a label that has the symbol."""
+    """Return the prior mean of the labels that share a symbol; where they have no mass, a label that has the symbol."""
     prior = mechanism.prior
     encoder = mechanism.encoder
     if prior is None:
@@ -203,3 +214,85 @@ def _solved(mechanism: FiniteMechanism, means: Floats) -> Floats:
             f"(they miss by {worst:.3g}). Use target values 'auto', or the mechanism rr-on-bins"
         )
     return np.asarray(values)
+
+
+def posterior_means(mechanism: FiniteMechanism, prior: Prior | None = None) -> Floats:
+    """Return E[label | code] for each code: the guess of least squared error for a single label.
+
+    Parameters
+    ----------
+    mechanism : FiniteMechanism
+        What randomized the labels.
+    prior : Prior, optional
+        The distribution of the labels; the mechanism's own by default.
+
+    Returns
+    -------
+    array of float64
+        One guess a code.
+
+    Examples
+    --------
+    >>> from labeldp import Prior, RROnBins, posterior_means
+    >>> posterior_means(RROnBins([0, 10], epsilon=1), Prior([0, 10], [1, 1])).round(2)
+    array([2.69, 7.31])
+    """
+    known = mechanism.prior if prior is None else prior
+    if known is None:
+        raise InvalidInput("posterior means need a prior, and this mechanism carries none: give prior=…")
+    joint = known.masses[:, None] * mechanism.matrix(known.values)
+    means: Floats = (known.values @ joint) / joint.sum(axis=0)
+    return means
+
+
+def refined_means(
+    mechanism: FiniteMechanism, codes: NDArray[np.uint32], predictions: Floats, prior: Prior | None = None
+) -> Floats:
+    """Return E[label | code, prediction] for each record, to train on once more: one step of the idea behind ALIBI.
+
+    What is known about a record's label before its code is seen is the prior, tilted so that its mean is the prediction.
+
+    Parameters
+    ----------
+    mechanism : FiniteMechanism
+        What randomized the labels.
+    codes : array of uint32
+        The record's codes.
+    predictions : array of float64
+        What a first model predicts; clipped into the range of the labels.
+    prior : Prior, optional
+        The distribution of the labels; the mechanism's own by default.
+
+    Returns
+    -------
+    array of float64
+        One guess a record.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Prior, RROnBins, refined_means
+    >>> mechanism, prior = RROnBins([0, 10], epsilon=1), Prior([0, 10], [1, 1])
+    >>> refined_means(mechanism, np.array([0, 0, 1]), np.array([1.0, 5.0, 9.0]), prior).round(1)
+    array([0.4, 2.7, 9.6])
+    """
+    known = mechanism.prior if prior is None else prior
+    if known is None:
+        raise InvalidInput("refined means need a prior, and this mechanism carries none: give prior=…")
+    held = known.masses > 0
+    labels, masses = known.values[held], known.masses[held]
+    if labels.size == 1:
+        return np.full(codes.shape, labels[0])
+    unit = (labels - known.mean) / np.sqrt(known.variance)
+    # A family of tilts exp(θ·y), close enough together to interpolate between.
+    angles = 12 * np.linspace(-1, 1, _TILTS) ** 3
+    exponents = angles[:, None] * unit
+    tilted = masses * np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    tilted /= tilted.sum(axis=1, keepdims=True)
+    channel = mechanism.matrix(labels)
+    means = (tilted * labels) @ channel / (tilted @ channel)
+    place = np.interp(predictions, tilted @ labels, np.arange(_TILTS))
+    low = np.minimum(place.astype(np.int64), _TILTS - 2)
+    share = place - low
+    refined: Floats = (1 - share) * means[low, codes] + share * means[low + 1, codes]
+    return refined

@@ -1,10 +1,10 @@
-"""Exact mechanisms: an encoder, a table of integers, and the values that its codes stand for."""
+"""Exact mechanisms: an encoder, a table of integers, the values of its codes, and the proof of ε."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
-import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,26 +16,145 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen, label_array, number_array
-from labeldp.budget import decimal_text, exact_epsilon, parse_amount
+from labeldp.budget import decimal_text, exact_epsilon, exp_lower, float_up, parse_amount, shown_amount
 from labeldp.domain import Domain
-from labeldp.errors import InvalidInput, described
+from labeldp.errors import InvalidInput, PrivacyRefused, described
 from labeldp.losses import LossLike, get_loss
-from labeldp.mechanisms.base import FORMAT, FORMAT_VERSION, Mechanism
-from labeldp.mechanisms.catalogue import MECHANISMS
-from labeldp.mechanisms.encoders import LARGEST_OUTPUT, Encoder, encoder_from_json
-from labeldp.mechanisms.proof import Proof, verify
-from labeldp.plots import CURVES, bins
+from labeldp.mechanisms.base import LARGEST_OUTPUT, Encoder, Mechanism, encoder_from_json
+from labeldp.mechanisms.registry import MECHANISMS, Entry, Request
 from labeldp.priors import NoisyCounts, Prior
 from labeldp.sampling import IdDigests, Randomness, Table, table_from_json
-from labeldp.sampling.entropy import source_of
+from labeldp.sampling.randomness import source_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
+
+_PROOF_BITS = 256
+"""Precision of the bound on e^ε that a ratio is compared with; tables are built with fewer, so none is refused here."""
 
 CHUNK = 1 << 18
 MATRIX_CELLS = 20_000_000
 Parameters = tuple[tuple[str, float], ...]
 """Numbers that a mechanism was made with, by name."""
+AUTO = "auto"
+"""The name of the rule that chooses a mechanism for training a model (`labeldp.mechanisms.auto`)."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The largest ratio of two symbols' probabilities of one output, in exact integers, against e^ε.
+
+    Attributes
+    ----------
+    epsilon_claimed : Fraction
+        The ε that the mechanism claims.
+    ratio : Fraction
+        The exact maximum over all pairs of symbols and all outputs.
+    epsilon_proven : float
+        ln(ratio), rounded up.
+    holds : bool
+        Whether `ratio` is at most a rational number below e^ε: if so, this is a proof.
+    high_symbol, low_symbol, output : int
+        Where the maximum is.
+
+    Examples
+    --------
+    >>> from labeldp import RROnBins
+    >>> RROnBins([10, 100], epsilon=1).proof().holds
+    True
+    """
+
+    epsilon_claimed: Fraction
+    ratio: Fraction
+    epsilon_proven: float
+    holds: bool
+    high_symbol: int
+    low_symbol: int
+    output: int
+
+    def require(self) -> Proof:
+        """Insist that the proof holds.
+
+        Returns
+        -------
+        Proof
+            This one.
+
+        Raises
+        ------
+        PrivacyRefused
+            If it does not hold.
+        """
+        if not self.holds:
+            raise PrivacyRefused(
+                f"this mechanism is not {shown_amount(self.epsilon_claimed)}-DP: output {self.output} is "
+                f"{float_up(self.ratio):.17g} times as likely from symbol {self.high_symbol} as from symbol "
+                f"{self.low_symbol}, which takes epsilon = {self.epsilon_proven!r}. Nothing may be released with it"
+            )
+        return self
+
+    def __str__(self) -> str:
+        verdict = "proven" if self.holds else "NOT private"
+        return (
+            f"{verdict}: claimed epsilon = {shown_amount(self.epsilon_claimed)}, "
+            f"worst ratio = {shown_amount(self.ratio)} = e^{self.epsilon_proven:.12g} "
+            f"(output {self.output}, symbol {self.high_symbol} against {self.low_symbol})"
+        )
+
+
+def verify(mechanism: Any) -> Proof:
+    """Prove or refute ε for the table of integers that a mechanism samples, in rational arithmetic.
+
+    Parameters
+    ----------
+    mechanism : FiniteMechanism
+        Or anything with a `table` and an `epsilon_exact`.
+
+    Returns
+    -------
+    Proof
+        No float enters its verdict.
+
+    Raises
+    ------
+    PrivacyRefused
+        If there is no table: nothing can be proven about probabilities that floats decide.
+
+    Examples
+    --------
+    >>> from labeldp import RROnBins, verify
+    >>> verify(RROnBins([10, 100], epsilon=1)).epsilon_proven <= 1
+    True
+    """
+    table = getattr(mechanism, "table", None)
+    if table is None:
+        raise PrivacyRefused(
+            f"{type(mechanism).__name__} has no table of integers: its outputs are decided by floats, "
+            "whose rounding can reveal the label. Use its discrete counterpart"
+        )
+    claimed: Fraction = mechanism.epsilon_exact
+    ratio, high, low, output = table.worst_ratio()
+    return Proof(
+        epsilon_claimed=claimed,
+        ratio=ratio,
+        epsilon_proven=log_upper(ratio),
+        holds=ratio <= exp_lower(claimed, _PROOF_BITS),
+        high_symbol=high,
+        low_symbol=low,
+        output=output,
+    )
+
+
+def log_upper(ratio: Fraction) -> float:
+    """Return a float at or just above ln(ratio), for ratio >= 1."""
+    excess = ratio - 1
+    if excess == 0:
+        return 0.0
+    guess = math.log1p(excess) if excess < 1 else math.log(ratio)
+    guess *= 1 - 2.0**-50
+    while exp_lower(Fraction(guess), _PROOF_BITS) < ratio:
+        guess = math.nextafter(guess, math.inf)
+    return guess
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -52,7 +171,7 @@ class FiniteMechanism(Mechanism):
     table : Table
         The distribution over codes for each symbol, in integers.
     outputs : array
-        The private label that each code stands for.
+        The private label of each code.
     epsilon_exact : Fraction
         The ε of one label.
     domain, prior, loss : optional
@@ -93,6 +212,25 @@ class FiniteMechanism(Mechanism):
         object.__setattr__(self, "epsilon_exact", exact_epsilon(self.epsilon_exact))
         verify(self).require()
 
+    @classmethod
+    def from_parts(cls, **parts: Any) -> Self:
+        """Make a mechanism from its parts, which are the attributes of `FiniteMechanism`. ε is proven for them.
+
+        Subclasses have constructors that design the parts. A stored mechanism is made here, so that nothing is designed again.
+
+        Parameters
+        ----------
+        **parts : Any
+            The attributes.
+
+        Returns
+        -------
+        FiniteMechanism
+        """
+        made = cls.__new__(cls)
+        FiniteMechanism.__init__(made, **parts)
+        return made
+
     def parameter(self, name: str) -> float:
         """One of the numbers that it was made with.
 
@@ -118,7 +256,7 @@ class FiniteMechanism(Mechanism):
         ids : array-like, optional
             One id a record, all different, for `KeyedRandomness`.
         randomness : OsEntropy or KeyedRandomness, optional
-            `OsEntropy`, the default, draws anew in every call. `KeyedRandomness` gives a record the same draw every time.
+            `OsEntropy`, the default, draws fresh words in every call. `KeyedRandomness` gives a record the same draw every time.
 
         Returns
         -------
@@ -172,7 +310,7 @@ class FiniteMechanism(Mechanism):
         return values
 
     def matrix(self, values: Any) -> Floats:
-        """P[output j | label i] as a matrix.
+        """Return P[output j | label i] as a matrix.
 
         Parameters
         ----------
@@ -213,7 +351,7 @@ class FiniteMechanism(Mechanism):
         values : array
             Labels.
         decoded : array, optional
-            Numbers that stand for the codes instead of the outputs.
+            Values for the codes, in place of the outputs.
 
         Returns
         -------
@@ -236,7 +374,7 @@ class FiniteMechanism(Mechanism):
             yield part, self.table.probabilities(self.encoder.encode(part))
 
     def without_counts(self) -> Self:
-        """The same mechanism with a prior that carries no noisy counts, for labels that were not counted.
+        """Return the same mechanism with a prior that carries no noisy counts, for labels that were not counted.
 
         Returns
         -------
@@ -264,20 +402,8 @@ class FiniteMechanism(Mechanism):
         return self.digest_bytes.hex()
 
     def to_record(self) -> dict[str, Any]:
-        """The public description as plain data.
-
-        Returns
-        -------
-        dict
-            Ready for JSON.
-        """
-        record: dict[str, Any] = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "kind": self.kind,
-            "epsilon": decimal_text(self.epsilon_exact, places=400),
+        record = self._header() | {
             "loss": self.loss,
-            "domain": None if self.domain is None else self.domain.to_json(),
             "details": dict(self.parameters),
             "outputs": self.outputs.tolist(),
             "encoder": self.encoder.to_json(),
@@ -294,16 +420,10 @@ class FiniteMechanism(Mechanism):
                 record["prior"]["counts"] = self.prior.counts.to_json()
         return record
 
-    def to_json(self) -> str:
-        return json.dumps(self.to_record(), indent=1, ensure_ascii=False) + "\n"
-
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        # Past the subclass's own __init__: nothing is designed again, ε is proven and the digest compared.
         prior, details = record.get("prior"), record["details"]
-        made = cls.__new__(cls)
-        FiniteMechanism.__init__(
-            made,
+        made = cls.from_parts(
             encoder=encoder_from_json(record["encoder"]),
             table=table_from_json(record["table"]),
             outputs=np.asarray(record["outputs"], np.float64),
@@ -330,27 +450,24 @@ class FiniteMechanism(Mechanism):
         """
         return verify(self)
 
-    def _plot_bins(self, prior: Prior | None, ax: Axes | None) -> Axes:
-        title = f"{type(self).__name__}, ε = {self.epsilon:.4g}: {self.outputs.size} outputs"
-        shown = None if prior is None else (prior.values, prior.masses)
-        entry = MECHANISMS.get(self.kind)
-        return bins(
-            self.outputs,
-            getattr(self.encoder, "thresholds", np.empty(0)),
-            shown,
-            chances=None if prior is None else self._chances(prior),
-            colour=CURVES[0] if entry is None else entry.colour,
-            title=title,
-            ax=ax,
-        )
+    def output_chances(self, prior: Prior) -> Floats:
+        """Return how often each output is drawn for labels from a prior.
 
-    def _chances(self, prior: Prior) -> Floats:
-        """How often each output is drawn for labels from a prior."""
+        Parameters
+        ----------
+        prior : Prior
+            The distribution of the labels.
+
+        Returns
+        -------
+        array of float64
+            One probability per output.
+        """
         held = prior.masses > 0
-        chunks = [rows for _, rows in self._rows(prior.values[held])]
-        ends = np.cumsum([rows.shape[0] for rows in chunks])[:-1]
-        parts = zip(np.split(prior.masses[held], ends), chunks, strict=True)
-        chances: Floats = np.sum([masses @ rows for masses, rows in parts], axis=0)
+        masses, chances, done = prior.masses[held], np.zeros(self.outputs.size), 0
+        for points, rows in self._rows(prior.values[held]):
+            chances += masses[done : done + points.size] @ rows
+            done += points.size
         return chances
 
     def _facts(self) -> dict[str, str]:
@@ -369,7 +486,7 @@ class FiniteMechanism(Mechanism):
 
 
 def _prior(record: dict[str, Any]) -> Prior:
-    counts = record.get("counts")  # messages of older versions have none
+    counts = record.get("counts")
     return Prior(
         record["values"],
         record["masses"],
@@ -384,7 +501,39 @@ def _number(value: object) -> float:
     return value
 
 
-def _few(values: Floats, most: int = 6) -> str:
-    if values.size <= most:
+def _few(values: Floats) -> str:
+    if values.size <= 6:
         return "[" + ", ".join(f"{v:.4g}" for v in values) + "]"
     return f"{values.size} values from {values[0]:.4g} to {values[-1]:.4g}"
+
+
+def releasable(name: str) -> Entry:
+    """Return the catalogue's entry of a mechanism that may be released.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such mechanism.
+    PrivacyRefused
+        If it is a float mechanism, which is for comparison only.
+    """
+    entry, choices = MECHANISMS.get(name), [entry for entry in MECHANISMS if entry.exact]
+    if entry is None:
+        raise MECHANISMS.unknown(name, choices)
+    if not entry.exact:
+        raise PrivacyRefused(
+            f"the {name} mechanism draws floats, whose low bits leak the label, so it is for comparison only. "
+            f"Choose one of {', '.join(choice.name for choice in choices)}."
+        )
+    return entry
+
+
+def design(name: str, request: Request) -> FiniteMechanism:
+    """Return the exact mechanism of that name, made for the request."""
+    entry = releasable(name)
+    if entry.needs_prior and request.prior is None:
+        raise InvalidInput(f"{name} is designed for a prior: give one (prior=…, on the command line --prior FILE)")
+    made = entry.make(request)
+    if not isinstance(made, FiniteMechanism) or made.epsilon_exact > exact_epsilon(request.epsilon):
+        raise PrivacyRefused(f"{name} did not make an exact mechanism of at most epsilon = {request.epsilon}")
+    return made

@@ -1,4 +1,4 @@
-"""Private labels in memory: codes, and the public mechanism that says what they mean."""
+"""Private labels in memory: codes, and the public mechanism that gives them a meaning."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats, frozen
 from labeldp.budget import float_up
 from labeldp.errors import InvalidInput, why_unreadable
+from labeldp.formatting import Tabular
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ _METADATA = b"labeldp mechanism"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateLabels(Tabular):
-    """Private labels as codes, with the public mechanism that says what they mean. Holds no true label.
+    """Private labels as codes, with the public mechanism that gives them a meaning. It contains no true labels.
 
     It has a length, can be sliced like an array, and is one for NumPy: `np.asarray(private)` are its `values()`.
 
@@ -70,12 +70,12 @@ class PrivateLabels(Tabular):
         return float_up(self.epsilon_exact)
 
     def values(self, decoder: str = "auto") -> Floats:
-        """A number to train on for each record.
+        """Return a number to train on for each record.
 
         Parameters
         ----------
         decoder : {"auto", "bins", "debiased", "positive"}
-            What stands for a code: what suits training, or "bins", the mechanism's own outputs; see `code_values`.
+            The values of the codes: those for training, or "bins", the mechanism's own outputs; see `code_values`.
 
         Returns
         -------
@@ -84,7 +84,7 @@ class PrivateLabels(Tabular):
         return code_values(self.mechanism, decoder)[self.codes]
 
     def to_arrow(self) -> pa.Table:
-        """The columns `code` and `private_label`, with the mechanism in the schema's metadata.
+        """Return the columns `code` and `private_label`, with the mechanism in the schema's metadata.
 
         As in a message, `private_label` is the mechanism's output, `values("bins")`. For "auto" and every other mechanism
         that is designed for training these are the values to train on; for "rr-on-bins" use `values()` instead.
@@ -104,13 +104,13 @@ class PrivateLabels(Tabular):
         Parameters
         ----------
         path : str or path
-            The file; one that is there is replaced.
+            The file; an existing one is replaced.
         """
         import pyarrow.parquet as pq
 
         target = Path(path)
         try:
-            with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:  # nobody else's name
+            with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:  # a unique name
                 partial = Path(folder) / target.name
                 pq.write_table(self.to_arrow(), partial)
                 partial.replace(target)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from labeldp.budget import float_up
 from labeldp.errors import InvalidInput, expect_path
+from labeldp.formatting import Tabular
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.message.description import Header, epsilon_parts, read_description, total_epsilon
 from labeldp.message.labels_file import LabelsFile, labels_file
@@ -24,7 +25,6 @@ from labeldp.message.listing import ListedBatch, ListedFile
 from labeldp.message.manifest import Manifest, Signature, read_manifest
 from labeldp.message.signing import SigningKey, VerifyKey
 from labeldp.message.unique_ids import without_repeats
-from labeldp.shown import Tabular
 
 
 @dataclass(frozen=True, repr=False)

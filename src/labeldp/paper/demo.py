@@ -19,8 +19,8 @@ from labeldp.mechanisms.auto import alternatives
 from labeldp.mechanisms.decoding import code_values
 from labeldp.message.reader import Message
 from labeldp.paper.data import criteo_like, published_criteo
-from labeldp.paper.experiments import figures
 from labeldp.paper.experiments.methods import get_method
+from labeldp.paper.experiments.report import error_parts
 from labeldp.paper.html_page import Report
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
@@ -45,6 +45,9 @@ COLOURS = {
     AUTO: MECHANISMS["auto"].colour,
     NOT_PRIVATE: plots.QUIET,
 }
+
+COLUMNS = ("trained on", "test error", "above no privacy")
+MEAN_ONLY = "nothing: answers the mean"
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def run_demo(
 
 
 def _release(folder: Path, epsilon: str, ledger: Ledger, mechanism: str) -> Message:
-    """The labels party's whole job, as `labeldp privatize` does it."""
+    """Return the labels party's whole job, as `labeldp privatize` does it."""
     out = folder / f"message-{mechanism}-{epsilon}"
     privatize(
         LabelSource(folder / "labels.parquet", "amount", "order"),
@@ -145,12 +148,8 @@ class _FeaturesParty:
         return float(np.mean((np.clip(model.predict(self._test_matrix), 0, 400) - self._test_labels) ** 2))
 
 
-COLUMNS = ("trained on", "test error", "above no privacy")
-MEAN_ONLY = "nothing: answers the mean"
-
-
 def table_rows(result: DemoResult) -> list[tuple[str, str, str]]:
-    """The test errors at `EPSILON` under `COLUMNS`, `auto` last but one."""
+    """Return the test errors at `EPSILON` under `COLUMNS`, `auto` last but one."""
     errors = {MEAN_ONLY: result.mean_only} | result.errors
     return [
         (name, f"{error:,.0f}", "" if name == NOT_PRIVATE else f"{error / result.not_private - 1:+.0%}")
@@ -159,7 +158,7 @@ def table_rows(result: DemoResult) -> list[tuple[str, str, str]]:
 
 
 def report(result: DemoResult) -> Report:
-    """The result of the demo as an HTML page."""
+    """Return the result of the demo as an HTML page."""
     page = Report(
         "Training on private labels",
         f"{result.rows:,} generated sales, each label sent with ε = {EPSILON}. The labels were randomized before they left their "
@@ -193,7 +192,7 @@ def _why(page: Report, paper: Message, auto: Message, records: int) -> None:
     page.heading("What the error is made of")
     prior = auto.mechanism.prior
     assert prior is not None
-    drawn = figures.error_parts(
+    drawn = error_parts(
         alternatives(prior, auto.mechanism.epsilon_exact, FEW, domain=DOMAIN),
         FEW,
         names={"rr-on-bins": PAPER, "rr-on-bins, debiased": DEBIASED, "unbiased": "unbiased", "auto": AUTO},

@@ -1,14 +1,20 @@
 """Priors: distributions of labels, either public or estimated by a private histogram, and the post-processing of such histograms.
 
-May import the base (`domain`, `budget`, `arrays`, `errors`, `shown`), `losses` and `sampling`, which draws its noise. It knows nothing of mechanisms.
+May import the base (`domain`, `budget`, `arrays`, `errors`, `formatting`), `losses` and `sampling`, which draws its noise. It does not import mechanisms.
 """
 
-from labeldp.priors.budget_split import BudgetSplit, BudgetWarning, check_histogram, split_budget
-from labeldp.priors.prior import Prior
-from labeldp.priors.private_histogram import histogram, noisy_counts, prior_from_counts, private_prior
-from labeldp.priors.projection import project_counts
-from labeldp.priors.published_counts import NoisyCounts
-from labeldp.priors.unimodal import unimodal_masses
+from labeldp.priors.prior import NoisyCounts, Prior
+from labeldp.priors.private_histogram import (
+    BudgetSplit,
+    BudgetWarning,
+    check_histogram,
+    histogram,
+    noisy_counts,
+    prior_from_counts,
+    private_prior,
+    split_budget,
+)
+from labeldp.priors.unimodal import project_counts, unimodal_masses
 
 __all__ = [
     "BudgetSplit",

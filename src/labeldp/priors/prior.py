@@ -10,25 +10,119 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, label_array
-from labeldp.budget import abbreviated, float_up, format_amount, parse_amount
+from labeldp.budget import MAX_EPSILON, abbreviated, float_up, format_amount, parse_amount
 from labeldp.domain import Domain, check_size
-from labeldp.errors import InvalidInput, expect
+from labeldp.errors import InvalidInput, described, expect
+from labeldp.formatting import Tabular
 from labeldp.plain_numbers import plain_number
-from labeldp.priors.published_counts import NoisyCounts
-from labeldp.shown import Tabular
+from labeldp.sampling.integer_noise import WIDEST
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_MOST = 2**53
+"""No count of a message may be larger: floats hold all integers up to here."""
+SMALLEST_SCALE = 2 / MAX_EPSILON
+"""Counts with less noise would cost more than the largest ε."""
 
 MOST_COST = 1_000_000
 """The most ε that a prior may have cost, as much as a ledger holds. Of more, e^ε could not be computed."""
 
 
+@dataclass(frozen=True, eq=False)
+class NoisyCounts:
+    """How many labels fell into each cell, each count plus integer Laplace noise.
+
+    A prior is a guess made of such counts. Intervals go back to the counts, because the law of their noise is known.
+
+    Parameters
+    ----------
+    values : array of int
+        The noisy count of each cell. Some may be negative.
+    scale : float
+        The scale of the noise: noise z has a probability proportional to e^(−|z|/scale).
+    records : int
+        The number of labels that were counted, which is public.
+
+    Raises
+    ------
+    InvalidInput
+        If a count is not a whole number, or the scale or the number of records is impossible.
+
+    Privacy
+    -------
+    Counts with such noise are 2/scale-DP for replacing one label. They are the release itself, so to publish them costs
+    nothing beyond what the prior cost.
+
+    Examples
+    --------
+    >>> from labeldp.priors import NoisyCounts
+    >>> counts = NoisyCounts([510, 287, -3], scale=4.0, records=800)
+    >>> counts.epsilon_exact
+    Fraction(1, 2)
+    """
+
+    values: NDArray[np.int64]
+    scale: float
+    records: int
+
+    def __post_init__(self) -> None:
+        given = self.values.tolist() if isinstance(self.values, np.ndarray) else list(self.values)
+        if not all(type(count) is int and abs(count) <= _MOST for count in given):
+            raise InvalidInput("noisy counts must be whole numbers of at most 2^53")
+        if (
+            isinstance(self.scale, bool)
+            or not isinstance(self.scale, (int, float))
+            or not SMALLEST_SCALE <= self.scale <= WIDEST
+        ):
+            raise InvalidInput(
+                f"the scale of noisy counts must be a number from {SMALLEST_SCALE:g} to 2^55, which noise can have, got {described(self.scale)}. "
+                "Ask for the message again"
+            )
+        if type(self.records) is not int or not 0 <= self.records <= _MOST:
+            raise InvalidInput(f"the number of counted labels must be a whole number, got {described(self.records)}")
+        values = np.array(given, np.int64)
+        values.flags.writeable = False
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "scale", float(self.scale))
+
+    @property
+    def epsilon_exact(self) -> Fraction:
+        """What the counts cost: 2/scale, because replacing one label moves two counts by one."""
+        return 2 / Fraction(self.scale)
+
+    @property
+    def noise_variance(self) -> float:
+        """The variance of the noise of one count, 2a/(1 − a)² with a = e^(−1/scale)."""
+        return float(0.5 / math.sinh(0.5 / self.scale) ** 2)
+
+    @property
+    def noise_kurtosis(self) -> float:
+        """The excess kurtosis of the noise of one count: 3 for a large scale, more for a small one."""
+        return 3.0 + 1.0 / self.noise_variance
+
+    def reordered(self, order: NDArray[np.intp]) -> NoisyCounts:
+        """Return the same counts with the cells in another order."""
+        return NoisyCounts(self.values[order], self.scale, self.records)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON can hold them."""
+        return {"values": self.values.tolist(), "scale": self.scale, "records": self.records}
+
+    @classmethod
+    def from_json(cls, record: Any) -> NoisyCounts:
+        """What `to_json` wrote; anything else is refused."""
+        if not isinstance(record, dict) or not isinstance(record.get("values"), list):
+            raise InvalidInput("the noisy counts of the prior are missing or damaged")
+        return cls(record["values"], record.get("scale"), record.get("records"))  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Prior(Tabular):
-    """A distribution on label values: what is known about the labels before they are randomized.
+    """A distribution on label values, known before the labels are randomized.
 
     It has a length, compares by value, and becomes a data frame with the columns `value` and `mass`.
 
@@ -128,7 +222,7 @@ class Prior(Tabular):
 
     @classmethod
     def uniform(cls, domain: Domain | tuple[float, float]) -> Prior:
-        """The prior with equal mass on every cell of a grid.
+        """Return the prior with equal mass on every cell of a grid.
 
         Parameters
         ----------
@@ -156,7 +250,7 @@ class Prior(Tabular):
 
     @classmethod
     def from_csv(cls, path: str | Path) -> Prior:
-        """The prior in a CSV file with the columns `value` and `mass`, and `epsilon` if it was not free.
+        """Return the prior in a CSV file with the columns `value` and `mass`, and `epsilon` if it was not free.
 
         Parameters
         ----------
@@ -193,7 +287,7 @@ class Prior(Tabular):
             raise InvalidInput(f"{where}: {error}") from None
         except UnicodeDecodeError:
             raise InvalidInput(f"{path} is not UTF-8 text: save it as UTF-8") from None
-        except (csv.Error, ValueError):  # their text shows what stands there, and the file may be that of the labels
+        except (csv.Error, ValueError):  # their text shows content, and the file may be that of the labels
             raise InvalidInput(f"{where}: value and mass must be numbers, with a point for decimals") from None
 
     def to_csv(self, path: str | Path) -> None:
@@ -210,7 +304,7 @@ class Prior(Tabular):
         Path(path).write_text("\n".join(["value,mass" + (",epsilon" if cost else ""), *lines, ""]), encoding="utf-8")
 
     def to_arrow(self) -> pa.Table:
-        """The distribution as an Arrow table.
+        """Return the distribution as an Arrow table.
 
         Returns
         -------
@@ -269,5 +363,5 @@ def _cost(text: str | None) -> Fraction:
 
 
 def expect_prior(prior: object) -> None:
-    """Refuse what is no prior, such as the path of one, and say how to make one."""
+    """Raise `InvalidInput` unless the value is a `Prior`."""
     expect(prior, Prior, "prior", "make one with Prior(values, masses) or Prior.from_csv(path)")

@@ -1,4 +1,4 @@
-"""A prior from a histogram whose noise is large: most labels have one mode, and that shape tells counts from noise.
+"""Distributions from noisy histograms: a projection, and a fit with one mode.
 
 Purchase values, durations and counts are common around one value and become rarer away from it. Noise added to hundreds of
 empty cells looks like a long tail instead, and a mechanism designed for a tail that does not exist wastes its range. So the
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.priors.projection import project_counts
+from labeldp.errors import InvalidInput
 
 _MOST_MODES = 200
 _MOST_WORK = 20_000_000
@@ -33,8 +33,55 @@ _VARIANCE_FACTOR = 4.0
 """Fits are compared as if the noise had this many times its variance, because the best of many modes also fits noise."""
 
 
+def project_counts(noisy: NDArray[np.int64] | Floats, records: int) -> Floats:
+    """Return the probabilities that are nearest to a noisy histogram, in least squares.
+
+    Negative counts alone could be clipped to zero, but then the positive noise of every empty cell would stay as mass, and many
+    empty cells would look like a long tail. The number of records is public, so the true counts are known to sum to it. The
+    nearest such counts are found by subtracting one constant from all cells before clipping: a projection onto the
+    simplex, in O(k log k).
+
+    Parameters
+    ----------
+    noisy : array of int or float
+        The noisy count of each cell.
+    records : int
+        The number of labels, which is public.
+
+    Returns
+    -------
+    array of float64
+        The probability of each cell; they sum to one.
+
+    Raises
+    ------
+    InvalidInput
+        If there are no records.
+
+    Privacy
+    -------
+    It reads the noisy counts and a public number only, so it costs nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.priors import project_counts
+    >>> project_counts(np.array([60, 50, 5, -5]), records=100).tolist()
+    [0.55, 0.45, 0.0, 0.0]
+    """
+    if records < 1:
+        raise InvalidInput(f"the number of records must be at least 1, got {records}")
+    counts = np.asarray(noisy, np.float64)
+    counts = counts - counts.max()  # the answer is the same; only the rounding improves
+    falling = np.sort(counts)[::-1]
+    surplus = (np.cumsum(falling) - records) / np.arange(1, counts.size + 1)
+    kept = np.flatnonzero(falling > surplus)[-1]
+    masses = np.maximum(counts - surplus[kept], 0.0)
+    return np.asarray(masses / masses.sum())
+
+
 def unimodal_masses(noisy: NDArray[np.int64] | Floats, records: int, scale: float) -> Floats:
-    """The probabilities of a noisy histogram, under the assumption that most labels have one mode.
+    """Return the probabilities of a noisy histogram, under the assumption that most labels have one mode.
 
     Parameters
     ----------
@@ -69,7 +116,7 @@ def unimodal_masses(noisy: NDArray[np.int64] | Floats, records: int, scale: floa
 
 
 def _average_fit(counts: Floats, records: int, scale: float) -> Floats:
-    """The average of the fits for all modes, weighted by how well they fit."""
+    """Return the average of the fits for all modes, weighted by how well they fit."""
     kept = np.zeros(counts.size, bool)
     kept[[0, -1]] = True
     errors = _errors(counts[~kept])
@@ -93,14 +140,14 @@ def _average_fit(counts: Floats, records: int, scale: float) -> Floats:
 
 
 def _errors(counts: Floats) -> dict[int, float]:
-    """The squared error of the best fit for each mode: for all cells as modes, or for evenly spaced ones if there are many."""
+    """Return the squared error of the best fit for each mode: for all cells as modes, or for evenly spaced ones if there are many."""
     tried = min(counts.size, _MOST_MODES, max(2, _MOST_WORK // counts.size))
     modes = np.unique(np.linspace(0, counts.size - 1, tried).astype(np.int64)).tolist()
     return {mode: float(np.sum((_fit(counts, mode) - counts) ** 2)) for mode in modes}
 
 
 def _fit(counts: Floats, mode: int) -> Floats:
-    """The nearest counts that rise up to `mode` and fall after it."""
+    """Return the nearest counts that rise up to `mode` and fall after it."""
     from labeldp.priors._isotonic import fit_rising
 
     fitted = np.empty(counts.size)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, float_up
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect_path
+from labeldp.formatting import Tabular
 from labeldp.release.ledger_file import create_file, require_guards, transaction
 from labeldp.release.ledger_journal import Facts, LedgerBroken, append, replay, sha256_of
 from labeldp.release.ledger_rows import (
@@ -41,7 +42,6 @@ from labeldp.release.ledger_rows import (
     read_release,
     read_releases,
 )
-from labeldp.shown import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,22 +7,23 @@ probabilities are integers over 2^64, so the distribution that is really sampled
 `integer_noise` draws unbounded integer noise for counts and sums.
 `docs/concepts/exact-sampling.md` has the constructions and their proofs.
 
-May import the base (`budget`, `arrays`, `errors`). It knows nothing of mechanisms.
+May import the base (`budget`, `arrays`, `errors`). It does not import mechanisms.
 """
 
-from labeldp.sampling.anchored import AnchoredTable
-from labeldp.sampling.bound import BoundRandomness
-from labeldp.sampling.encoding import count_below
-from labeldp.sampling.entropy import OsEntropy, Randomness
 from labeldp.sampling.ids import IdDigests
-from labeldp.sampling.keyed import KeyedRandomness
-from labeldp.sampling.loading import table_from_json
 from labeldp.sampling.multiset import MultisetHash
-from labeldp.sampling.response import ResponseTable
-from labeldp.sampling.shift import ShiftTable
-from labeldp.sampling.table import MAX_ENTRIES, Table, WorstRatio
-from labeldp.sampling.weights import WeightTable
-from labeldp.sampling.window import WindowTable
+from labeldp.sampling.noise_tables import ShiftTable
+from labeldp.sampling.randomness import BoundRandomness, KeyedRandomness, OsEntropy, Randomness
+from labeldp.sampling.table import (
+    MAX_ENTRIES,
+    ResponseTable,
+    Table,
+    WindowTable,
+    WorstRatio,
+    count_below,
+    table_from_json,
+)
+from labeldp.sampling.weight_tables import AnchoredTable, WeightTable
 
 __all__ = [
     "MAX_ENTRIES",

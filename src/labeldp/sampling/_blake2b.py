@@ -36,7 +36,7 @@ _NOT_LAST, _LAST = np.uint64(0), np.uint64(2**64 - 1)
 def keyed_blake2b_96(
     content: NDArray[np.uint8], ends: NDArray[np.int64], key: bytes
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-    """`hashlib.blake2b(text, digest_size=12, key=key)` of each text `content[ends[i]:ends[i + 1]]`.
+    """Return `hashlib.blake2b(text, digest_size=12, key=key)` of each text `content[ends[i]:ends[i + 1]]`.
 
     The last four bytes are returned as a little-endian 32-bit word, the first eight as a 64-bit one.
     """
@@ -176,7 +176,7 @@ def _round(
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _mix(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:  # pragma: no cover - compiled
-    """The standard's function G."""
+    """Return the standard's function G."""
     a = a + b + x
     d = _rotated(d ^ a, np.uint64(32))
     c = c + d

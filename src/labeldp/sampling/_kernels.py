@@ -64,7 +64,7 @@ def sample_shift(
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _last_at_or_below(starts: Any, word: Any, low: Any, high: Any) -> Any:
-    """The last place with `starts[place] <= word`. It is known to be at `low` or above, and below `high`."""
+    """Return the last place with `starts[place] <= word`. It is known to be at `low` or above, and below `high`."""
     while high - low > 1:
         middle = (low + high) >> 1
         if starts[middle] <= word:
@@ -83,7 +83,7 @@ def round_to_anchors(symbols: Any, rounding_words: Any, lower_anchor: Any, upper
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def largest_ratio(high: Any, low: Any) -> int:
-    """The place where high/low is largest. Fractions are compared exactly, by 128-bit cross products."""
+    """Return the place where high/low is largest. Fractions are compared exactly, by 128-bit cross products."""
     best = 0
     for i in range(1, high.size):
         if _product_exceeds(high[i], low[best], high[best], low[i]):
@@ -93,14 +93,14 @@ def largest_ratio(high: Any, low: Any) -> int:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _product_exceeds(a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Whether a·b > c·d."""
+    """Return whether a·b > c·d."""
     left, right = _high_word(a, b), _high_word(c, d)
     return left > right or (left == right and a * b > c * d)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _high_word(a: Any, b: Any) -> Any:
-    """The upper 64 bits of a·b, by schoolbook multiplication of halves."""
+    """Return the upper 64 bits of a·b, by schoolbook multiplication of halves."""
     a_low, a_high = a & _MASK, a >> _HALF
     b_low, b_high = b & _MASK, b >> _HALF
     cross = a_high * b_low + ((a_low * b_low) >> _HALF)
@@ -150,7 +150,7 @@ def count_below_few(labels: Any, thresholds: Any, symbols: Any) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def largest_window_ratio(values: Any, length: int) -> Any:
-    """The window of `length` values with the largest ratio of maximum to minimum: its start, and the places of both.
+    """Return the window of `length` values with the largest ratio of maximum to minimum: its start, and the places of both.
 
     As the window slides, two queues hold the places that may become its maximum and its minimum. O(number of values).
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,8 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
-from labeldp.sampling.number_buffers import numbers_in
-from labeldp.sampling.text_buffers import text_buffers
+from labeldp.sampling.table import Words
 
 IdKind = Literal["int", "str"]
 
@@ -23,6 +22,26 @@ NEGATIVE = np.uint32(1)
 """Set in `high` for negative integers, so that −1 and 2^64 − 1 are different records."""
 
 _WANTED = "ids must be integers or text (str or bytes), all of one type"
+
+_TEXT_TYPES = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
+_KINDS = {
+    pa.from_numpy_dtype(kind): np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+}
+_OFFSET_BYTES = 8
+BLOCK = 1 << 14
+"""Words at a time, so that what lies between two steps stays in the cache."""
+_M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_I1, _I2 = np.uint64(0x96DE1B173F119089), np.uint64(0x319642B2D24D8EC3)  # inverses of the multipliers modulo 2^64
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_S60, _S54, _S62 = np.uint64(60), np.uint64(54), np.uint64(62)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +84,7 @@ class IdDigests:
         return IdDigests(self.high[rows], self.low[rows], self.kind, distinct=kept)
 
     def without_duplicates(self) -> IdDigests:
-        """The same digests, known to be distinct. O(n log n), or O(1) if they are known to be already.
+        """Return the same digests, known to be distinct. O(n log n), or O(1) if they are known to be already.
 
         Returns
         -------
@@ -88,7 +107,7 @@ class IdDigests:
 
 
 def digest_ids(ids: Any, text_key: bytes) -> IdDigests:
-    """The digests of the ids in a list, a NumPy or Arrow array, or a pandas or polars series.
+    """Return the digests of the ids in a list, a NumPy or Arrow array, or a pandas or polars series.
 
     Floats, booleans, nulls and mixtures are refused; duplicates are not looked for. A text id takes about 0.1 µs, an integer
     far less (`python benchmarks/text_ids.py`).
@@ -106,7 +125,7 @@ def digest_ids(ids: Any, text_key: bytes) -> IdDigests:
 
 
 def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
-    """The ids as numpy integers or Arrow arrays."""
+    """Yield the ids as numpy integers or Arrow arrays."""
     if isinstance(ids, np.ndarray) and ids.ndim != 1:
         raise InvalidInput(f"ids must be one-dimensional, got shape {ids.shape}")
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
@@ -171,17 +190,6 @@ def _chunk_digests(
     raise InvalidInput(f"{_WANTED}; got {chunk.type}. Convert them to text or integers")
 
 
-_TEXT_TYPES = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_binary_view,
-    pa.types.is_fixed_size_binary,
-)
-
-
 def _integer_digests(values: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
     if values.dtype.kind == "u":
         return np.zeros(values.shape, np.uint32), values.astype(np.uint64, copy=False)
@@ -216,10 +224,75 @@ def _first_duplicate(high: NDArray[np.uint32], low: NDArray[np.uint64]) -> tuple
 
 
 def _all_different_in_a_short_range(low: NDArray[np.uint64]) -> bool:
-    """A quick test for row numbers and the like in any order, where sorting would take most of a release's time."""
+    """Return a quick test for row numbers and the like in any order, where sorting would take most of a release's time."""
     smallest, largest = low.min(), low.max()
     if largest - smallest >= np.uint64(8 * low.size):
         return False
     seen = np.zeros(int(largest - smallest) + 1, dtype=np.bool_)
     seen[low - smallest] = True
     return int(np.count_nonzero(seen)) == low.size
+
+
+def numbers_in(array: pa.Array) -> NDArray[Any]:
+    """Return the integers or floats of an array without nulls, read-only."""
+    kind = _KINDS.get(array.type)
+    if kind is None or array.null_count:
+        return np.asarray(array)
+    if not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
+
+
+def array_of(numbers: NDArray[Any]) -> pa.Array:
+    """Return an array with these integers or floats, whose memory it shares: they must not change any more."""
+    values = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [None, pa.py_buffer(values)])
+
+
+def text_buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes of an array of text without nulls, and offsets into them: where each text begins and the last one ends.
+
+    The offsets are checked, because Arrow takes them from a file as they are and compiled loops follow them anywhere.
+    """
+    wide = texts.cast(pa.large_binary())
+    if len(wide) == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = wide.buffers()
+    ends = np.frombuffer(offsets, np.int64, len(wide) + 1, _OFFSET_BYTES * wide.offset)
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    if ends[0] < 0 or ends[-1] > content.size or (ends[1:] < ends[:-1]).any():
+        raise InvalidInput("a column of text is damaged: its offsets do not lie within its bytes. Write the file again")
+    return content, ends
+
+
+def mix(words: Words) -> Words:
+    """Return the image of each word of an array."""
+    return _in_blocks(mixed, words)
+
+
+def unmix(words: Words) -> Words:
+    """Return the words whose images are given: the inverse of `mix`."""
+    return _in_blocks(unmixed, words)
+
+
+def mixed(x: Any) -> Any:
+    """Return the image of a word, or of each word of a small array. Compiled loops take it too."""
+    x = (x ^ (x >> _S30)) * _M1
+    x = (x ^ (x >> _S27)) * _M2
+    return x ^ (x >> _S31)
+
+
+def unmixed(x: Any) -> Any:
+    """Return the word of an image: the inverse of `mixed`."""
+    x = (x ^ (x >> _S31) ^ (x >> _S62)) * _I2
+    x = (x ^ (x >> _S27) ^ (x >> _S54)) * _I1
+    return x ^ (x >> _S30) ^ (x >> _S60)
+
+
+def _in_blocks(function: Callable[[Words], Words], words: Words) -> Words:
+    given = np.asarray(words, np.uint64)
+    flat, images = given.reshape(-1), np.empty(given.size, np.uint64)
+    for start in range(0, flat.size, BLOCK):
+        rows = slice(start, start + BLOCK)
+        images[rows] = function(flat[rows])
+    return images.reshape(given.shape)

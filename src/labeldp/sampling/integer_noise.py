@@ -58,7 +58,7 @@ def laplace_noise(count: int, scale: float) -> NDArray[np.int64]:
 
 
 def add_laplace(values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-    """The values plus `laplace_noise`, added by OpenDP.
+    """Return the values plus `laplace_noise`, added by OpenDP.
 
     Parameters
     ----------

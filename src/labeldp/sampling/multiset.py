@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
-from labeldp.sampling.blocks import Blocks
 from labeldp.sampling.ids import IdDigests, digest_ids
+from labeldp.sampling.randomness import Blocks
 
 LEAST_KEY_BYTES = 16
 

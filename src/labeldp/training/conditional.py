@@ -27,9 +27,9 @@ from labeldp.evaluation.other_losses import estimate_loss
 from labeldp.features.tables import FeatureTable
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
+from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.mechanisms.cells import coarse_prior
 from labeldp.mechanisms.decoding import FLOOR_SHARE, code_values, learnable_values, prior_of
-from labeldp.mechanisms.label_scale import NormalScores
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.mean_learners import check_learns_means
 from labeldp.training.rehearsal import check_fit_parameters

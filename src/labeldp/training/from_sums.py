@@ -14,10 +14,10 @@ from labeldp.central.id_matching import rows_of
 from labeldp.central.one_round import CellsPlan
 from labeldp.central.sums_answer import SumsAnswer
 from labeldp.errors import InvalidInput
+from labeldp.formatting import count_of
 from labeldp.json_text import read_text
 from labeldp.message.labels_file import id_kind
 from labeldp.release.outcome import Phase
-from labeldp.shown import count_of
 from labeldp.training.identified_features import IdentifiedFeatures
 from labeldp.training.saved import SavedModel
 from labeldp.training.sums_regressor import SumsRegressor

@@ -21,12 +21,11 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from labeldp.arrays import Floats, as_numpy
+from labeldp.arrays import Floats, are_durations, as_numpy, duration_numbers
 from labeldp.budget import exact_epsilon, float_up
 from labeldp.central.learner import SumsLearner
 from labeldp.central.queries import SumQueries
 from labeldp.domain import Domain
-from labeldp.durations import are_durations, duration_numbers
 from labeldp.errors import InvalidInput, RepeatedRelease, described, expect
 from labeldp.features.tables import in_memory
 from labeldp.losses import Squared, get_loss

@@ -24,8 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from labeldp.arrays import Floats
-from labeldp.durations import check_unit
+from labeldp.arrays import Floats, check_unit
 from labeldp.errors import InvalidInput, LabelDPError, MissingExtra, described
 from labeldp.json_text import parse_json, read_bytes
 from labeldp.release.staging import publish, staging

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from labeldp.engines.arrow import spill as spills
 from labeldp.engines.arrow.spill import PartitionedColumn, RepeatedIdError, open_spill
-from labeldp.sampling.ids import digest_ids
-from labeldp.sampling.splitmix import mix, unmix
+from labeldp.sampling.ids import digest_ids, mix, unmix
 
 TEXT_KEY = b"t" * 32
 

@@ -9,7 +9,7 @@ from spark_scenes import KEY, RELEASE
 
 from labeldp.engines.spark import rows
 from labeldp.sampling import KeyedRandomness
-from labeldp.sampling.splitmix import mix
+from labeldp.sampling.ids import mix
 
 ENDS = [-(2**63), -1, 0, 1, 2**63 - 1, *range(100, 140)]
 

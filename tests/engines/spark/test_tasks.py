@@ -13,7 +13,7 @@ from spark_scenes import DOMAIN, KEY, assert_same, draw_task, drawn_by_arrow, or
 from labeldp import Domain, LabelRandomizer, LabelSource, Prior
 from labeldp.engines.spark.guard import CHANGED, REPEATED, WorkerError
 from labeldp.engines.spark.rows import NOTE_CODES
-from labeldp.mechanisms.catalogue import MECHANISMS
+from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.sampling.multiset import MultisetHash
 
 RR = LabelRandomizer(1, DOMAIN, mechanism="randomized-response").design(np.empty(0, np.int64), 60)

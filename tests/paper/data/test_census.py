@@ -10,7 +10,7 @@ import pytest
 from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.paper.data import load_census
 from labeldp.paper.data.census import ARCHIVE_LAYOUT, CENSUS_VOCABULARIES, ipums_layout
-from labeldp.paper.data.vocabulary import RARE
+from labeldp.paper.data.dataset import RARE
 
 PEOPLE = [
     {"SEX": 1, "AGE": 34, "MARST": 1, "CHBORN": 0, "SCHOOL": 1, "EMPSTAT": 1, "OCC": 266, "IND": 16, "WKSWORK1": 52},

@@ -9,8 +9,8 @@ import pytest
 
 from labeldp.errors import InvalidInput
 from labeldp.paper.data import criteo_batches, load_criteo
-from labeldp.paper.data.criteo_columns import CRITEO_SCHEMA
-from labeldp.paper.data.vocabulary import RARE
+from labeldp.paper.data.criteo import CRITEO_SCHEMA
+from labeldp.paper.data.dataset import RARE
 
 
 def line(amount="-1.0", **fields):

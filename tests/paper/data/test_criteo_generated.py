@@ -17,8 +17,8 @@ from labeldp.paper.data import (
     load_criteo,
     write_criteo_like,
 )
-from labeldp.paper.data.chunks import CHUNK_ROWS
-from labeldp.paper.data.criteo_columns import CRITEO_SCHEMA
+from labeldp.paper.data.criteo import CRITEO_SCHEMA
+from labeldp.paper.data.criteo_generated import CHUNK_ROWS
 
 
 def test_labels_follow_the_calibrated_prior():

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.paper.data.vocabulary import RARE, with_vocabulary
+from labeldp.paper.data.dataset import RARE, with_vocabulary
 
 words = st.lists(st.sampled_from(["a", "b", "c", "", "-1", "é"]), max_size=60)
 

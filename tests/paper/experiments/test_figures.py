@@ -7,9 +7,9 @@ import math
 import pytest
 
 from labeldp import alternatives
-from labeldp.paper.experiments import figures, get_task
+from labeldp.paper.experiments import get_task, report
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
-from labeldp.paper.experiments.summary import Measured
+from labeldp.paper.experiments.results import Measured
 
 CRITEO, APP_ADS = get_task("criteo"), get_task("app-ads")
 EXACT = {(name, e): Measured(1000 / e + place) for place, name in enumerate(CRITEO.methods) for e in (0.5, 2.0, 8.0)}
@@ -34,7 +34,7 @@ def marks(axes):
 
 
 def test_exact_figures_alone_give_one_panel_with_a_curve_for_each_mechanism_of_the_paper():
-    (axes,) = figures.draw(CRITEO, CRITEO.calibrated, EXACT, {})["figure-mechanisms"].axes
+    (axes,) = report.draw(CRITEO, CRITEO.calibrated, EXACT, {})["figure-mechanisms"].axes
     assert axes.get_title() == "Mechanism"
     assert (axes.get_xlabel(), axes.get_ylabel()) == (
         "ε (privacy budget, log scale)",
@@ -49,7 +49,7 @@ def test_exact_figures_alone_give_one_panel_with_a_curve_for_each_mechanism_of_t
 
 
 def test_published_figures_are_hollow_marks_where_the_paper_has_them():
-    (axes,) = figures.draw(CRITEO, CRITEO.calibrated, EXACT, {})["figure-mechanisms"].axes
+    (axes,) = report.draw(CRITEO, CRITEO.calibrated, EXACT, {})["figure-mechanisms"].axes
     published = CRITEO.published
     assert marks(axes) == {
         f"{get_method(name).title}, published": [
@@ -61,7 +61,7 @@ def test_published_figures_are_hollow_marks_where_the_paper_has_them():
 
 
 def test_trained_figures_get_a_second_panel_with_bars_and_the_error_without_privacy():
-    drawn = figures.draw(CRITEO, CRITEO.calibrated, EXACT, TESTED)
+    drawn = report.draw(CRITEO, CRITEO.calibrated, EXACT, TESTED)
     left, right = drawn["figure-mechanisms"].axes
     assert (left.get_title(), right.get_title()) == ("Mechanism", "Generalization")
     assert curves(right) == {"RR-on-Bins": [[0.5, 2.0], [9000.0, 7000.0]]}
@@ -73,7 +73,7 @@ def test_trained_figures_get_a_second_panel_with_bars_and_the_error_without_priv
 
 
 def test_the_clipping_figure_has_each_float_mechanism_with_and_without_clipping():
-    (axes,) = figures.draw(CRITEO, CRITEO.calibrated, EXACT, {})["figure-clipping"].axes
+    (axes,) = report.draw(CRITEO, CRITEO.calibrated, EXACT, {})["figure-clipping"].axes
     names = ("rr-on-bins", *CRITEO.baselines, "laplace-unclipped", "staircase-unclipped")
     assert curves(axes).keys() == {get_method(name).title for name in names}
     style = {bar.get_label(): bar[0].get_linestyle() for bar in axes.containers}
@@ -82,7 +82,7 @@ def test_the_clipping_figure_has_each_float_mechanism_with_and_without_clipping(
 
 def test_the_joint_figure_names_mechanism_budget_and_error():
     assert CRITEO.calibrated is not None
-    drawn = figures.joint(CRITEO, CRITEO.calibrated)
+    drawn = report.joint(CRITEO, CRITEO.calibrated)
     expected = [
         f"{get_method(name).title}, ε = 3 in all\nMSE "
         f"{get_method(name).expected_loss(CRITEO.calibrated.prior, CRITEO.domain, 3.0, CRITEO.calibrated.records):,.1f}"
@@ -95,7 +95,7 @@ def test_the_joint_figure_names_mechanism_budget_and_error():
 
 
 def test_no_two_curves_have_one_colour_and_one_legend_below_names_them_all():
-    for name, drawn in figures.draw(CRITEO, CRITEO.calibrated, EXACT, TESTED).items():
+    for name, drawn in report.draw(CRITEO, CRITEO.calibrated, EXACT, TESTED).items():
         if name == "figure-joint":
             continue
         drawn.draw_without_rendering()
@@ -111,7 +111,7 @@ def test_no_two_curves_have_one_colour_and_one_legend_below_names_them_all():
 def test_the_parts_of_an_error_add_up_to_what_is_predicted():
     choices = alternatives(CRITEO.calibrated.prior, 1, 10_000, domain=CRITEO.domain)
     names = {choice.name: f"<{choice.name}>" for choice in choices}
-    axes = figures.error_parts(choices, 10_000, names=names, title="t")
+    axes = report.error_parts(choices, 10_000, names=names, title="t")
     ends = {}
     for bar in axes.containers:
         (patch,) = bar.patches
@@ -124,7 +124,7 @@ def test_the_parts_of_an_error_add_up_to_what_is_predicted():
 
 def test_relative_losses_may_be_below_zero():
     tested = {("rr-on-bins", 2.0): Measured(-0.002), ("rr-on-bins", 8.0): Measured(0.1)}
-    (axes,) = figures.panels({}, tested, ("rr-on-bins",), APP_ADS).axes
+    (axes,) = report.panels({}, tested, ("rr-on-bins",), APP_ADS).axes
     assert axes.get_ylabel() == "relative Poisson loss"
     assert axes.get_yscale() == "symlog"
     assert curves(axes) == {"RR-on-Bins": [[2.0, 8.0], [-0.002, 0.1]]}

@@ -12,8 +12,8 @@ from labeldp import DiscreteLaplace
 from labeldp.cli import app
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import MECHANISMS
-from labeldp.mechanisms.catalogue import Entry
-from labeldp.paper.experiments import Reproduction, Scale, get_task, page
+from labeldp.mechanisms.registry import Entry
+from labeldp.paper.experiments import Reproduction, Scale, get_task, report
 from labeldp.paper.experiments.methods import get_method
 
 
@@ -52,7 +52,7 @@ def test_a_new_mechanism_of_the_catalogue_has_exact_figures_and_can_be_trained_o
 
 
 def test_a_new_mechanism_is_an_option_of_the_command_line(newcomer, tmp_path, monkeypatch):
-    monkeypatch.setattr(page, "write_reproduction", lambda work, folder, command: [folder / "report.html"])
+    monkeypatch.setattr(report, "write_reproduction", lambda work, folder, command: [folder / "report.html"])
     arguments = [
         "criteo",
         "--mechanism-only",

@@ -7,10 +7,10 @@ import math
 
 import pytest
 
-from labeldp.paper.experiments import claims, get_task, summary
+from labeldp.paper.experiments import get_task, results
 from labeldp.paper.experiments.methods import NOT_PRIVATE
-from labeldp.paper.experiments.summary import Measured
-from labeldp.paper.experiments.training_log import Run, TrainedRun
+from labeldp.paper.experiments.results import Measured
+from labeldp.paper.experiments.trainings import Run, TrainedRun
 
 CRITEO = get_task("criteo")
 
@@ -30,7 +30,7 @@ def scaled_figures(**scaled: float):
 
 def test_means_and_deviations_are_over_seeds():
     runs = [trained("laplace", 1.0, seed, 0.0, squared) for seed, squared in enumerate((2.0, 4.0, 9.0))]
-    test, mechanism = summary.trained_figures(runs, "squared")
+    test, mechanism = results.trained_figures(runs, "squared")
     assert test["laplace", 1.0] == Measured(5.0, pytest.approx(math.sqrt(13)), 3)
     assert mechanism["laplace", 1.0].mean == 2.0
 
@@ -42,7 +42,7 @@ def test_relative_poisson_loss_is_taken_on_the_same_partition():
         trained("rr-on-bins", 1.0, 0, 3.0),
         trained("rr-on-bins", 1.0, 1, 5.0),
     ]
-    test, _ = summary.trained_figures(runs, "poisson")
+    test, _ = results.trained_figures(runs, "poisson")
     assert test["rr-on-bins", 1.0].mean == pytest.approx((0.5 + 0.25) / 2)
     assert test[NOT_PRIVATE, math.inf].mean == 0.0
 
@@ -54,7 +54,7 @@ def test_a_single_run_has_no_deviation():
 
 
 def test_side_by_side_has_the_papers_figure_ours_and_the_ratio():
-    head, rows = summary.side_by_side("test", scaled_figures(laplace=1.5), CRITEO.published)
+    head, rows = results.side_by_side("test", scaled_figures(laplace=1.5), CRITEO.published)
     assert head[1:4] == ["Laplace, paper", "Laplace, ours", "Laplace, ratio"]
     half = next(row for row in rows if row[0] == "0.5")
     assert half == ["0.5", "18,411.30 ± 111.82", "27,616.95", "1.5000", "10,901.33 ± 36.54", "10,901.33", "1.0000"]
@@ -65,7 +65,7 @@ def test_side_by_side_has_the_papers_figure_ours_and_the_ratio():
 
 def test_a_stand_in_gets_a_column_beside_each_method():
     beside = {("laplace", 0.5): Measured(12.0)}
-    head, rows = summary.side_by_side("test", scaled_figures(), CRITEO.published, beside)
+    head, rows = results.side_by_side("test", scaled_figures(), CRITEO.published, beside)
     assert head[4] == "Laplace, stand-in"
     assert head[8] == "RR-on-Bins, stand-in"
     half = next(row for row in rows if row[0] == "0.5")
@@ -74,7 +74,7 @@ def test_a_stand_in_gets_a_column_beside_each_method():
 
 def test_grid_points_at_the_lowest_of_each_row():
     figures = {("laplace", 1.0): Measured(3.0), ("rr-on-bins", 1.0): Measured(2.0), ("laplace", 2.0): Measured(1.0)}
-    head, rows, best = summary.grid(figures, ("rr-on-bins", "laplace", "staircase"))
+    head, rows, best = results.grid(figures, ("rr-on-bins", "laplace", "staircase"))
     assert head == ["ε", "RR-on-Bins", "Laplace"]
     assert [row[0] for row in rows] == ["1", "2"]
     assert rows[1][1] == ""
@@ -82,8 +82,8 @@ def test_grid_points_at_the_lowest_of_each_row():
 
 
 def test_the_csv_holds_every_line(tmp_path):
-    lines = summary.compare("test", scaled_figures(), CRITEO.published)
-    summary.write_figures(tmp_path / "figures.csv", lines)
+    lines = results.compare("test", scaled_figures(), CRITEO.published)
+    results.write_figures(tmp_path / "figures.csv", lines)
     with (tmp_path / "figures.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(lines) == 25
@@ -101,7 +101,7 @@ def test_the_csv_holds_every_line(tmp_path):
     ],
 )
 def test_claims_about_trained_models_can_fail(scaled, broken):
-    found = list(claims.trained_claims(CRITEO, scaled_figures(**scaled), near_published=True))
+    found = list(results.trained_claims(CRITEO, scaled_figures(**scaled), near_published=True))
     assert len(found) == 3
     failed = [claim.text for claim in found if not claim.holds]
     assert len(failed) == (broken is not None)
@@ -110,7 +110,7 @@ def test_claims_about_trained_models_can_fail(scaled, broken):
 
 def test_what_was_not_tried_is_not_claimed():
     figures = {("rr-on-bins", 0.7): Measured(100.0, 1.0, 3), ("auto", 0.7): Measured(50.0, 1.0, 3)}
-    assert not list(claims.trained_claims(CRITEO, figures, near_published=True))
+    assert not list(results.trained_claims(CRITEO, figures, near_published=True))
 
 
 def test_a_claim_about_published_figures_can_fail():
@@ -119,7 +119,7 @@ def test_a_claim_about_published_figures_can_fail():
         for (column, method, epsilon), (mean, _) in CRITEO.published.items()
         if column == "mechanism" and mean
     }
-    first, *_ = claims.mechanism_claims(CRITEO, exact, {}, calibrated=True)
+    first, *_ = results.mechanism_claims(CRITEO, exact, {}, calibrated=True)
     assert not first.holds
     assert "0.200% at ε = 3" in first.detail
 
@@ -127,7 +127,7 @@ def test_a_claim_about_published_figures_can_fail():
 def test_a_difference_within_the_deviation_is_called_undecided():
     def found(sd: float):
         figures = {("rr-on-bins", 4.0): Measured(100.0, sd, 3), ("staircase", 4.0): Measured(101.0, 0.5, 3)}
-        return next(claims.trained_claims(CRITEO, figures, near_published=False))
+        return next(results.trained_claims(CRITEO, figures, near_published=False))
 
     assert "undecided: staircase at ε = 4" in found(2.0).detail
     assert "undecided" not in found(0.5).detail

@@ -10,11 +10,10 @@ import pytest
 
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.paper.data import app_ads_like, criteo_like
-from labeldp.paper.experiments import Reproduction, Scale, get_task, pool
+from labeldp.paper.experiments import Reproduction, Scale, get_task, trainings
 from labeldp.paper.experiments.methods import NOT_PRIVATE
-from labeldp.paper.experiments.page import write_reproduction
-from labeldp.paper.experiments.training import TrainingSetup
-from labeldp.paper.experiments.training_log import Run, TrainingLog
+from labeldp.paper.experiments.report import write_reproduction
+from labeldp.paper.experiments.trainings import Run, TrainingLog, TrainingSetup
 
 pytest.importorskip("torch")
 
@@ -39,7 +38,7 @@ def train(work, folder, scale=TINY, methods=("rr-on-bins", "laplace")):
 
 
 def test_the_plan_goes_seed_by_seed_and_trains_the_base_once_a_seed():
-    runs = pool.planned_runs(["rr-on-bins", "laplace"], (math.inf, 4.0, 1.0), 2)
+    runs = trainings.planned_runs(["rr-on-bins", "laplace"], (math.inf, 4.0, 1.0), 2)
     assert runs[:3] == [Run(NOT_PRIVATE, math.inf, 0), Run("rr-on-bins", 1.0, 0), Run("laplace", 1.0, 0)]
     assert [run.seed for run in runs] == [0] * 5 + [1] * 5
     assert len(set(runs)) == 10
@@ -142,8 +141,8 @@ def test_poisson_losses_are_those_of_the_counts():
 def test_two_processes_give_what_one_gives(dataset):
     setup = TrainingSetup.of(CRITEO, dataset, 1)
     runs = [Run("laplace", 2.0, 0), Run("staircase", 2.0, 0), Run(NOT_PRIVATE, math.inf, 1)]
-    alone = {outcome.run: outcome.test_loss for outcome in pool.train_all(setup, runs, 1)}
-    together = {outcome.run: outcome.test_loss for outcome in pool.train_all(setup, runs, 2)}
+    alone = {outcome.run: outcome.test_loss for outcome in trainings.train_all(setup, runs, 1)}
+    together = {outcome.run: outcome.test_loss for outcome in trainings.train_all(setup, runs, 2)}
     assert alone == together
 
 
@@ -152,7 +151,7 @@ def test_workers_end_when_the_iteration_is_given_up(dataset):
     import multiprocessing
 
     setup = TrainingSetup.of(CRITEO, dataset, 1)
-    outcomes = pool.train_all(setup, [Run("laplace", epsilon, 0) for epsilon in (1.0, 2.0, 3.0, 4.0)], 2)
+    outcomes = trainings.train_all(setup, [Run("laplace", epsilon, 0) for epsilon in (1.0, 2.0, 3.0, 4.0)], 2)
     next(outcomes)
     children = multiprocessing.active_children()
     assert children
@@ -168,7 +167,7 @@ def test_workers_end_when_the_iteration_is_given_up(dataset):
 def test_an_error_in_a_worker_names_its_training(dataset):
     setup = TrainingSetup.of(CRITEO, dataset, 1)
     with pytest.raises(InvalidInput, match="unknown mechanism 'unheard-of'") as caught:
-        list(pool.train_all(setup, [Run("laplace", 1.0, 0), Run("unheard-of", 1.0, 0)], 2))
+        list(trainings.train_all(setup, [Run("laplace", 1.0, 0), Run("unheard-of", 1.0, 0)], 2))
     assert "unheard-of" in caught.value.__notes__[0]
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from labeldp.paper.experiments.training_log import Run, TrainedRun, TrainingLog
+from labeldp.paper.experiments.trainings import Run, TrainedRun, TrainingLog
 
 SETTINGS = {"experiment": "criteo", "rows": 1000}
 

@@ -10,7 +10,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from labeldp.sampling.splitmix import mixed as _mixed_in_python
+from labeldp.sampling.ids import mixed as _mixed_in_python
 
 _ONE = np.uint64(1)
 _mixed = nb.njit(_mixed_in_python)

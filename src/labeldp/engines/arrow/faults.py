@@ -29,8 +29,8 @@ from labeldp.engines.arrow.source import DECIDING_ROWS, LabelSource, read_column
 from labeldp.engines.batches import outside
 from labeldp.engines.columns import TEXT, checked_ids, checked_labels, label_numbers, not_text, written_as_integers
 from labeldp.errors import InvalidInput
+from labeldp.formatting import count_of
 from labeldp.sampling.ids import digest_ids
-from labeldp.shown import count_of
 
 _CHUNK = 1 << 16
 """Text files are read in chunks of this many lines. It divides `DECIDING_ROWS`."""

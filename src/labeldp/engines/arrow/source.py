@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from labeldp.durations import check_unit
+from labeldp.arrays import check_unit
 from labeldp.engines.arrow import files
 from labeldp.engines.arrow.text import TEXT_SUFFIXES, checked_delimiter, file_format
 from labeldp.engines.batches import FileTypes, LabelBatch

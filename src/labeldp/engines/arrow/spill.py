@@ -21,9 +21,7 @@ from labeldp.arrays import read_only
 from labeldp.engines.arrow._kernels import gather_text, mark_known, mix_keys, part_integers, part_texts, sort_parts
 from labeldp.engines.columns import TEXT
 from labeldp.sampling import IdDigests
-from labeldp.sampling.number_buffers import array_of
-from labeldp.sampling.splitmix import unmix
-from labeldp.sampling.text_buffers import text_buffers
+from labeldp.sampling.ids import array_of, text_buffers, unmix
 
 ROWS_PER_PARTITION = 1 << 20
 TEXT_PER_PARTITION = 1 << 26

@@ -13,9 +13,8 @@ from labeldp.engines.spark.guard import Batches
 from labeldp.engines.spark.records import Faults, RecordReader
 from labeldp.engines.spark.sealed import new_key, sealed
 from labeldp.priors import histogram
-from labeldp.sampling.ids import digest_ids
+from labeldp.sampling.ids import digest_ids, text_buffers
 from labeldp.sampling.multiset import MultisetHash
-from labeldp.sampling.text_buffers import text_buffers
 
 COUNTED = ("records", "clipped", "not_whole", "id_bytes", *Faults._fields)
 """What is counted in every partition."""

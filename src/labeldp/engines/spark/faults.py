@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput
-from labeldp.shown import count_of
+from labeldp.formatting import count_of
 
 _REPAIR = "Drop or repair these records first"
 

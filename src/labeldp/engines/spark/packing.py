@@ -19,7 +19,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from labeldp.engines.columns import TEXT
 from labeldp.engines.spark.guard import Batches
 from labeldp.engines.spark.rows import SENT_CODE, note_batch, part_numbers
-from labeldp.sampling.text_buffers import text_buffers
+from labeldp.sampling.ids import text_buffers
 
 LEAST_ROWS, MOST_ROWS = 1 << 16, 1 << 20
 """So many rows are packed at a time, more where there are more parts."""

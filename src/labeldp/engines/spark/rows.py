@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pyspark.sql.types import DataType, IntegerType, LongType, ShortType, StringType, StructField, StructType
 
 from labeldp.sampling import IdDigests
-from labeldp.sampling.splitmix import mix, unmix
+from labeldp.sampling.ids import mix, unmix
 
 ROWS_PER_PART = 1 << 20
 TEXT_PER_PART = 1 << 26

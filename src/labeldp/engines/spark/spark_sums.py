@@ -21,7 +21,7 @@ from labeldp.engines.spark.jobs import few_results, job, mapped, nothing_charged
 from labeldp.engines.spark.sealed import unsealed
 from labeldp.engines.spark.summing import COUNTED, TABLES, SumTask
 from labeldp.errors import InvalidInput, described
-from labeldp.shown import count_of
+from labeldp.formatting import count_of
 
 _HERE = "the frame"
 _GIVEN = "a key that opens exact sums of labels"

@@ -18,7 +18,7 @@ from labeldp.engines.arrow.text import TEXT_SUFFIXES, checked_delimiter, file_fo
 from labeldp.engines.spark.columns import column
 from labeldp.engines.spark.jobs import SparkFailed, job
 from labeldp.errors import InvalidInput
-from labeldp.shown import count_of
+from labeldp.formatting import count_of
 
 NUMBER = r"(?i)\A-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\z"
 INTEGER = r"\A(0|-?[1-9][0-9]{0,18})\z"

@@ -13,7 +13,7 @@ from labeldp.engines.columns import TEXT
 from labeldp.engines.spark.guard import REPEATED, Batches, WorkerError
 from labeldp.engines.spark.packing import LENGTHS
 from labeldp.engines.spark.rows import ROWS_PER_PART
-from labeldp.sampling.text_buffers import text_buffers
+from labeldp.sampling.ids import text_buffers
 
 SORTED_ROWS = 1 << 16
 """So many sorted rows are in a batch."""

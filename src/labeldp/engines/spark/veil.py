@@ -12,7 +12,7 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.sampling.blocks import Blocks
+from labeldp.sampling.randomness import Blocks
 
 
 def new_veil() -> bytes:

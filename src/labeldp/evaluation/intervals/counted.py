@@ -15,7 +15,7 @@ from labeldp.arrays import Floats
 from labeldp.evaluation.intervals.pieces import LabelPieces
 from labeldp.linear_algebra import solve
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.mechanisms.encoders import Grid
+from labeldp.mechanisms.base import Grid
 from labeldp.priors import NoisyCounts
 
 

@@ -10,7 +10,7 @@ from labeldp.arrays import Floats
 from labeldp.evaluation.intervals.target import label_bounds
 from labeldp.evaluation.moments import known_prior, told_apart
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.mechanisms.encoders import Grid
+from labeldp.mechanisms.base import Grid
 
 MOST_PIECES = 500
 

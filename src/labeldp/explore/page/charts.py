@@ -18,8 +18,8 @@ from labeldp.explore.channel import Channel, grouped
 from labeldp.explore.comparison import Point
 from labeldp.explore.one_label import Reported
 from labeldp.explore.outlook import Headline
-from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import Prior
 
 Picture = alt.LayerChart

@@ -18,8 +18,8 @@ from labeldp.explore.page import charts
 from labeldp.explore.page.plain_text import as_text
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.simulated_prior import simulated_prior, why_none
-from labeldp.mechanisms.catalogue import MECHANISMS
-from labeldp.shown import count_of, plain
+from labeldp.formatting import count_of, plain
+from labeldp.mechanisms.registry import MECHANISMS
 
 SMALL_BIAS = 0.05
 """A squared bias of this share of the variance of the labels is small."""

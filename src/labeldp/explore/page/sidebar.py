@@ -13,8 +13,8 @@ from labeldp.explore.comparison import offered
 from labeldp.explore.page.plain_text import as_text
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.uploads import Known, read_path, read_upload
-from labeldp.losses.catalogue import LOSSES
-from labeldp.mechanisms.catalogue import MECHANISMS
+from labeldp.losses.base import LOSSES
+from labeldp.mechanisms.registry import MECHANISMS
 
 EPSILONS = (
     *(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 1.8, 2.0, 2.5, 3.0, 3.5),

@@ -4,10 +4,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.paper.data.chunks import CHUNK_ROWS, chunk_generator, chunks
-from labeldp.paper.data.dataset import Dataset
-from labeldp.paper.data.hashes import uniform
-from labeldp.paper.data.vocabulary import MIN_COUNT, with_vocabulary
+from labeldp.paper.data.criteo_generated import CHUNK_ROWS, chunk_generator, chunks, uniform
+from labeldp.paper.data.dataset import MIN_COUNT, Dataset, with_vocabulary
 
 APP_ADS_CLIP = 50.0
 APP_ADS_NUMERIC = ("hour_of_day", "apps_installed", "past_events")

@@ -12,10 +12,35 @@ import pyarrow.csv
 
 from labeldp.errors import InvalidInput
 from labeldp.paper.calibrated import CRITEO_CLIP
-from labeldp.paper.data.criteo_columns import CRITEO_CATEGORICAL, CRITEO_NUMERIC, CRITEO_SCHEMA
-from labeldp.paper.data.dataset import Dataset
+from labeldp.paper.data.dataset import MIN_COUNT, Dataset, with_vocabulary
 from labeldp.paper.data.reading import reading
-from labeldp.paper.data.vocabulary import MIN_COUNT, with_vocabulary
+
+CRITEO_NUMERIC = ("time_delay_for_conversion", "nb_clicks_1week", "product_price")
+CRITEO_CATEGORICAL = (
+    "product_age_group",
+    "device_type",
+    "audience_id",
+    "product_gender",
+    "product_brand",
+    *(f"product_category{level}" for level in range(1, 8)),
+    "product_country",
+    "product_id",
+    "product_title",
+    "partner_id",
+    "user_id",
+)
+CRITEO_SCHEMA = pa.schema(
+    [
+        ("Sale", pa.int64()),
+        ("SalesAmountInEuro", pa.float64()),
+        ("time_delay_for_conversion", pa.int64()),
+        ("click_timestamp", pa.int64()),
+        ("nb_clicks_1week", pa.int64()),
+        ("product_price", pa.float64()),
+        *((name, pa.string()) for name in CRITEO_CATEGORICAL),
+    ]
+)
+"""Names, order and types of the fields in the file."""
 
 
 def load_criteo(
@@ -154,7 +179,7 @@ def _check(path: Path, batch: pa.RecordBatch, first_line: int) -> None:
 
 
 def _explained(path: Path, message: str) -> str:
-    """An error of pyarrow, in words that a user can act on."""
+    """Return an error of pyarrow, in words that a user can act on."""
     row = re.search(r"Row #(\d+)", message)
     where = f"{path.name}, line {row[1]}" if row else path.name
     if fields := re.search(r"Expected 23 columns, got (\d+)", message):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+MIN_COUNT = 5
+RARE = "(rare)"
+"""The item of all rare values. It is item 0 of every dictionary made here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,3 +149,28 @@ class Dataset:
                 columns.append(column.indices.to_numpy(zero_copy_only=False))
         is_code = np.arange(len(columns)) >= len(self.numeric)
         return np.column_stack(columns).astype(np.float64), is_code
+
+
+def with_vocabulary(
+    column: pa.Array | pa.ChunkedArray,
+    min_count: int = MIN_COUNT,
+    render: Callable[[NDArray[np.int64]], pa.Array] | None = None,
+) -> pa.DictionaryArray:
+    """Encode a column of strings with the sorted vocabulary of its values that occur at least `min_count` times.
+
+    Or a column of integers, which `render` turns into strings once for each distinct integer. Linear time, and a sort
+    of the items.
+    """
+    codes, items = _encoded(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+    if render is not None:
+        merged, items = _encoded(render(items.to_numpy(zero_copy_only=False)))
+        codes = merged[codes]
+    frequent = items.filter(pa.array(np.bincount(codes, minlength=len(items)) >= min_count))
+    dictionary = pa.concat_arrays([pa.array([RARE]), frequent.sort()])
+    positions = pc.fill_null(pc.index_in(items, value_set=dictionary), 0)
+    return pa.DictionaryArray.from_arrays(positions.take(pa.array(codes)), dictionary)
+
+
+def _encoded(column: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:
+    encoded = column.dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.errors import InvalidInput, MissingExtra
-from labeldp.paper.data.dataset import Dataset
-from labeldp.paper.data.vocabulary import with_vocabulary
+from labeldp.paper.data.dataset import Dataset, with_vocabulary
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,8 @@ from labeldp.arrays import Floats
 from labeldp.budget import Epsilon
 from labeldp.domain import Domain
 from labeldp.mechanisms import MECHANISMS, ContinuousMechanism, FiniteMechanism, Mechanism, Request, design
-from labeldp.mechanisms.catalogue import Entry
 from labeldp.mechanisms.decoding import code_values
+from labeldp.mechanisms.registry import Entry
 from labeldp.priors import BudgetSplit, BudgetWarning, Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.training.sizing import label_share
@@ -60,21 +60,21 @@ class Method:
         return self.entry.split_for(Request(domain, epsilon, records=records))
 
     def mechanism(self, prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> Mechanism:
-        """The mechanism for exactly this prior, after paying for it. For exact figures: the prior gets no noise."""
+        """Return the mechanism for exactly this prior, after paying for it. For exact figures: the prior gets no noise."""
         split = self.split(domain, epsilon, records)
         if split is None:
             return self._without_prior(domain, epsilon)
         return design(self.mechanism_name, Request(domain, split.epsilon_labels, prior=prior, records=records))
 
     def values(self, mechanism: Mechanism) -> Floats:
-        """The values to train on, one for each code; of a continuous mechanism the ends of their range."""
+        """Return the values to train on, one for each code; of a continuous mechanism the ends of their range."""
         if self.decoder == "bins":
             return mechanism.outputs
         assert isinstance(mechanism, FiniteMechanism)
         return code_values(mechanism, self.decoder)
 
     def expected_loss(self, prior: Prior, domain: Domain, epsilon: Epsilon, records: int) -> float:
-        """E[(value − label)²] under the prior, computed and not sampled."""
+        """Return E[(value − label)²] under the prior, computed and not sampled."""
         mechanism = self.mechanism(prior, domain, epsilon, records)
         if isinstance(mechanism, ContinuousMechanism) and not mechanism.clip:
             # Additive noise that is not clipped has the same error for every label.
@@ -125,5 +125,5 @@ VARIANTS = {
 
 
 def get_method(name: str) -> Method:
-    """The method of that name: one of the variants, or a mechanism of the catalogue with its own outputs."""
+    """Return the method of that name: one of the variants, or a mechanism of the catalogue with its own outputs."""
     return VARIANTS.get(name) or Method(name, MECHANISMS[name].title, name)

@@ -11,14 +11,20 @@ from typing import Any
 from labeldp.domain import Domain
 from labeldp.errors import MissingExtra
 from labeldp.paper.data import Dataset
-from labeldp.paper.experiments import claims, summary
-from labeldp.paper.experiments.claims import Claim
+from labeldp.paper.experiments import results
 from labeldp.paper.experiments.methods import get_method
-from labeldp.paper.experiments.pool import default_workers, forecast, planned_runs, train_all
-from labeldp.paper.experiments.summary import ComparedFigure, Figures, Measured
+from labeldp.paper.experiments.results import Claim, ComparedFigure, Figures, Measured
 from labeldp.paper.experiments.tasks import PAPER_EPSILONS, LabelDistribution, Scale, Task, label_distribution
-from labeldp.paper.experiments.training import Model, TrainingSetup
-from labeldp.paper.experiments.training_log import TrainedRun, TrainingLog
+from labeldp.paper.experiments.trainings import (
+    Model,
+    TrainedRun,
+    TrainingLog,
+    TrainingSetup,
+    default_workers,
+    forecast,
+    planned_runs,
+    train_all,
+)
 from labeldp.release.locks import exclusive
 
 
@@ -266,9 +272,9 @@ class Reproduction:
                 log.append(result)
                 trained[result.run] = result
                 on_progress(done, len(missing))
-        results = [trained[run] for run in runs]
-        self.tested, self.sampled = summary.trained_figures(results, self.task.loss)
-        return results
+        finished = [trained[run] for run in runs]
+        self.tested, self.sampled = results.trained_figures(finished, self.task.loss)
+        return finished
 
     def claims(self) -> list[Claim]:
         """Check the paper's claims about its figures.
@@ -287,9 +293,9 @@ class Reproduction:
         [True, True]
 
         """
-        found = list(claims.mechanism_claims(self.task, self.exact, self.exact_stand_in, calibrated=self.calibrated))
+        found = list(results.mechanism_claims(self.task, self.exact, self.exact_stand_in, calibrated=self.calibrated))
         if self.tested:
-            found += claims.trained_claims(self.task, self.tested, near_published=self.task.name == "criteo")
+            found += results.trained_claims(self.task, self.tested, near_published=self.task.name == "criteo")
         return found
 
     def compared_figures(self) -> list[ComparedFigure]:
@@ -316,4 +322,4 @@ class Reproduction:
             "mechanism, sampled": self.sampled,
             "test": self.tested,
         }
-        return [row for name, column in columns.items() for row in summary.compare(name, column, self.task.published)]
+        return [row for name, column in columns.items() for row in results.compare(name, column, self.task.published)]

@@ -32,7 +32,7 @@ from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder, ConstantsToZero
 from labeldp.losses import Loss
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.mechanisms.label_scale import NormalScores
+from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.priors import Prior
 from labeldp.training.boosting import BoostingRegressor, Trees
 from labeldp.training.conditional import ConditionalRegressor

@@ -55,7 +55,7 @@ _HOMES = (
     "labeldp.training.stored.estimators",
     "labeldp.training.stored.values",
     "labeldp.training.stored.sums",
-    "labeldp.paper.network.stored",
+    "labeldp.paper.network.network_file",
 )
 """The modules that enter types, imported when a model is saved or loaded. The last is named only, as its room lies above."""
 _OPTIONAL = {

@@ -16,7 +16,7 @@ from labeldp.features.columns import ColumnEncoder
 from labeldp.features.vocabulary import Vocabulary
 from labeldp.losses import LOSSES, Loss
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.mechanisms.label_scale import NormalScores
+from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.priors import NoisyCounts, Prior
 from labeldp.training.method import Method
 from labeldp.training.stored.kinds import Kind, NotStorable, State, add, all_are, exactly, is_a

@@ -1,0 +1,128 @@
+"""Base classes for results with a readable `repr`, and numbers as text."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+NEARLY_ZERO = 1e-7
+"""Numbers nearer to 0 than this are shown with an exponent."""
+
+
+class ReprMixin:
+    """An object with a few facts: `repr` shows them in one line, a notebook shows them as a table."""
+
+    @abstractmethod
+    def _facts(self) -> dict[str, str]:
+        """Return the facts worth showing, as text by name."""
+
+    def _caption(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._facts().items()
+        )
+        return f"<table><caption>{escape(self._caption())}</caption>{rows}</table>"
+
+
+class Tabular(ReprMixin):
+    """An object with rows, which it hands over as an Arrow table or as a pandas or polars data frame."""
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row per element.
+        """
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a pandas data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns of `to_arrow`.
+        """
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows as a polars data frame.
+
+        Returns
+        -------
+        polars.DataFrame
+            The columns of `to_arrow`.
+        """
+        import polars as pl
+
+        return pl.from_arrow(self.to_arrow())  # type: ignore[return-value]
+
+
+def plain(value: float, digits: int = 4) -> str:
+    """Format a number for people: about `digits` significant digits, with a separator for thousands.
+
+    Only a number nearer to 0 than one in ten million has an exponent. Such a number is mostly a rounding error.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    digits : int
+        Digits in front of the decimal point are always shown, even if there are more.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from labeldp.formatting import plain
+    >>> [plain(value) for value in (13092.4, 3728.0, 91.5, 0.73129, -0.0, -3.54654e-16)]
+    ['13,092', '3,728', '91.5', '0.7313', '0', '-3.547e-16']
+    """
+    if not math.isfinite(value) or value == 0:
+        return "0" if value == 0 else f"{value}"
+    if abs(value) < NEARLY_ZERO:
+        return f"{value:.{digits}g}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{places}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+def count_of(number: int, noun: str) -> str:
+    """Format a number of things, with the plural where it is needed.
+
+    Parameters
+    ----------
+    number : int
+        How many.
+    noun : str
+        What one of them is called.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from labeldp.formatting import count_of
+    >>> count_of(1, "record"), count_of(2500, "record")
+    ('1 record', '2,500 records')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,278 @@
+"""Noise on a grid, exact in integers: discrete Laplace, discrete staircase (Geng and Viswanath 2014), exponential (McSherry and Talwar 2007)."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.budget import Epsilon, exact_epsilon
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
+from labeldp.losses import LossLike, get_loss
+from labeldp.mechanisms.base import Grid
+from labeldp.mechanisms.cells import gridded
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.registry import Request, mechanism
+from labeldp.priors import Prior
+from labeldp.sampling import ShiftTable, WeightTable
+from labeldp.sampling.noise_tables import laplace_profile, staircase_profile
+
+_MOST_ENTRIES = 1 << 22
+MOST_CELLS = 4472
+"""A larger table would have more entries than `WeightTable` takes."""
+
+
+@mechanism(
+    "discrete-laplace",
+    title="discrete Laplace",
+    help="whole cells of Laplace noise, clipped into the bounds",
+    make=lambda r: DiscreteLaplace(r.domain, r.epsilon),
+    colour="#01a999",
+)
+class DiscreteLaplace(FiniteMechanism):
+    """The discrete Laplace mechanism: adds t cells of noise with mass e^(−ε|t|/(cells − 1)).
+
+    Parameters
+    ----------
+    domain : Domain or (lower, upper)
+        The public bounds and the grid of cells; 1,001 cells where none are given.
+    epsilon : float, str, Decimal or Fraction
+        What each label costs.
+    window : int
+        Cells of room on either side of the range. The default, 0, clips into the range as the paper does. Noise that
+        falls outside goes to the window's ends, which costs no privacy.
+
+    Privacy
+    -------
+    ε-DP for each label, exact in integers.
+
+    Examples
+    --------
+    >>> from labeldp import DiscreteLaplace, Domain
+    >>> DiscreteLaplace(Domain.integers(0, 3), epsilon=1, window=2)
+    DiscreteLaplace(epsilon=1, outputs=8 values from -2 to 5)
+    """
+
+    def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon, *, window: int = 0) -> None:
+        budget, frame = exact_epsilon(epsilon), gridded(domain)
+        profile = laplace_profile(frame.count, float(budget), window=window)
+        super().__init__(**_noise_parts(profile, budget, frame, window), parameters=(("window", window),))
+
+
+def _noise_parts(profile: Floats, budget: Fraction, frame: Domain, window: int) -> dict[str, Any]:
+    """Return the parts of a mechanism that adds noise with this profile to the cells of a grid."""
+    return {
+        "encoder": Grid(frame),
+        "table": ShiftTable.from_profile(profile, budget, cells=frame.count, window=window),
+        "outputs": window_values(frame, window),
+        "epsilon_exact": budget,
+        "domain": frame,
+    }
+
+
+def window_values(domain: Domain, window: int) -> Floats:
+    """Return the grid with `window` more cells on either side."""
+    grid = domain.grid
+    beyond = domain.step * np.arange(1, window + 1)
+    return np.concatenate([domain.lower - beyond[::-1], grid, domain.upper + beyond])
+
+
+@mechanism(
+    "discrete-staircase",
+    title="discrete staircase",
+    help="whole cells of staircase noise, its step best for the prior where there is one",
+    make=lambda r: _made(r),  # noqa: PLW0108 - it is defined below
+    colour="#4d56cb",
+)
+class DiscreteStaircase(FiniteMechanism):
+    """The discrete staircase mechanism: noise with mass at one height for `r` cells, e^−ε of it for the rest of Δ, and on.
+
+    `DiscreteStaircase.optimal` finds the `r` of least expected loss under a prior.
+
+    Parameters
+    ----------
+    domain : Domain or (lower, upper)
+        The public bounds and the grid of cells; 1,001 cells where none are given.
+    epsilon : float, str, Decimal or Fraction
+        What each label costs.
+    r : int, optional
+        The length of the first step in cells. By default the one that minimises the expected loss of the noise.
+    loss : str, Loss or callable
+        The loss for the default `r`; a loss of the distance, such as squared or absolute.
+    window : int
+        Cells of room on either side of the range. The default, 0, clips into the range as the paper does. Noise that
+        falls outside goes to the window's ends, which costs no privacy.
+
+    Privacy
+    -------
+    ε-DP for each label, exact in integers.
+
+    Examples
+    --------
+    >>> from labeldp import DiscreteStaircase, Domain
+    >>> DiscreteStaircase(Domain.integers(0, 52), epsilon=2).parameter("r")
+    18
+    """
+
+    def __init__(
+        self,
+        domain: Domain | tuple[float, float],
+        epsilon: Epsilon,
+        *,
+        r: int | None = None,
+        loss: LossLike = "squared",
+        window: int = 0,
+    ) -> None:
+        budget, frame = exact_epsilon(epsilon), gridded(domain)
+        steps = _best_for_noise(frame.count - 1, float(budget), loss) if r is None else int(r)
+        profile = staircase_profile(frame.count, float(budget), steps, window=window)
+        parameters = (("r", steps), ("window", window))
+        super().__init__(**_noise_parts(profile, budget, frame, window), parameters=parameters)
+
+    @classmethod
+    def optimal(
+        cls,
+        prior: Prior,
+        epsilon: Epsilon,
+        loss: LossLike = "squared",
+        *,
+        domain: Domain | tuple[float, float],
+        window: int = 0,
+    ) -> DiscreteStaircase:
+        """Find the `r` of least expected loss under a prior: a scan of at most 33 values, then finer ones around the best.
+
+        Parameters
+        ----------
+        prior : Prior
+            The distribution of the labels.
+        epsilon : float, str, Decimal or Fraction
+            What each label costs.
+        loss : str, Loss or callable
+            What is minimised.
+        domain : Domain or (lower, upper)
+            The public bounds and the grid of cells; 1,001 cells where none are given.
+        window : int
+            Cells of room on either side of the range.
+
+        Returns
+        -------
+        DiscreteStaircase
+        """
+        frame, budget = gridded(domain), float(exact_epsilon(epsilon))
+        of_noise = _expected_losses(prior, loss, frame, window)
+        costs: dict[int, float] = {}
+
+        def cost(r: int) -> float:
+            if r not in costs:
+                masses = staircase_profile(frame.count, budget, r, window=window)
+                costs[r] = float(masses @ of_noise) / float(2 * masses.sum() - masses[0])
+            return costs[r]
+
+        low, high = 1, frame.count - 1
+        while True:
+            scan = np.unique(np.linspace(low, high, 33).astype(int))
+            best = min((int(r) for r in scan), key=cost)
+            if scan.size == high - low + 1:
+                return cls(frame, epsilon, r=best, window=window)
+            stride = int(np.diff(scan).max())
+            low, high = max(low, best - stride), min(high, best + stride)
+
+
+def _made(request: Request) -> DiscreteStaircase:
+    if request.prior is None:
+        return DiscreteStaircase(request.domain, request.epsilon, loss=request.loss)
+    return DiscreteStaircase.optimal(request.prior, request.epsilon, request.loss, domain=request.domain)
+
+
+def _expected_losses(prior: Prior, loss: LossLike, frame: Domain, window: int) -> Floats:
+    """Return E[ℓ(ŷ + t, y)] + E[ℓ(ŷ − t, y)] under a prior for noise of t = 0, 1, … cells, ŷ the cell of y; for 0, which has no sign, once.
+
+    The last is that of all noise that leaves the window from every cell.
+    """
+    measure, held = get_loss(loss), prior.masses > 0
+    labels, masses, outputs = prior.values[held], prior.masses[held], window_values(frame, window)
+    measure.valid_labels.check(labels, "labels")
+    measure.valid_outputs.check(outputs, "outputs")
+    noise = np.arange(frame.count + window)
+    codes = frame.cell(labels).astype(np.int64) + window
+    total = np.zeros(noise.size)
+    step = max(1, _MOST_ENTRIES // noise.size)
+    for start in range(0, labels.size, step):
+        rows = slice(start, start + step)
+        for signed in (noise, -noise):
+            given = outputs[np.clip(codes[rows, None] + signed, 0, outputs.size - 1)]
+            total += masses[rows] @ measure(given, labels[rows, None])
+    total[0] /= 2
+    return total
+
+
+def _best_for_noise(span: int, epsilon: float, loss: LossLike) -> int:
+    """Return the argmin over r of E[ℓ(t, 0)], noise t measured in cells, from running sums over enough flights of the stairs."""
+    measure = get_loss(loss)
+    if not measure.valid_outputs.contains(-1.0):
+        measure = get_loss("squared")  # a loss of positive outputs says nothing of signed noise
+    flights = min(math.ceil(40 / epsilon) + 1, max(2, 4_000_000 // span))
+    distance = np.arange(flights * span, dtype=np.float64)
+    cost = (measure(distance, 0.0) + measure(-distance, 0.0)).reshape(flights, span)
+    mass = np.full((flights, span), 2.0)
+    mass[0, 0] = 1.0  # zero has no sign
+    cost[0, 0] /= 2
+    decay = np.exp(-epsilon * np.arange(flights))[:, None]
+    low = math.exp(-epsilon)
+    weighted, weight = (np.cumsum((decay * array).sum(axis=0)) for array in (cost, mass))
+    loss_of = weighted + low * (weighted[-1] - weighted)
+    return int(np.argmin(loss_of / (weight + low * (weight[-1] - weight)))) + 1
+
+
+@mechanism(
+    "exponential",
+    title="exponential",
+    help="near cells exponentially more often than far ones, on a grid",
+    make=lambda r: Exponential(r.domain, r.epsilon),
+    colour="#e97498",
+)
+class Exponential(FiniteMechanism):
+    """The exponential mechanism on a grid: takes cell ŷ with weight e^(−ε|ŷ − y|/2Δ), Δ the width of the domain.
+
+    Half of ε pays for the score and half for the normalising constant, which depends on the label.
+
+    Parameters
+    ----------
+    domain : Domain or (lower, upper)
+        The public bounds and the grid of at most 4,472 cells; 1,001 cells where none are given.
+    epsilon : float, str, Decimal or Fraction
+        What each label costs.
+
+    Privacy
+    -------
+    ε-DP for each label, exact in integers.
+
+    Examples
+    --------
+    >>> from labeldp import Domain, Exponential
+    >>> Exponential(Domain.integers(0, 3), epsilon=1).matrix([0]).round(2)
+    array([[0.32, 0.27, 0.23, 0.19]])
+    """
+
+    def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
+        budget, frame = exact_epsilon(epsilon), gridded(domain)
+        grid = frame.grid
+        if grid.size > MOST_CELLS:
+            raise InvalidInput(
+                f"the exponential mechanism has a table of cells by cells, so it takes at most {MOST_CELLS:,} cells, not {grid.size:,}: give fewer, or "
+                "choose discrete-laplace"
+            )
+        cells = np.arange(grid.size)
+        distance = np.abs(cells[:, None] - cells[None, :]) / (grid.size - 1)
+        rows = np.exp(-float(budget) / 2 * distance)
+        super().__init__(
+            encoder=Grid(frame),
+            table=WeightTable.from_probabilities(rows / rows.sum(axis=1, keepdims=True), budget),
+            outputs=grid,
+            epsilon_exact=budget,
+            domain=frame,
+        )

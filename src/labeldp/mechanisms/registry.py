@@ -1,0 +1,152 @@
+"""The registry of mechanisms. Each mechanism declares its entry next to its class.
+
+The command line's choices and help, `compare`, the experiments, plots and decoders all read it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.budget import Epsilon, exact_epsilon
+from labeldp.catalogue import Catalogue
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
+from labeldp.losses import LossLike
+from labeldp.priors import BudgetSplit, Prior, prior_from_counts, split_budget
+
+LEAST_WORTH = 100
+"""Below this n·ε², or n·ε for ε above 1, the noise of the private labels hides what features tell about them
+(benchmarks/few_records.py)."""
+
+C = TypeVar("C", bound=type)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a mechanism is made for: labels on `domain` (with a grid) at ε each, and what is known about them.
+
+    `records` is the number of labels, for mechanisms that are designed for training on so many.
+    """
+
+    domain: Domain
+    epsilon: Epsilon
+    loss: LossLike = "squared"
+    prior: Prior | None = None
+    records: int | None = None
+
+    @property
+    def known_prior(self) -> Prior:
+        """The prior; an error where there is none."""
+        if self.prior is None:
+            raise InvalidInput("this mechanism is designed for a prior: give one")
+        return self.prior
+
+    @property
+    def known_records(self) -> int:
+        """The number of records; an error where it is not known."""
+        if self.records is None:
+            raise InvalidInput(
+                "auto and bias-variance are designed for training on a number of records: give records (--records N)"
+            )
+        return self.records
+
+
+def paper_split(request: Request) -> BudgetSplit:
+    """ε₁ = √(cells/records) for the prior, as in the paper."""
+    split = split_budget(request.epsilon, request.domain.count, request.known_records)
+    return replace(split, advice=few_records_advice(request) or split.advice)
+
+
+def few_records_advice(request: Request) -> str | None:
+    """Return a warning if the records are too few for any mechanism without a public prior, else None."""
+    if request.records is None or request.prior is not None:
+        return None
+    total = exact_epsilon(request.epsilon)
+    worth = request.records * min(total, total**2)
+    if worth >= LEAST_WORTH:
+        return None
+    product = "records × epsilon" if total > 1 else "records × epsilon²"
+    return (
+        f"{request.records:,} records are too few to learn from at epsilon = {float(total):g}: {product} is {float(worth):.3g}. "
+        f"Below {LEAST_WORTH} a model trained on the private labels is rarely better than answering the mean, with any mechanism. "
+        "Use more records, a larger epsilon or a public prior."
+    )
+
+
+def clipped_prior(counts: NDArray[np.int64], scale: float, request: Request) -> Prior:
+    """Return the noisy histogram, clipped at zero, as in the paper."""
+    return prior_from_counts(counts, request.domain, scale)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One mechanism: its names, its looks, and how it is made.
+
+    Parameters
+    ----------
+    name : str
+        On the command line and in JSON: "rr-on-bins".
+    title : str
+        In tables and plots: "RR-on-Bins".
+    help : str
+        One line for `--help`.
+    make : callable
+        The mechanism for a `Request`.
+    cls : type, optional
+        The mechanism's class; None where `make` chooses among others.
+    exact : bool
+        Whether it may be released: every output is decided by integers.
+    needs_prior : bool
+        Whether it is designed for a prior, which costs a part of ε unless a public one is given.
+    needs_records : bool
+        Whether it is designed for the number of records.
+    for_training : bool
+        Whether it is designed for models, not for the error of the labels.
+    training_values : {"bins", "debiased"}
+        What `values("auto")` decodes its codes to, where a mean minimises the loss.
+    colour : str
+        In every plot.
+    split : callable
+        How ε is divided between a private prior and the labels.
+    fit_prior : callable
+        The prior made of exact counts and a noise scale: (counts, scale, request).
+    rank : int
+        Its place in lists.
+    """
+
+    name: str
+    title: str
+    help: str
+    make: Callable[[Request], Any]
+    cls: type | None = None
+    exact: bool = True
+    needs_prior: bool = False
+    needs_records: bool = False
+    for_training: bool = False
+    training_values: Literal["bins", "debiased"] = "bins"
+    colour: str = "#444c56"
+    split: Callable[[Request], BudgetSplit] = paper_split
+    fit_prior: Callable[[NDArray[np.int64], float, Request], Prior] = clipped_prior
+    rank: int = 50
+
+    def split_for(self, request: Request) -> BudgetSplit | None:
+        """How ε is divided; None where nothing is spent on a prior."""
+        return self.split(request) if self.needs_prior and request.prior is None else None
+
+
+MECHANISMS: Catalogue[Entry] = Catalogue("mechanism", "labeldp.mechanisms")
+"""Every mechanism by name."""
+
+
+def mechanism(name: str, **facts: Any) -> Callable[[C], C]:
+    """Decorate a mechanism's class with its entry in the catalogue; `facts` are those of `Entry`."""
+
+    def enter(cls: C) -> C:
+        cls.kind = name  # type: ignore[attr-defined]
+        MECHANISMS.add(Entry(name, cls=cls, exact=cls.exact, **facts))  # type: ignore[attr-defined]
+        return cls
+
+    return enter

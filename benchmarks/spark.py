@@ -37,7 +37,7 @@ import labeldp.spark
 from files_input import generate
 from labeldp import ClippingWarning, Domain, KeyedRandomness, LabelRandomizer, LabelSource, Message
 from labeldp.engines.arrow.arrow_input import ArrowInput
-from labeldp.engines.label_input import LabelInput
+from labeldp.engines.passes import LabelInput
 from labeldp.engines.spark.pass_two import Draw, message_rows, packed_rows
 from labeldp.engines.spark.records import RecordReader
 from labeldp.engines.spark.spark_input import SparkInput

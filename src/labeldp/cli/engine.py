@@ -14,7 +14,7 @@ from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from labeldp.engines.arrow.source import LabelSource
-    from labeldp.engines.label_input import LabelInput
+    from labeldp.engines.passes import LabelInput
     from labeldp.release.outcome import Phase
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.engines.columns import checked_ids, checked_labels
+from labeldp.engines.batches import checked_ids, checked_labels
 from labeldp.engines.spark.records import Faults, RecordReader
 from labeldp.errors import InvalidInput
 

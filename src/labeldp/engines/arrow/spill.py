@@ -18,8 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.arrays import read_only
-from labeldp.engines.arrow._kernels import gather_text, mark_known, mix_keys, part_integers, part_texts, sort_parts
-from labeldp.engines.columns import TEXT
+from labeldp.engines.arrow.spill_kernels import gather_text, mark_known, mix_keys, part_integers, part_texts, sort_parts
+from labeldp.engines.batches import TEXT
 from labeldp.sampling import IdDigests
 from labeldp.sampling.number_buffers import array_of
 from labeldp.sampling.splitmix import unmix

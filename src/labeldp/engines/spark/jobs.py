@@ -16,10 +16,10 @@ from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from labeldp.engines.scan import Progress
 from labeldp.engines.spark.guard import CHANGED, FAILED, REPEATED, Batches, guarded
 from labeldp.engines.spark.progress import watched
 from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused
+from labeldp.tables.files import Progress
 
 MOST_RESULT_BYTES = 1 << 28
 """The driver gets at most about so many bytes of results in all, unless that would be fewer than two results for each core."""

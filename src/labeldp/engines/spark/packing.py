@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from labeldp.engines.columns import TEXT
+from labeldp.engines.batches import TEXT
 from labeldp.engines.spark.guard import Batches
 from labeldp.engines.spark.rows import SENT_CODE, note_batch, part_numbers
 from labeldp.sampling.text_buffers import text_buffers

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
-from labeldp.engines.scan import Progress
 from labeldp.engines.spark import checking
 from labeldp.engines.spark.checking import CheckTask
 from labeldp.engines.spark.jobs import few_results, job, mapped
 from labeldp.engines.spark.sealed import unsealed
 from labeldp.sampling.multiset import MultisetHash
+from labeldp.tables.files import Progress
 
 
 @dataclass(frozen=True, eq=False)

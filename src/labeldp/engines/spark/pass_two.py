@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from labeldp.domain import Domain
-from labeldp.engines.scan import Progress, Scan
+from labeldp.engines.passes import Scan
 from labeldp.engines.spark import rows
 from labeldp.engines.spark.drawing import DrawTask
 from labeldp.engines.spark.held_ids import held_ids
@@ -34,6 +34,7 @@ from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message
 from labeldp.sampling import BoundRandomness
 from labeldp.sampling.multiset import MultisetHash
+from labeldp.tables.files import Progress
 
 
 @dataclass(frozen=True)

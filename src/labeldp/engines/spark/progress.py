@@ -9,7 +9,7 @@ from threading import Event, Thread
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, StatusTracker
 
-from labeldp.engines.scan import Progress
+from labeldp.tables.files import Progress
 
 EVERY_SECONDS = 0.5
 

@@ -11,12 +11,12 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from labeldp.engines.arrow.files import require_columns
-from labeldp.engines.arrow.text import TEXT_SUFFIXES, file_format
 from labeldp.engines.spark.cluster import is_local
 from labeldp.engines.spark.places import file_pattern, file_uri
 from labeldp.engines.spark.text import read_text
 from labeldp.errors import InvalidInput
+from labeldp.tables.csv_text import TEXT_SUFFIXES, file_format
+from labeldp.tables.files import require_columns
 
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".parq": "parquet", ".orc": "orc"}
 TABLES = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata": "Iceberg"}

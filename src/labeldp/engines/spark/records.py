@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.arrays import Floats
-from labeldp.engines.columns import TEXT, label_numbers, not_text, written_as_integers
+from labeldp.engines.batches import TEXT, label_numbers, not_text, written_as_integers
 
 
 class Faults(NamedTuple):

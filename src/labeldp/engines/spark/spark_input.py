@@ -16,9 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.batches import repeated_id
-from labeldp.engines.columns import TEXT, check_boolean_bounds, checked_ids, checked_labels
-from labeldp.engines.scan import Progress, Scan
+from labeldp.engines.batches import TEXT, check_boolean_bounds, checked_ids, checked_labels, repeated_id
+from labeldp.engines.passes import Scan
 from labeldp.engines.spark.checking import CheckTask
 from labeldp.engines.spark.cluster import check_encryption, check_frame
 from labeldp.engines.spark.columns import arrow_type, numbered, place_of
@@ -33,6 +32,7 @@ from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message
 from labeldp.sampling import KeyedRandomness
 from labeldp.sampling.multiset import MultisetHash
+from labeldp.tables.files import Progress
 
 EARLY_ROWS = 1 << 23
 """Up to so many rows, repeated ids are found before anything is charged. The driver gets 12 bytes per row for it."""

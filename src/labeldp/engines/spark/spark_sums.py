@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.columns import check_boolean_bounds, checked_labels
-from labeldp.engines.exact_sums import ExactSums, Integers
+from labeldp.engines.batches import check_boolean_bounds, checked_labels
+from labeldp.engines.passes import ExactSums, Integers
 from labeldp.engines.spark import summing
 from labeldp.engines.spark.cluster import check_encryption, check_frame
 from labeldp.engines.spark.columns import arrow_type, numbered, place_of

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
-from labeldp.engines.batches import outside
-from labeldp.engines.columns import label_numbers
-from labeldp.engines.exact_sums import Integers, add_over_cells, centre_of, signed_sums, units_of
+from labeldp.engines.batches import label_numbers, outside
+from labeldp.engines.passes import Integers, add_over_cells, centre_of, signed_sums, units_of
 from labeldp.engines.spark.guard import Batches
 from labeldp.engines.spark.sealed import new_key, sealed
 

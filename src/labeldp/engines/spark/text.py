@@ -13,12 +13,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 from pyspark.sql.types import StringType, StructField, StructType
 
-from labeldp.engines.arrow.files import require_columns
-from labeldp.engines.arrow.text import TEXT_SUFFIXES, checked_delimiter, file_format, refuse_missing_header
 from labeldp.engines.spark.columns import column
 from labeldp.engines.spark.jobs import SparkFailed, job
 from labeldp.errors import InvalidInput
 from labeldp.shown import count_of
+from labeldp.tables.csv_text import TEXT_SUFFIXES, checked_delimiter, file_format, refuse_missing_header
+from labeldp.tables.files import require_columns
 
 NUMBER = r"(?i)\A-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\z"
 INTEGER = r"\A(0|-?[1-9][0-9]{0,18})\z"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.engines.columns import TEXT
+from labeldp.engines.batches import TEXT
 from labeldp.engines.spark.guard import REPEATED, Batches, WorkerError
 from labeldp.engines.spark.packing import LENGTHS
 from labeldp.engines.spark.rows import ROWS_PER_PART

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from labeldp.engines.arrow.text import looks_like_data
 from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.paper.data.dataset import Dataset
 from labeldp.paper.data.fixed_width import BLANK, Block, FixedWidth
 from labeldp.paper.data.reading import located, reading
 from labeldp.paper.data.vocabulary import RARE
+from labeldp.tables.csv_text import looks_like_data
 
 CENSUS_LABEL = "WKSWORK1"
 CENSUS_NUMERIC = ("AGE",)

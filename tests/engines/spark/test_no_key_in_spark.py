@@ -28,11 +28,9 @@ from driver_scene import BOUNDS, Scene
 from secret_search import Search, Watch, descendants, forms
 
 from labeldp import Domain, RandomizedResponse
-from labeldp.engines.spark.checking import CheckTask
-from labeldp.engines.spark.drawing import DrawTask
-from labeldp.engines.spark.guard import CHANGED, FAILED, WorkerError, guarded
-from labeldp.engines.spark.pass_two import Draw
-from labeldp.engines.spark.records import RecordReader
+from labeldp.engines.spark.shuffle import DrawTask
+from labeldp.engines.spark.worker import CHANGED, FAILED, CheckTask, RecordReader, WorkerError, without_error_texts
+from labeldp.engines.spark.writing import Draw
 from labeldp.sampling import BoundRandomness
 from spark_cluster import spark_cluster
 
@@ -248,7 +246,7 @@ def test_what_leaves_a_guarded_task_shows_no_label(failure):
             yield batch, label
 
     with pytest.raises(WorkerError) as caught:
-        list(guarded(task)(iter([0])))
+        list(without_error_texts(task)(iter([0])))
     shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
     assert "batches = " in shown
     assert "123.45" not in shown

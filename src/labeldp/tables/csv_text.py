@@ -138,7 +138,7 @@ def read_csv(
         raise InvalidInput(
             f"cannot read {file}: the label column {number!r} must have numbers only, with {decimal!r} for decimals (--decimal)"
         )
-    raise InvalidInput(f"cannot read {file}: {explain_csv_error(said, file, sign)}")
+    raise InvalidInput(explain_csv_error(said, file, sign))
 
 
 def count_lines(file: Path) -> int:
@@ -210,7 +210,11 @@ def looks_like_data(name: str) -> bool:
 
 
 def explain_csv_error(text: str, file: Path, delimiter: str) -> str:
-    """Return what the text of pyarrow's error about a text file means, without the values that it quotes."""
+    """Return a message for the text of pyarrow's error about a text file, without the values that it quotes."""
+    return f"cannot read {file}: {_explained(text, file, delimiter)}"
+
+
+def _explained(text: str, file: Path, delimiter: str) -> str:
     ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns?, got (\d+)", text)
     if ragged:
         where = (

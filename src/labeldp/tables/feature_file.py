@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ class FeatureFile(ABC):
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
         """Return the types of these columns."""
-        with readable(self.path, self.delimiter):
+        with readable(self.path, self._explain):
             return self._schema(columns)
 
     def type_as_written(self, column: str) -> pa.DataType:
@@ -112,13 +113,20 @@ class FeatureFile(ABC):
         `as_written` is one more column, put last, for ids. A text file gives its text as it is: 007 stays 007.
         """
         rows = max(1, min(MOST_ROWS, MOST_CELLS // max(1, len(columns))))
-        with readable(self.path, self.delimiter):
+        with readable(self.path, self._explain):
             for batch in self._batches(list(columns), rows, as_written):
                 for start in range(0, batch.num_rows, rows):
                     piece = batch.slice(start, rows)
                     yield piece
                     if progress is not None:
                         progress(piece.num_rows)
+
+    @property
+    def _explain(self) -> Callable[[str], str] | None:
+        """What turns Arrow's text about a text file into a message."""
+        if self.delimiter is None:
+            return None
+        return partial(csv_text.explain_csv_error, file=self.path, delimiter=self.delimiter)
 
     @abstractmethod
     def _schema(self, columns: Sequence[str]) -> pa.Schema: ...
@@ -211,7 +219,7 @@ class _TextFile(FeatureFile):
     def __init__(self, path: Path, delimiter: str) -> None:
         self.path, self.delimiter = path, delimiter
         self._types: dict[str, pa.DataType] = {}
-        with readable(path, delimiter), csv_text.open_stream(self.path) as stream:
+        with readable(path, self._explain), csv_text.open_stream(self.path) as stream:
             self.names = self._reader(stream).schema.names
 
     def prepare(self, columns: Sequence[str], phase: Phase = lambda name, rows: None) -> None:  # noqa: ARG005
@@ -220,7 +228,7 @@ class _TextFile(FeatureFile):
         if not wanted:
             return
         progress = phase("checking", None)
-        with readable(self.path, self.delimiter):
+        with readable(self.path, self._explain):
             types: dict[str, pa.DataType] = {}
             while True:
                 with csv_text.open_stream(self.path) as stream:

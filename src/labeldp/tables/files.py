@@ -30,12 +30,12 @@ Progress = Callable[[int], None]
 
 @contextmanager
 def readable(
-    file: Path, delimiter: str | None = None, advice: str = "Is the file complete and undamaged?"
+    file: Path, explain: Callable[[str], str] | None = None, advice: str = "Is the file complete and undamaged?"
 ) -> Iterator[None]:
     """Turn errors about a damaged file into `InvalidInput` that names the file and ends with `advice`.
 
-    Arrow's own texts may show values, and these may be labels, so they are replaced. With the delimiter of a text file, they are
-    explained.
+    Arrow's own texts may show values, and these may be labels, so they are replaced. `explain` returns the whole message for the text
+    of an error about the content of a text file.
     """
     try:
         yield
@@ -47,10 +47,8 @@ def readable(
     except UnicodeDecodeError:  # of a name or a note in the file; it would carry the whole text along
         raise InvalidInput(f"cannot read {file}: something in it is not UTF-8 text. Is the file undamaged?") from None
     except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
-        if delimiter is not None and isinstance(error, pa.ArrowInvalid):
-            raise InvalidInput(
-                f"cannot read {file}: {csv_text.explain_csv_error(str(error), file, delimiter)}"
-            ) from None
+        if explain is not None and isinstance(error, (pa.ArrowInvalid, pa.ArrowKeyError)):
+            raise InvalidInput(explain(str(error))) from None
         raise InvalidInput(f"cannot read {file}: {why_unreadable(error)}. {advice}") from None
 
 

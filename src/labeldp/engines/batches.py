@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.domain import Domain, OutOfRange
 from labeldp.durations import duration_numbers
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.labels_file import code_dtype
 from labeldp.sampling import BoundRandomness, IdDigests, KeyedRandomness
@@ -67,6 +67,16 @@ def checked_labels(column: pa.Array, name: str, first: int, file: Path | str, un
     return labels
 
 
+def check_columns(label: str, ids: str | None, id_type: str | None) -> None:
+    """Raise `InvalidInput` if the label column is also the id column, or the id type is unknown."""
+    if id_type is not None and not (isinstance(id_type, str) and id_type in ("int", "str")):
+        raise InvalidInput(f'id_type must be "int" or "str", got {described(id_type)}')
+    if ids == label:
+        raise InvalidInput(
+            f"the label column {label!r} cannot be the id column too: the message shows the ids unchanged. Name another id column"
+        )
+
+
 def check_boolean_bounds(kind: str, domain: Domain) -> None:
     """Raise `InvalidInput` if a label column of the type `kind` has booleans and the bounds are not 0 and 1."""
     if kind == str(pa.bool_()) and (domain.lower, domain.upper) != (0, 1):
@@ -79,7 +89,7 @@ def check_boolean_bounds(kind: str, domain: Domain) -> None:
 def checked_ids(
     column: pa.Array, name: str, first: int, file: Path | str, wanted: str | None, *, text_file: bool = False
 ) -> pa.Array:
-    """An id column as int64, uint64 or `TEXT`, without nulls. Its first row is row `first` of the input.
+    """Return an id column as int64, uint64 or `TEXT`, without nulls. Its first row is row `first` of the input.
 
     `wanted` ("int" or "str") converts the ids if that loses nothing. A text file holds only text, and an empty field in
     it is a missing id. Without `wanted`, its ids become integers if all of them are written as plain integers.
@@ -114,7 +124,7 @@ def checked_ids(
 
 
 def not_text(ids: pa.Array) -> NDArray[np.bool_]:
-    """Which ids are not UTF-8. Parquet and Spark take any bytes for text, and whoever reads the message would stumble over them."""
+    """Return which ids are not UTF-8. Parquet and Spark accept any bytes as text, and readers of the message could not decode them."""
     bad = np.zeros(len(ids), np.bool_)
     try:
         ids.validate(full=True)
@@ -128,7 +138,7 @@ def not_text(ids: pa.Array) -> NDArray[np.bool_]:
 
 
 def plain_integers(texts: pa.Array) -> pa.Array | None:
-    """The texts as int64 if that gives all of them back unchanged, else None."""
+    """Return the texts as int64 if that gives all of them back unchanged, else None."""
     try:
         numbers = texts.cast(pa.int64())
     except pa.ArrowInvalid:
@@ -137,7 +147,7 @@ def plain_integers(texts: pa.Array) -> pa.Array | None:
 
 
 def written_as_integers(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
-    """Which texts an integer of the type `kind`, int64 or uint64, gives back unchanged. By default it is int64.
+    """Return which texts an integer of the type `kind`, int64 (the default) or uint64, gives back unchanged.
 
     7 and -7, but not 007, +7, -0, 7.0, or what 64 bits cannot hold.
     """
@@ -172,14 +182,14 @@ def _integers(column: pa.Array, name: str, first: int, file: Path | str) -> pa.A
 
 
 CACHED_ROWS = 1 << 16
-"""So many rows at a time go from their labels to their codes, so that what lies between stays in the cache."""
+"""Rows that are drawn at a time, so that intermediate results stay in the cache."""
 
 
 class FileTypes(NamedTuple):
     """The exact Arrow types of the id column and the label column as the input file has them, by name.
 
     Checked ids and labels have few types, so that inputs that differ can look alike: the 64 bits of an int64 id are those of
-    another uint64 id. The names tell such inputs apart.
+    another uint64 id. The names distinguish such inputs.
     """
 
     ids: str
@@ -199,7 +209,7 @@ class LabelBatch:
     first_row : int
         The number of the first record in the whole input, from 0.
     types : FileTypes
-        What the two columns are in the file.
+        The types of the two columns in the file.
     """
 
     ids: pa.Array
@@ -209,7 +219,7 @@ class LabelBatch:
 
 
 def repeated_id(rows: Sequence[int], outcome: str) -> InvalidInput:
-    """The error for an id that occurs in these rows, if they are known. It does not show the id, which may be a label by mistake."""
+    """Return the error for an id that occurs in these rows, if they are known. It does not show the id, which may be a label by mistake."""
     where = (
         f"rows {rows[0] + 1} and {rows[1] + 1} have the same one (rows count from 1)"
         if len(rows) > 1
@@ -235,14 +245,14 @@ def equal_digests(low: NDArray[np.uint64], high: NDArray[np.uint32]) -> list[tup
 
 
 def outside(labels: Floats, domain: Domain) -> NDArray[np.bool_]:
-    """Which labels lie outside the bounds."""
+    """Return which labels lie outside the bounds."""
     return (labels < domain.lower) | (labels > domain.upper)
 
 
 def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -> int:
-    """How many labels lie outside the bounds; with `out_of_range="error"`, the first of them is refused.
+    """Return how many labels lie outside the bounds. With `out_of_range="error"`, raise `InvalidInput` for the first of them.
 
-    Labels between whole numbers are refused where the bounds say that there are none.
+    Labels between whole numbers are refused if the bounds are whole numbers.
     """
     check_boolean_bounds(batch.types.labels, domain)
     domain.require_whole(batch.labels, batch.first_row)
@@ -259,7 +269,7 @@ def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -
 def draw_batch(
     batch: LabelBatch, mechanism: FiniteMechanism, domain: Domain, randomness: KeyedRandomness | BoundRandomness
 ) -> tuple[IdDigests, NDArray[Any]]:
-    """The digests of the ids and one code per record.
+    """Return the digests of the ids and one code per record.
 
     Privacy: the engine must refuse the whole release if two digests are equal, in this batch or across batches. They
     are not compared here.

@@ -24,7 +24,7 @@ from labeldp.tables.files import Progress
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """What the first pass learns. `clipped`, `input_hmac` and `counts` are as private as the labels: never released.
+    """The result of the first pass. `clipped`, `input_hmac` and `counts` are as private as the labels: never released.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class LabelInput(Protocol):
     to all of them. Whatever the engine, equal keys, ids, labels and mechanisms give equal private labels.
 
     Errors name places and rows and never show a label or an id. An engine raises `InvalidInput` for an input that cannot be
-    released and `OSError` or `MemoryError` for a machine that failed; `release/` then says what was charged and how to go on.
+    released and `OSError` or `MemoryError` for a machine that failed; `release/` then reports what was charged and how to continue.
     """
 
     @property
@@ -90,28 +90,28 @@ class LabelInput(Protocol):
 
     @property
     def least_row_bytes(self) -> int:
-        """The least disk space that a row takes beside the message while it is randomized, to refuse a full disk in time."""
+        """The least disk space, besides the message, that a row takes while it is randomized, to refuse a full disk in time."""
 
     def check_places(self, message: Path, key_file: Path | None) -> None:
-        """Refuses an input that cannot be read twice, or that the message or the key file would become a part of.
+        """Raise `InvalidInput` if the input cannot be read twice, or if the message or the key file would become a part of it.
 
-        Reads nothing. What holds for every input is checked by `release/`.
+        Reads nothing. `release/` checks what does not depend on the engine.
         """
 
     def in_unit(self, domain: Domain) -> LabelInput:
-        """The input, which reads durations in the unit of the domain. Refuses an input that names another unit."""
+        """Return the input with durations in the unit of the domain. Raise `InvalidInput` if it names another unit."""
 
     def with_ids_as(self, id_type: pa.DataType) -> LabelInput:
-        """The input with ids of the type that they have in a message, for a later batch.
+        """Return the input with ids of the type that they have in a message, for a later batch.
 
-        It refuses integers that the type cannot hold. Ids of another kind stay as they are, and `Scan.id_kind` shows it.
+        Integers outside the range of the type are refused. Ids of another kind are not converted, and `Scan.id_kind` shows it.
         """
 
     def readable_as(self, id_kind: str) -> bool:
-        """Whether all ids could be read as "int" or "str". Reads the input; only an error's advice depends on it."""
+        """Return whether all ids could be read as "int" or "str". Reads the input; only an error's advice depends on it."""
 
     def row_count(self) -> int | None:
-        """The number of records if it is known without reading them, else None. Only a hint: `scan` counts."""
+        """Return the number of records if it can be found without parsing them, else None. It may be wrong: `scan` counts."""
 
     def scan(
         self,
@@ -122,17 +122,17 @@ class LabelInput(Protocol):
         grid: Domain | None = None,
         progress: Progress | None = None,
     ) -> Scan:
-        """Checks, fingerprints (under `key`) and counts all records: per cell if a grid is given.
+        """Check, fingerprint (under `key`) and count all records: per cell if a grid is given.
 
-        Refuses repeated ids as far as memory allows, since nothing is charged yet. `randomize` refuses the others.
+        Repeated ids are refused as far as memory allows, since nothing is charged yet. `randomize` refuses the others.
         """
 
     def count_cells(
         self, grid: Domain, scanned: Scan, *, key: bytes, advice: str, progress: Progress | None = None
     ) -> NDArray[np.int64]:
-        """Exact counts of the labels per cell of a grid that was not known at the scan.
+        """Return exact counts of the labels per cell of a grid that was not known at the scan.
 
-        Refuses an input that is not the one that was scanned; `advice` ends the error.
+        Raise `InvalidInput`, which ends with `advice`, if the input is not the one that was scanned.
         """
 
     def randomize(
@@ -150,29 +150,29 @@ class LabelInput(Protocol):
         held: Message | None = None,
         progress: Progress | None = None,
     ) -> int:
-        """Draws every label and writes them to `labels`, a new file or folder. Returns the number of rows written.
+        """Draw every label, write them to `labels`, a new file or folder, and return the number of rows written.
 
         Privacy: labels are drawn with `KeyedRandomness(key, release)`, so a record that is drawn again gets the same draw. If the
         input is not the one that was scanned (`advice` ends the error), or an id is repeated, this raises, and what was written
         must not be used. Rows come in an order that depends on their ids only, unless `keep_order`.
 
         `work` is an empty folder on the disk of `labels`, which is removed later. Rows whose ids are in the message `held`
-        are drawn and not written; `keep_order` cannot be had then. `progress` is told of every record twice.
+        are drawn and not written; `keep_order` is not possible then. `progress` gets every record twice.
         """
 
 
 _ROWS = 1 << 14
-"""Rows that are summed at a time. A sum of so many numbers below 2^33 stays below 2^53, where floats are exact."""
+"""Rows that are summed at a time. A sum of 2^14 numbers below 2^33 stays below 2^53, where floats are exact."""
 
 _ENTRIES = 1 << 16
-"""Signs that are multiplied at a time, so few that BLAS starts no threads: with them, shared machines take 100 times as long."""
+"""Signs that are multiplied at a time. With so few, BLAS starts no threads, which take 100 times as long on shared machines."""
 
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactSums:
-    """What an engine has summed. `clipped` and both sums are as private as the labels; the rest is public.
+    """The sums of an engine. `clipped` and both sums are as private as the labels; the rest is public.
 
     Attributes
     ----------
@@ -212,28 +212,28 @@ class SumInput(Protocol):
         """How many columns of signs there are."""
 
     def sizes(self) -> tuple[int, ...]:
-        """How many cells each partition has: what was given, or the largest cell number and one. Reads no label."""
+        """Return the number of cells of each partition: the given number, or the largest cell number plus one. Reads no label."""
 
     def sum_labels(
         self, grid: Domain, lower: int, upper: int, sizes: tuple[int, ...], out_of_range: OutOfRange
     ) -> ExactSums:
-        """All sums, from one pass over the labels. Refuses labels, cells and signs that cannot be summed."""
+        """Return all sums, from one pass over the labels. Raise `InvalidInput` for labels, cells and signs that cannot be summed."""
 
 
 def units_of(labels: Floats, grid: Domain, lower: int, upper: int) -> Integers:
-    """Finite labels in grid units, clipped."""
+    """Return finite labels in grid units, clipped."""
     return np.clip(grid.cell(labels).astype(np.int64), lower, upper)
 
 
 def add_over_cells(sums: Integers, codes: NDArray[np.integer], units: Integers, lower: int) -> None:
-    """Adds (unit − lower) of every record to the sum of its cell."""
+    """Add (unit − lower) of every record to the sum of its cell."""
     for start in range(0, units.size, _ROWS):
         rows = slice(start, start + _ROWS)
         np.add.at(sums, codes[rows].astype(np.intp), units[rows] - lower)
 
 
 def signed_sums(units: Integers, signs: NDArray[np.integer], centre: int) -> Integers:
-    """Two rows: per column the sum of sign·(unit − centre), and the sum of the signs, which must be ±1.
+    """Return two rows: per column the sum of sign·(unit − centre), and the sum of the signs, which must be ±1.
 
     Each product is a float and exact: a partial sum is a whole number of at most 2^14·2^32 < 2^53 in size. The sums of blocks of
     rows are added as integers.
@@ -247,11 +247,11 @@ def signed_sums(units: Integers, signs: NDArray[np.integer], centre: int) -> Int
 
 
 def row_blocks(records: int, columns: int) -> list[slice]:
-    """The rows of a table of signs, cut so that a block is summed exactly and in little memory."""
+    """Return the rows of a table of signs, cut so that a block is summed exactly and in little memory."""
     rows = max(1, min(_ROWS, _ENTRIES // columns))
     return [slice(start, start + rows) for start in range(0, records, rows)]
 
 
 def centre_of(lower: int, upper: int) -> int:
-    """The whole number that signed sums subtract from each unit."""
+    """Return the whole number that signed sums subtract from each unit."""
     return (lower + upper) // 2

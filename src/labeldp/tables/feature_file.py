@@ -181,7 +181,7 @@ class _ParquetFolder(_WithSchema):
             path, format="parquet", partitioning=ds.HivePartitioning.discover(infer_dictionary=True)
         )
         if not self._parts.files:
-            raise InvalidInput(f"the folder {path} holds no data files: check the path")
+            raise InvalidInput(f"the folder {path} has no data files: check the path")
         super().__init__(path, self._parts.schema)
         self.rows = sum(int(part.metadata.num_rows) for part in self._parts.get_fragments())
 
@@ -213,7 +213,7 @@ class _IpcFile(_WithSchema):
 class _TextFile(FeatureFile):
     """CSV or TSV. A column has the same type in all batches: the one that `pyarrow.csv.read_csv` would give it.
 
-    Only a column that is asked for as it is written is text whatever it holds.
+    Only a column that is requested as written is always text.
     """
 
     def __init__(self, path: Path, delimiter: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.durations import check_unit
-from labeldp.engines.batches import FileTypes, LabelBatch, checked_ids, checked_labels
+from labeldp.engines.batches import FileTypes, LabelBatch, check_columns, checked_ids, checked_labels
 from labeldp.errors import InvalidInput, described, expect_path
 from labeldp.message.labels_file import id_kind
 from labeldp.tables import files
@@ -84,12 +84,7 @@ class LabelSource:
             raise InvalidInput(f'the decimal separator must be "." or "," (--decimal), got {described(self.decimal)}')
         if self.unit is not None:
             check_unit(self.unit)
-        if self.id_type is not None and not (isinstance(self.id_type, str) and self.id_type in ("int", "str")):
-            raise InvalidInput(f'id_type must be "int" or "str", got {described(self.id_type)}')
-        if self.id_column == self.label_column:
-            raise InvalidInput(
-                f"the label column {self.label_column!r} cannot be the id column too: the message shows the ids as they are. Name another id column"
-            )
+        check_columns(self.label_column, self.id_column, self.id_type)
 
     def batches(self) -> Iterator[LabelBatch]:
         """Read the records, checked, in the order of the files and of their rows.
@@ -120,7 +115,7 @@ class LabelSource:
         if waiting:
             yield _joined(waiting)
         if total == 0:
-            raise InvalidInput(f"{self.path} holds no records: there is nothing to randomize")
+            raise InvalidInput(f"{self.path} has no records: there is nothing to randomize")
 
     def files(self) -> list[Path]:
         """Return the file itself, or the data files of a folder in the order in which they are read.
@@ -132,13 +127,13 @@ class LabelSource:
         Raises
         ------
         InvalidInput
-            If there is no such file, or the folder holds no data files.
+            If there is no such file, or the folder has no data files.
         """
         path = Path(self.path)
         if path.is_dir():
             parts = sorted(part for part in path.rglob("*") if part.is_file() and belongs_to(part, path))
             if not parts:
-                raise InvalidInput(f"the folder {path} holds no data files: check the path")
+                raise InvalidInput(f"the folder {path} has no data files: check the path")
             return parts
         if not path.exists():
             raise InvalidInput(f"there is no file {path}: check the path")

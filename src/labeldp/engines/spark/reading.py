@@ -239,7 +239,7 @@ def _reason(error: PySparkException | Py4JError) -> str:
     if condition == "PATH_NOT_FOUND":
         return "there is no such file or folder. Spark looked for it on its own file system"
     if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
-        return "it holds no data files of that format"
+        return "it has no data files of that format"
     if "No FileSystem for scheme" in str(error) or "fs.s3a.S3AFileSystem not found" in str(error):
         return (
             "Spark does not know this kind of file system: add its package, for s3a:// with --conf "

@@ -17,7 +17,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.batches import TEXT, check_boolean_bounds, checked_ids, checked_labels, equal_digests, repeated_id
+from labeldp.engines.batches import (
+    TEXT,
+    check_boolean_bounds,
+    check_columns,
+    checked_ids,
+    checked_labels,
+    equal_digests,
+    repeated_id,
+)
 from labeldp.engines.fingerprint import fingerprint_subkeys, typed_digest
 from labeldp.engines.passes import Scan
 from labeldp.engines.spark.jobs import IdRepeated, InputChanged, few_results, job, mapped, nothing_charged
@@ -25,7 +33,7 @@ from labeldp.engines.spark.reading import arrow_type, by_index, column_index
 from labeldp.engines.spark.session import check_encryption, check_frame
 from labeldp.engines.spark.worker import CHECK_COUNTS, CHECK_SCHEMA, RESULT_DDL, CheckTask, RecordReader, decrypted_row
 from labeldp.engines.spark.writing import Draw, Scratch, check_scratch, write_records
-from labeldp.errors import InvalidInput, described
+from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message
 from labeldp.sampling import KeyedRandomness
@@ -117,12 +125,7 @@ class SparkInput:
             raise InvalidInput(
                 f"the id column cannot be called {self.id_column!r}, which the message uses itself: rename it"
             )
-        if self.id_type not in (None, "int", "str"):
-            raise InvalidInput(f'id_type must be "int" or "str", got {described(self.id_type)}')
-        if self.id_column == self.label_column:
-            raise InvalidInput(
-                f"the label column {self.label_column!r} cannot be the id column too: the message shows the ids as they are. Name another id column"
-            )
+        check_columns(self.label_column, self.id_column, self.id_type)
 
     @property
     def id_name(self) -> str:
@@ -168,7 +171,7 @@ class SparkInput:
         progress: Progress | None = None,
     ) -> Scan:
         if not self._rows:
-            raise InvalidInput("the frame holds no records: there is nothing to randomize")
+            raise InvalidInput("the frame has no records: there is nothing to randomize")
         repeats = os.urandom(32) if self._rows <= EARLY_ROWS else None
         with nothing_charged():
             found = self._check(domain, key, grid, progress, repeats)

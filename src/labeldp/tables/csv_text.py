@@ -159,7 +159,7 @@ def count_lines(file: Path) -> int:
                 quotes += marks.size
             lines += int(np.count_nonzero(~empty))
             tail = content[-2:].tobytes()
-    return lines + (not tail.endswith(b"\n"))
+    return max(0, lines + (not tail.endswith(b"\n")))
 
 
 class NumberedRecords(NamedTuple):

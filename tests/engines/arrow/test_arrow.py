@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from labeldp.domain import Domain
 from labeldp.engines.arrow import input_report, spill
@@ -187,3 +188,26 @@ def test_parts_whose_ids_have_no_common_type_are_refused(tmp_path, other):
     save(pa.table({"id": other, "y": [1.0]}), tmp_path / "2.parquet")
     with pytest.raises(InvalidInput, match=r"from int64 to .* at row 3 .*--id-type str"):
         scan(LabelSource(tmp_path, "y", "id"), DOMAIN, key=KEY)
+
+
+@pytest.mark.parametrize("kind", ["int", "str"])
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_no_working_file_has_a_name_or_a_true_label(tmp_path, monkeypatch, kind, suffix):
+    """So a run that is killed leaves no label on the disk."""
+    labels = np.random.default_rng(0).uniform(0, 52, ROWS)
+    table, path = records(kind).set_column(1, "y", pa.array(labels)), tmp_path / f"a{suffix}"
+    (pq.write_table if suffix == ".parquet" else csv.write_csv)(table, path)
+    written, named, append = [], [], spill.PartitionedColumn.append
+
+    def spied(self, values, starts):
+        written.append(np.ascontiguousarray(values, self.kind).tobytes())
+        append(self, values, starts)
+        named.extend(file for file in tmp_path.rglob("*") if file.is_file() and "work" in file.parts)
+
+    monkeypatch.setattr(spill.PartitionedColumn, "append", spied)
+    randomizer = LabelRandomizer(1, Domain(0, 52, cells=53), mechanism="randomized-response")
+    privatize(LabelSource(path, "y", "id"), randomizer, tmp_path / "message")
+    spilled = b"".join(written)
+    assert len(spilled) > ROWS
+    assert not [label for label in labels if label.tobytes() in spilled or repr(float(label)).encode() in spilled]
+    assert named == []

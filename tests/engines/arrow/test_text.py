@@ -187,9 +187,10 @@ def test_a_decimal_comma_is_named(ids_of):
         (b"\n\nid,y\n\n1,2\n3,4", 2),
         (b'id,y\n"1\n\n5",2\n"a ""b""\n",4\n', 2),
         (b"id,y\n", 0),
+        (b"", 0),
         (b"id,note,y\n" + b'1,"x\ny",2\n' * 300_000, 300_000),  # several blocks
     ],
-    ids=["lines", "empty lines", "no last line break", "quoted line breaks", "header only", "blocks"],
+    ids=["lines", "empty lines", "no last line break", "quoted line breaks", "header only", "empty file", "blocks"],
 )
 def test_records_are_counted_without_parsing(tmp_path, content, records, pack):
     path = tmp_path / ("a.csv.gz" if pack else "a.csv")

@@ -29,6 +29,8 @@ _INTEGER_TEXTS = {
     pa.uint64(): (r"^(0|[1-9][0-9]{0,19})$", ("18446744073709551615",)),
 }
 """How an integer of each type is written, and the limits among the longest of them."""
+CACHED_ROWS = 1 << 16
+"""Rows that are drawn at a time, so that intermediate results stay in the cache."""
 
 
 def label_numbers(column: pa.Array, unit: str | None, name: str) -> Floats:
@@ -179,10 +181,6 @@ def _integers(column: pa.Array, name: str, first: int, file: Path | str) -> pa.A
             "64-bit integer, as the others are. Give --id-type str to read all ids as text."
         )
     return numbers
-
-
-CACHED_ROWS = 1 << 16
-"""Rows that are drawn at a time, so that intermediate results stay in the cache."""
 
 
 class FileTypes(NamedTuple):

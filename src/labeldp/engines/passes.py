@@ -21,6 +21,12 @@ from labeldp.message.labels_file import id_kind
 from labeldp.message.reader import Message
 from labeldp.tables.files import Progress
 
+_ROWS = 1 << 14
+"""Rows that are summed at a time. A sum of 2^14 numbers below 2^33 stays below 2^53, where floats are exact."""
+_ENTRIES = 1 << 16
+"""Signs that are multiplied at a time. With so few, BLAS starts no threads, which take 100 times as long on shared machines."""
+Integers = NDArray[np.int64]
+
 
 @dataclass(frozen=True, eq=False)
 class Scan:
@@ -159,15 +165,6 @@ class LabelInput(Protocol):
         `work` is an empty folder on the disk of `labels`, which is removed later. Rows whose ids are in the message `held`
         are drawn and not written; `keep_order` is not possible then. `progress` gets every record twice.
         """
-
-
-_ROWS = 1 << 14
-"""Rows that are summed at a time. A sum of 2^14 numbers below 2^33 stays below 2^53, where floats are exact."""
-
-_ENTRIES = 1 << 16
-"""Signs that are multiplied at a time. With so few, BLAS starts no threads, which take 100 times as long on shared machines."""
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -23,6 +23,10 @@ from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused
 from labeldp.tables.files import Progress
 
 EVERY_SECONDS = 0.5
+MOST_RESULT_BYTES = 1 << 28
+"""The driver gets at most about this many bytes of results in all, unless that would be fewer than two results for each core."""
+_CODEC = "spark.sql.execution.arrow.compression.codec"
+_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
 @contextmanager
@@ -65,12 +69,6 @@ def _share_done(tracker: StatusTracker, group: str) -> float:
             tasks += 1 if known is None else known.numTasks
             done += 0 if known is None else known.numCompletedTasks
     return done / tasks if tasks else 0.0
-
-
-MOST_RESULT_BYTES = 1 << 28
-"""The driver gets at most about this many bytes of results in all, unless that would be fewer than two results for each core."""
-_CODEC = "spark.sql.execution.arrow.compression.codec"
-_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
 class InputChanged(Exception):  # noqa: N818 - reads as what it is

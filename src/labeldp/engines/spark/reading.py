@@ -29,6 +29,19 @@ from labeldp.shown import count_of
 from labeldp.tables.csv_text import TEXT_SUFFIXES, checked_delimiter, file_format, refuse_missing_header
 from labeldp.tables.files import require_columns
 
+NUMBER = r"(?i)\A-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\z"
+INTEGER = r"\A(0|-?[1-9][0-9]{0,18})\z"
+"""What is a number or an integer on one machine (`tables/csv_text.py`, `engines/batches.py`), as Java writes patterns."""
+_MALFORMED = "labeldp malformed"
+FORMATS = {".parquet": "parquet", ".pq": "parquet", ".parq": "parquet", ".orc": "orc"}
+TABLES = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata": "Iceberg"}
+"""Folders that mark tables which are more than their Parquet files: some of these contain deleted rows."""
+_IN_PYTHON = (
+    "read it with Spark in Python (spark.read.format(…).load(…), with the format's package and settings) and call "
+    "labeldp.spark.privatize or labeldp.spark.apply"
+)
+_SHARES = 1 << 32
+
 
 def column_index(frame: DataFrame, name: str, what: str) -> int:
     """Return the index of the column with exactly this name. `what` names the frame in errors."""
@@ -65,12 +78,6 @@ def held_ids(spark: SparkSession, message: Message) -> DataFrame:
     reader = spark.read.options(ignoreMissingFiles=False, ignoreCorruptFiles=False, mergeSchema=False)
     rows = reader.parquet(*(file_pattern(file.path) for file in message.files))
     return by_index(rows).select(F.col("0").alias("id"))  # the id comes first
-
-
-NUMBER = r"(?i)\A-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\z"
-INTEGER = r"\A(0|-?[1-9][0-9]{0,18})\z"
-"""What is a number or an integer on one machine (`tables/csv_text.py`, `engines/batches.py`), as Java writes patterns."""
-_MALFORMED = "labeldp malformed"
 
 
 def read_text(
@@ -159,15 +166,6 @@ def _has(number: int) -> str:
     return "has" if number == 1 else "have"
 
 
-FORMATS = {".parquet": "parquet", ".pq": "parquet", ".parq": "parquet", ".orc": "orc"}
-TABLES = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata": "Iceberg"}
-"""Folders that mark tables which are more than their Parquet files: some of these contain deleted rows."""
-_IN_PYTHON = (
-    "read it with Spark in Python (spark.read.format(…).load(…), with the format's package and settings) and call "
-    "labeldp.spark.privatize or labeldp.spark.apply"
-)
-
-
 class Records(NamedTuple):
     """A frame, and the kind that its ids get ("int" or "str") if its types do not decide it."""
 
@@ -248,9 +246,6 @@ def _reason(error: PySparkException | Py4JError) -> str:
     if isinstance(error, Py4JJavaError):
         condition = str(error.java_exception.getClass().getSimpleName())
     return f"Spark cannot reach or read it ({condition or type(error).__name__}). Is it whole, of that format, and open to you?"
-
-
-_SHARES = 1 << 32
 
 
 def matching_rows(features: DataFrame, message: Message, id_name: str, rows: int | None) -> DataFrame:

@@ -29,6 +29,26 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from labeldp.errors import InvalidInput, PrivacyRefused, why_unreadable
 
 _WILDCARDS = frozenset("\\{}[]*?")
+ENCRYPTED = {
+    "disks": ("spark.io.encryption.enabled",),
+    "network": ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled"),
+}
+"""What must be on: one setting of each row."""
+SCRATCH, ALLOW_UNENCRYPTED = "spark.labeldp.scratch", "spark.labeldp.allowUnencrypted"
+"""Settings of the command line that are labeldp's own, named as Spark names those of its packages."""
+SUBKEYS = "subkeys that undo the noise of this release"
+THIS_MACHINE = "local[*]"
+ENCRYPTION = ("spark.io.encryption.enabled", "spark.network.crypto.enabled", "spark.authenticate")
+MAKES_ITS_SECRET = ("yarn", "k8s://")
+"""The masters under which Spark makes and distributes the secret that encryption needs. Others must be given one."""
+NO_JAVA = (
+    "Spark needs Java 17 or newer, and there is none: install it (on Debian and Ubuntu, apt install openjdk-17-jre-headless), or "
+    "set JAVA_HOME to the folder of one"
+)
+LAST_SECONDS = 20
+"""How long Java may take to end."""
+_CHATTER = re.compile(r"WARNING:|NOTE:|Using Spark's|Setting default|To adjust|Picked up|[0-9/]+ [0-9:]+ (INFO|WARN)")
+OLD_JAVA = "Spark needs Java 17 or newer, and this one is older: install a newer one, and set JAVA_HOME to its folder"
 
 
 def file_uri(path: str | os.PathLike[str]) -> str:
@@ -39,16 +59,6 @@ def file_uri(path: str | os.PathLike[str]) -> str:
 def file_pattern(path: str | os.PathLike[str]) -> str:
     """Return the URI under which Spark reads a path, with wildcards escaped."""
     return "".join(f"\\{sign}" if sign in _WILDCARDS else sign for sign in file_uri(path))
-
-
-ENCRYPTED = {
-    "disks": ("spark.io.encryption.enabled",),
-    "network": ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled"),
-}
-"""What must be on: one setting of each row."""
-SCRATCH, ALLOW_UNENCRYPTED = "spark.labeldp.scratch", "spark.labeldp.allowUnencrypted"
-"""Settings of the command line that are labeldp's own, named as Spark names those of its packages."""
-SUBKEYS = "subkeys that undo the noise of this release"
 
 
 def is_local(master: str) -> bool:
@@ -104,20 +114,6 @@ def check_encryption(spark: SparkSession, *, allow_unencrypted: bool, secret: st
 def is_on(value: str | None) -> bool:
     """Return whether Spark reads the text of a setting as true."""
     return value is not None and value.strip().lower() == "true"
-
-
-THIS_MACHINE = "local[*]"
-ENCRYPTION = ("spark.io.encryption.enabled", "spark.network.crypto.enabled", "spark.authenticate")
-MAKES_ITS_SECRET = ("yarn", "k8s://")
-"""The masters under which Spark makes and distributes the secret that encryption needs. Others must be given one."""
-NO_JAVA = (
-    "Spark needs Java 17 or newer, and there is none: install it (on Debian and Ubuntu, apt install openjdk-17-jre-headless), or "
-    "set JAVA_HOME to the folder of one"
-)
-LAST_SECONDS = 20
-"""How long Java may take to end."""
-_CHATTER = re.compile(r"WARNING:|NOTE:|Using Spark's|Setting default|To adjust|Picked up|[0-9/]+ [0-9:]+ (INFO|WARN)")
-OLD_JAVA = "Spark needs Java 17 or newer, and this one is older: install a newer one, and set JAVA_HOME to its folder"
 
 
 class NotStarted(InvalidInput):

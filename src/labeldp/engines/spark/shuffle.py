@@ -56,6 +56,17 @@ SENT_CODE = -4
 """The code of the note with the number of records that a worker has sent: fewer than it has read, if the message contains some."""
 NOTE_CODES = (*READ_CODES, SENT_CODE)
 _SIGN = np.uint64(1 << 63)
+_NO_TYPES = FileTypes("", "")
+LEAST_ROWS, MOST_ROWS = 1 << 16, 1 << 20
+"""The numbers of rows that are packed at a time, more where there are more parts."""
+PACKED_ROWS_PER_PART = 64
+"""The rows for each part among them, up to `MOST_ROWS` in all: a value takes some 50 bytes besides its rows."""
+MOST_BYTES = 1 << 26
+"""Fewer rows are packed at a time if they have more bytes."""
+LENGTHS = "lengths"
+"""The column of packed rows that says how long each text is, in bytes."""
+SORTED_ROWS = 1 << 16
+"""The number of sorted rows in a batch."""
 
 
 def part_bits(rows: int, id_bytes: int) -> int:
@@ -146,9 +157,6 @@ def _pads(
     return pads
 
 
-_NO_TYPES = FileTypes("", "")
-
-
 @dataclass(frozen=True)
 class DrawTask:
     """A task that draws every record and notes what it has read. It has the subkeys of this release and not the key.
@@ -196,16 +204,6 @@ class DrawTask:
                 codes = mask_codes(codes, keys, high, mechanism.outputs.size, self.mask_key)
             yield row_batch(self.schema, keys, digests.high, ids, codes)
         yield note_batch(self.schema, (*seen.limbs, seen.rows))
-
-
-LEAST_ROWS, MOST_ROWS = 1 << 16, 1 << 20
-"""The numbers of rows that are packed at a time, more where there are more parts."""
-PACKED_ROWS_PER_PART = 64
-"""The rows for each part among them, up to `MOST_ROWS` in all: a value takes some 50 bytes besides its rows."""
-MOST_BYTES = 1 << 26
-"""Fewer rows are packed at a time if they have more bytes."""
-LENGTHS = "lengths"
-"""The column of packed rows that says how long each text is, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -298,10 +296,6 @@ def _values(column: NDArray[Any], places: NDArray[np.int64], kind: pa.DataType) 
     offsets = places.astype(np.int64 if pa.types.is_large_binary(kind) else np.int32)
     content = np.ascontiguousarray(column).view(np.uint8)
     return pa.Array.from_buffers(kind, places.size - 1, [None, pa.py_buffer(offsets), pa.py_buffer(content)])
-
-
-SORTED_ROWS = 1 << 16
-"""The number of sorted rows in a batch."""
 
 
 @dataclass(frozen=True)

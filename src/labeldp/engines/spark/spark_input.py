@@ -42,6 +42,9 @@ from labeldp.shown import count_of
 from labeldp.tables.files import Progress
 
 _REPAIR = "Drop or repair these records first"
+EARLY_ROWS = 1 << 23
+"""In frames of up to this many rows, repeated ids are found before anything is charged. The driver gets 12 bytes per row for it."""
+_HERE = "the frame"
 
 
 def refuse_faults(totals: Mapping[str, int], label: str, ids: str, domain: Domain, out_of_range: OutOfRange) -> None:
@@ -80,11 +83,6 @@ def refuse_label_faults(totals: Mapping[str, int], label: str, domain: Domain, o
             f"labels must lie from {domain.lower:g} to {domain.upper:g}, but {found['clipped']} in {label!r} do not. Widen the "
             "bounds, or move such labels to them with --out-of-range clip"
         )
-
-
-EARLY_ROWS = 1 << 23
-"""In frames of up to this many rows, repeated ids are found before anything is charged. The driver gets 12 bytes per row for it."""
-_HERE = "the frame"
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ SUM_TABLES = ("cells", "signs", "faults")
 cannot be used."""
 SUM_SCHEMA = pa.schema([*((name, pa.int64()) for name in SUM_COUNTS), *((name, pa.binary()) for name in SUM_TABLES)])
 """The row that a task returns, encrypted."""
+_HERE = "the frame"
+_GIVEN = "a key that opens exact sums of labels"
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,6 @@ class SumTask:
         if self.signs:
             signs = np.stack(public[len(self.sizes) :], axis=1).astype(np.int8)
             tables["signs"] += signed_sums(units, signs, centre_of(self.lower, self.upper))
-
-
-_HERE = "the frame"
-_GIVEN = "a key that opens exact sums of labels"
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,10 @@ import labeldp.spark
 from files_input import generate
 from labeldp import ClippingWarning, Domain, KeyedRandomness, LabelRandomizer, LabelSource, Message
 from labeldp.engines.arrow.arrow_input import ArrowInput
-from labeldp.engines.label_input import LabelInput
-from labeldp.engines.spark.pass_two import Draw, message_rows, packed_rows
-from labeldp.engines.spark.records import RecordReader
+from labeldp.engines.passes import LabelInput
 from labeldp.engines.spark.spark_input import SparkInput
+from labeldp.engines.spark.worker import RecordReader
+from labeldp.engines.spark.writing import Draw, message_rows, packed_rows
 from labeldp.message.writer import new_message
 from labeldp.release.flow import release_labels
 from labeldp.release.key_file import KeyFile

@@ -37,10 +37,11 @@ import labeldp.release.apply
 import labeldp.release.flow
 import labeldp.release.ledger
 from labeldp.cli import main
-from labeldp.engines.arrow import files, source, spill
+from labeldp.engines.arrow import source, spill
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message import labels_file
 from labeldp.release.staging import publish
+from labeldp.tables import files
 
 FOR_THE_LABELS_PARTY = {
     r"standard error \d+, for the labels party": "SECURITY.md: how many labels lay outside the bounds, marked so",

@@ -21,7 +21,7 @@ from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder
 from labeldp.paper.data import load_census
 from labeldp.release.ledger_journal import LedgerBroken
-from labeldp.training.feature_file import FeatureFile
+from labeldp.tables.feature_file import FeatureFile
 
 LABEL = "817263549"
 

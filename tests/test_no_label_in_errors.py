@@ -251,7 +251,7 @@ def test_ids_of_a_file(folder, monkeypatch, case, early):
     """A column that was chosen wrongly as ids may hold the labels."""
     content, id_type, said = ID_COLUMNS[case]
     if not early:
-        monkeypatch.setattr("labeldp.engines.arrow.repeated_ids.EARLY_ROWS", 0)
+        monkeypatch.setattr("labeldp.engines.arrow.input_report.EARLY_ROWS", 0)
     (folder / "a.csv").write_text(content.format(secret=SECRET))
     randomizer = LabelRandomizer(1, (0, 400), prior=Prior.uniform(Domain(0, 400, 11)))
     with pytest.raises(LabelDPError, match=said) as refusal:
@@ -448,7 +448,7 @@ PARTS = {
 @pytest.mark.parametrize("case", PARTS)
 def test_parts_of_a_folder_with_other_types(tmp_path, case, column):
     """Every command that reads features reads them here."""
-    from labeldp.training.feature_file import FeatureFile
+    from labeldp.tables.feature_file import FeatureFile
 
     for number, values in enumerate(PARTS[case]):
         parts = {"x": [0.5, 1.5], "y": [1.0, 2.0], "id": [2 * number, 2 * number + 1], column: values}
@@ -461,7 +461,7 @@ def test_parts_of_a_folder_with_other_types(tmp_path, case, column):
 
 def readers(path):
     """Every way to read a table from a file."""
-    from labeldp.training.feature_file import FeatureFile
+    from labeldp.tables.feature_file import FeatureFile
 
     return [
         lambda: list(LabelSource(path, "y", "id").batches()),

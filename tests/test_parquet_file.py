@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import parquet_file
-from labeldp.parquet_file import ROWS_PER_BYTE, WHOLE_BYTES, check_density, open_parquet
+from labeldp.tables import parquet as parquet_file
+from labeldp.tables.parquet import ROWS_PER_BYTE, WHOLE_BYTES, check_density, open_parquet
 
 CLAIMED = 1_395_469_255
 PLAIN = {"compression": "none", "use_dictionary": False, "column_encoding": "PLAIN", "write_statistics": False}
@@ -50,7 +50,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp import InvalidInput, LabelSource, PrivateLabels
-from labeldp.training.feature_file import FeatureFile
+from labeldp.tables.feature_file import FeatureFile
 
 path = Path(sys.argv[1])
 for read in (
@@ -80,7 +80,7 @@ def test_a_page_that_claims_to_be_huge_takes_no_memory(damaged):
 def test_a_file_of_any_size_is_read(tmp_path, monkeypatch, whole, piecewise):
     table = pa.table({"y": [1.0, 2.0, 3.0]})
     pq.write_table(table, tmp_path / "a.parquet")
-    monkeypatch.setattr("labeldp.parquet_file.WHOLE_BYTES", WHOLE_BYTES if whole else 0)
+    monkeypatch.setattr("labeldp.tables.parquet.WHOLE_BYTES", WHOLE_BYTES if whole else 0)
     with open_parquet(tmp_path / "a.parquet", piecewise=piecewise) as parquet:
         assert parquet.read() == table
 

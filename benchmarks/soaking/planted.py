@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-from labeldp.engines.arrow import arrow_input, engine
+from labeldp.engines.arrow import arrow_input
 from labeldp.release import apply as apply_module
 from labeldp.release import flow, key_file, ledger, locks, staging
 from labeldp.release.key_file import KeyFile
@@ -99,13 +99,13 @@ def lock_nothing() -> None:
 
 def quote_labels() -> None:
     """A run shows a label while it checks the input."""
-    count = engine.count_outside
+    count = arrow_input.count_outside
 
     def shown(batch, domain, out_of_range) -> int:
         print(f"note: the first label is {batch.labels[0]}", file=sys.stderr)
         return count(batch, domain, out_of_range)
 
-    engine.count_outside = shown
+    arrow_input.count_outside = shown
 
 
 def leave_work_behind() -> None:

@@ -14,7 +14,7 @@ from labeldp.budget import Epsilon
 from labeldp.central.engine_sums import release_sums
 from labeldp.central.private_sums import PrivateSums
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.spark.installed import require_pyspark
+from labeldp.engines.spark import require_pyspark
 from labeldp.errors import InvalidInput, described, expect_path
 from labeldp.losses import LossLike
 from labeldp.message.description import read_description
@@ -262,12 +262,12 @@ def matching_features(
     >>> sample.write.parquet("sample.parquet")  # doctest: +SKIP
     """
     require_pyspark()
-    from labeldp.engines.spark.features import records_of
+    from labeldp.engines.spark.reading import matching_rows
 
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
         raise InvalidInput(f"rows must be a positive whole number, got {described(rows)}")
     opened = message if isinstance(message, Message) else Message.open(message)
-    return records_of(features, opened, opened.header.id_column if id is None else id, rows)
+    return matching_rows(features, opened, opened.header.id_column if id is None else id, rows)
 
 
 def sums(

@@ -7,11 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import InvalidInput, PrivateSums, parquet_file
+from labeldp import InvalidInput, PrivateSums
 from labeldp.central import cells_file, sums_answer
 from labeldp.central.cells_file import CellsFile
 from labeldp.central.sums_answer import RECORDS, SUMS, SumsAnswer, write_answer
 from labeldp.central.sums_for_cells import SumsOutcome
+from labeldp.tables import parquet as parquet_file
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from forgery import edit_json, rewrite_manifest, rewrite_rows
-from labeldp.engines.arrow import engine as arrow
+from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism, RROnBins
@@ -290,14 +290,14 @@ def test_labels_beyond_the_bounds_are_moved_and_only_the_owner_is_told(run, mess
 
 
 def test_a_batch_that_changes_while_it_is_read_leaves_the_way_open_for_another(run, message, monkeypatch):
-    undisturbed = arrow.randomize
+    undisturbed = ArrowInput.randomize
 
     def meddle(*arguments, **named):
         write("tuesday.parquet", [ROWS], [7.0])
         return undisturbed(*arguments, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(arrow, "randomize", meddle)
+        patch.setattr(ArrowInput, "randomize", meddle)
         code, _, errors = apply(run)
     assert (code, "changed while it was read" in errors) == (2, True)
     assert list(message.rglob("part-*")) == []
@@ -407,13 +407,13 @@ def test_a_ledger_that_knows_another_mechanism_is_refused(run, charged):
 
 
 def test_nothing_is_drawn_before_the_batch_is_recorded(run, charged, monkeypatch):
-    recorded, undisturbed = [], arrow.randomize
+    recorded, undisturbed = [], ArrowInput.randomize
 
     def look(*arguments, **named):
         recorded.append(charged.history()[0].batches)
         return undisturbed(*arguments, **named)
 
-    monkeypatch.setattr(arrow, "randomize", look)
+    monkeypatch.setattr(ArrowInput, "randomize", look)
     assert apply(run, "tuesday.parquet", "--ledger", "ledger.db")[0] == 0
     assert recorded == [1]
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from labeldp.engines.arrow import engine as arrow
-from labeldp.engines.arrow import repeated_ids
+from labeldp.engines.arrow import input_report
+from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.message.reader import Message
 from labeldp.release.ledger import Ledger
 
@@ -208,7 +208,7 @@ def test_duplicate_ids_are_refused_before_anything_is_charged(run, folder, kind)
 
 
 def test_duplicates_in_an_input_too_large_to_test_early_are_refused_too(run, folder, monkeypatch):
-    monkeypatch.setattr(repeated_ids, "EARLY_ROWS", ROWS - 1)
+    monkeypatch.setattr(input_report, "EARLY_ROWS", ROWS - 1)
     ids = np.arange(ROWS)
     ids[1500] = 3
     write("bad.parquet", order=ids)
@@ -244,7 +244,7 @@ def test_a_cut_empty_or_missing_parquet_file_is_refused(run, folder):
     Path("cut.parquet").write_bytes(content[: len(content) // 2])
     refused(run, "cut.parquet", says="complete and undamaged")
     write("none.parquet", 0)
-    refused(run, "none.parquet", says="holds no records")
+    refused(run, "none.parquet", says="has no records")
     refused(run, "nothing.parquet", says="there is no file nothing.parquet")
 
 
@@ -477,7 +477,7 @@ def test_ctrl_c_leaves_nothing_and_says_how_to_go_on(run, folder, monkeypatch, k
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(arrow, "randomize", stop)
+        patch.setattr(ArrowInput, "randomize", stop)
         code, output, errors = privatize(run, "sales.parquet", *LEDGER, *key)
     assert (code, output) == (130, "")
     assert says in errors

@@ -116,17 +116,20 @@ def test_a_stopped_run_says_how_to_go_on_and_leaves_nothing(run, spark, folder, 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--master", "yarn"), "--master is for Spark: give --engine spark"),
-        (("--conf", "spark.a=b", "--scratch", "x"), "--conf and --scratch are for Spark"),
-        (("--allow-unencrypted",), "--allow-unencrypted is for Spark"),
+        (("--conf", "spark.master=yarn"), "--conf is for Spark: give --engine spark"),
+        (("--conf", "spark.a=b", "--spark-conf", "x"), "--spark-conf and --conf are for Spark"),
         (("--engine", "spark", "--keep-order"), "no order to keep"),
         (("--engine", "spark", "--conf", "spark.password"), "got 'spark.password'"),
         (("--engine", "spark", "--conf", "hunter.two=hunter2"), "got 'hunter.two'"),
-        (("--engine", "spark", "--conf", "spark.master=yarn"), "give --master"),
-        (("--engine", "spark", "--conf", "spark.a=1", "--conf", "spark.a=2"), "spark.a is given twice"),
+        (("--engine", "spark", "--conf", "spark.a=1", "--conf", "spark.a=2"), "--conf has spark.a twice"),
+        (("--engine", "spark", "--spark-conf", "nowhere.conf"), "cannot read --spark-conf nowhere.conf"),
+        (("--engine", "spark", "--spark-conf", "other.conf"), "got 'hunter.two'"),
+        (("--engine", "spark", "--spark-conf", "twice.conf"), "--spark-conf twice.conf has spark.a twice"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_before_anything_starts(run, folder, options, says):
+    Path("other.conf").write_text("# a comment\n\nhunter.two hunter2\n")
+    Path("twice.conf").write_text("spark.a=1\nspark.a 2\n")
     code, out, err = run("privatize", "monday.parquet", *ASKED, "--out", "message", *options)
     assert (code, out) == (2, "")
     assert says in err
@@ -150,7 +153,7 @@ def test_a_message_in_the_way_is_named_before_spark_starts(run, folder, monkeypa
 
 def test_settings_of_a_session_that_runs_already_are_not_ignored_in_silence(run, spark, folder):
     code, _, err = privatize(run, "monday.parquet", "--out", "m", "--conf", "spark.driver.memory=8g")
-    assert (code, "leave out --master and --conf" in err) == (2, True)
+    assert (code, "leave out --spark-conf and --conf" in err) == (2, True)
 
 
 def refused(run, source, *more, says):
@@ -309,8 +312,7 @@ def test_the_files_of_a_folder_must_have_equal_header_lines(run, spark, folder):
 
 
 def test_a_cluster_that_can_make_its_secret_is_encrypted_unless_told_otherwise(tmp_path):
-    from labeldp.engines.spark.cluster import ENCRYPTED
-    from labeldp.engines.spark.session import settings
+    from labeldp.engines.spark.session import ENCRYPTED, settings
 
     needed = {names[0] for names in ENCRYPTED.values()} | {"spark.authenticate"}
     for master in ("yarn", "k8s://https://127.0.0.1:6443"):
@@ -332,12 +334,23 @@ def test_a_session_of_this_machine_listens_to_nobody_else(tmp_path):
     assert not Path(cache).is_absolute()  # a folder that others could fill with code
 
 
+def test_a_file_of_settings_is_read_as_spark_does_and_options_override_it(tmp_path):
+    from labeldp.engines.spark.session import parsed_settings
+
+    file = tmp_path / "spark.conf"
+    file.write_text("# ours\nspark.master   yarn\nspark.a=1\n  spark.b : x=y z \n\nspark.c=\n")
+    expected = {"spark.master": "yarn", "spark.a": "2", "spark.b": "x=y z", "spark.c": ""}
+    assert parsed_settings(file, ["spark.a=2"]) == expected
+    assert parsed_settings(None, ["spark.a = b=c "]) == {"spark.a": "b=c"}
+
+
 def test_spark_connect_is_refused(tmp_path, monkeypatch):
     from labeldp.engines.spark import session
 
     monkeypatch.setattr(session.SparkSession, "getActiveSession", classmethod(lambda _: None))
-    for master, given in (("sc://there", {}), (None, {"spark.remote": "sc://there"})):
-        with pytest.raises(InvalidInput, match="Spark Connect"), session.running(master, given, kept=lambda _: None):
+    for name in ("spark.master", "spark.remote"):
+        given = {name: "sc://there"}
+        with pytest.raises(InvalidInput, match="Spark Connect"), session.running(given, kept=lambda _: None):
             pass
 
 
@@ -378,7 +391,7 @@ def test_a_session_of_its_own_is_quiet_and_leaves_nothing(folder):
     temporary = folder / "temporary"
     temporary.mkdir()
     java = f"spark.driver.extraJavaOptions=-Djava.io.tmpdir={temporary}"
-    options = ("--engine", "spark", "--master", "local[1]", "--conf", java, "--out", "message", "--json")
+    options = ("--engine", "spark", "--conf", "spark.master=local[1]", "--conf", java, "--out", "message", "--json")
     process = command(*options, TMPDIR=str(temporary))
     out, err = process.communicate(timeout=300)
     assert (process.returncode, err) == (0, "")
@@ -416,7 +429,7 @@ def test_ctrl_c_ends_java_too(folder, sent, code):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--master", "nowhere"), "--master nowhere: Master must"),
+        (("--conf", "spark.master=nowhere"), "spark.master=nowhere: Master must"),
         (("--conf", "spark.driver.memory=abc"), "Invalid maximum heap size: -Xmxabc"),
     ],
 )

@@ -308,7 +308,7 @@ def test_whole_numbers(run, world, asked):
     ("more", "word"),
     [
         (("--epsilon", "0"), "epsilon"),
-        (("--id", "ordr"), "did you mean 'order'"),
+        (("--id", "ordr"), "Did you mean 'order'"),
         (("--exclude", "other"), "no column"),
         (("--numeric", "shop"), "shop"),
         (("--exclude", "size,shop,same"), "no column left"),

@@ -255,7 +255,7 @@ def test_columns_can_be_left_out_and_overridden(run, world, tmp_path):
     ("arguments", "words"),
     [
         (["--seed", -1], "--seed"),
-        (["--id", "ordr"], "did you mean 'order'"),
+        (["--id", "ordr"], "Did you mean 'order'"),
         (["--features", "nowhere.parquet"], "no file"),
         (["--target-values", "wrong"], "'wrong' is not one of 'auto', 'bins', 'debiased', 'positive'"),
         (["--model", "wrong"], "unknown model 'wrong'"),

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.engines.columns import checked_ids, plain_integers, written_as_integers
+from labeldp.engines.batches import checked_ids, plain_integers, written_as_integers
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))

@@ -1,4 +1,4 @@
-"""The fingerprint recognises the same records in the same order, and nothing else."""
+"""The fingerprint recognises the same records, in any order, and nothing else."""
 
 from __future__ import annotations
 
@@ -48,10 +48,12 @@ def test_the_fingerprint_is_of_the_records_not_of_their_batches(kind):
     table = records(kind)
     whole = fingerprint(table)
     assert fingerprint(table, pieces=8) == whole
+    assert fingerprint(table.take(np.arange(ROWS)[::-1].copy())) == whole
     labels = np.asarray(table["y"]).copy()
     labels[-1] += 1
     assert fingerprint(table.set_column(1, "y", pa.array(labels))) != whole
-    assert fingerprint(table.take(np.arange(ROWS)[::-1].copy())) != whole
+    assert fingerprint(table.set_column(1, "y", pa.array(np.roll(np.asarray(table["y"]), 1)))) != whole
+    assert fingerprint(table.slice(1)) != whole
     assert fingerprint(table, key=b"K" * 32) != whole
 
 
@@ -61,7 +63,7 @@ def test_the_fingerprint_tells_where_one_text_ends():
     assert len({fingerprint(table) for table in tables}) == 3
 
 
-def test_where_a_type_changes_counts_and_where_a_batch_ends_does_not():
+def test_which_records_have_which_type_counts_and_where_a_batch_ends_does_not():
     ids, narrow, wide = pa.array(range(6)), FileTypes("int32", "double"), FileTypes("int64", "double")
 
     def parts(*pieces):
@@ -155,9 +157,9 @@ def test_row_numbers_are_not_a_column_of_the_same_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("ids", "expected"),
     [
-        (pa.array([-1, 2]), "0df9b3a8cb0f8d88890e98d9baf1335792961b859c966429bceae5c9a4487833"),
-        (pa.array([2**64 - 1, 2], pa.uint64()), "4c7b391234d79689c333fc9abb5be4f95bc545260bfd7e9a6bad7c86fa679b6f"),
-        (pa.array(["a", "ü"], pa.large_string()), "81d2b1df7e8740bf3a4119304c01338af30599bc0ca2ef681126ee5ed48f4b2f"),
+        (pa.array([-1, 2]), "b41ea3451e4b66cf1163cea35ea7b99be896fba1959dbf312db4fa1f1a591a2b"),
+        (pa.array([2**64 - 1, 2], pa.uint64()), "79f589ad649553b1a6995a0b254c59b60048e1292d67648f73fdf5e734bc7187"),
+        (pa.array(["a", "ü"], pa.large_string()), "6291c7ad1c343e1c9e59503ba4c9bada6634cee1f0c30c4b5ac183d0ad72d624"),
     ],
     ids=["int64", "uint64", "text"],
 )

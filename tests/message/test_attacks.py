@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from forgery import edit_json, rewrite_manifest, rewrite_rows
-from labeldp import parquet_file
 from labeldp.domain import Domain
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
@@ -24,6 +23,7 @@ from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.apply import apply
 from labeldp.release.privatize import privatize
+from labeldp.tables import parquet as parquet_file
 
 ROWS = 400
 PART = "labels/part-00001.parquet"

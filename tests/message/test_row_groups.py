@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp.domain import Domain
-from labeldp.engines.arrow import files
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.mechanisms import RROnBins
 from labeldp.message import labels_file
@@ -22,6 +21,7 @@ from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.apply import apply
 from labeldp.release.privatize import privatize
+from labeldp.tables import csv_text, files
 
 DOMAIN = Domain(0, 100, cells=11)
 MECHANISM = RROnBins.optimal(Prior.uniform(DOMAIN), 1.0)
@@ -33,7 +33,7 @@ GROUP = 700
 def small_groups(monkeypatch):
     """Small pieces of everything, so that a few thousand rows make many of them."""
     monkeypatch.setattr(labels_file, "GROUP_ROWS", GROUP)
-    monkeypatch.setattr(files, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(csv_text, "LABEL_BLOCK_BYTES", 4096)
     monkeypatch.setattr(files, "BATCH_BYTES", 4096)
     monkeypatch.setattr("labeldp.engines.arrow.spill.ROWS_PER_PARTITION", 200)
     monkeypatch.setattr("labeldp.engines.arrow.spill.TEXT_PER_PARTITION", 4096)

@@ -83,7 +83,7 @@ def party(tmp_path):
 def writer(monkeypatch):
     """Chooses whether what is released next is written in parts."""
     return lambda *, parts: monkeypatch.setattr(
-        "labeldp.engines.arrow.engine.LabelsWriter", PartsWriter if parts else LabelsWriter
+        "labeldp.engines.arrow.arrow_input.LabelsWriter", PartsWriter if parts else LabelsWriter
     )
 
 

@@ -12,10 +12,9 @@ import pytest
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.batches import FileTypes, LabelBatch, count_outside, draw_batch
-from labeldp.engines.columns import checked_ids, checked_labels
+from labeldp.engines.batches import FileTypes, LabelBatch, checked_ids, checked_labels, count_outside, draw_batch
 from labeldp.engines.fingerprint import InputFingerprint
-from labeldp.engines.scan import Scan
+from labeldp.engines.passes import Scan
 from labeldp.errors import InvalidInput
 from labeldp.message.labels_file import LabelsWriter
 from labeldp.message.reader import Message

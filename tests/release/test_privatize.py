@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.domain import Domain
-from labeldp.engines.arrow import engine as arrow
+from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import ClippingWarning, InsufficientBudget, InvalidInput, LabelDPError, PrivacyRefused
 from labeldp.mechanisms import FiniteMechanism
@@ -141,7 +141,7 @@ STEPS = [
     (ReleaseRecord, "reserve"),
     (ReleaseRecord, "fix"),
     (ReleaseRecord, "remember"),
-    (arrow, "randomize"),
+    (ArrowInput, "randomize"),
     (flow, "publish"),
     (ReleaseRecord, "commit"),
     (Ledger, "commit"),
@@ -217,7 +217,7 @@ def test_a_new_message_of_the_same_labels_is_a_new_release(party):
 
 
 def test_the_budget_is_refused_before_a_label_is_read(party, monkeypatch):
-    monkeypatch.setattr(arrow, "scan", lambda *_, **__: pytest.fail("labels were read"))
+    monkeypatch.setattr(ArrowInput, "scan", lambda *_, **__: pytest.fail("labels were read"))
     with pytest.raises(InsufficientBudget):
         party.run(epsilon=11)
     assert not (party.folder / "key").exists()
@@ -225,14 +225,14 @@ def test_the_budget_is_refused_before_a_label_is_read(party, monkeypatch):
 
 def test_an_input_that_changes_while_it_is_read_is_never_published(party, monkeypatch):
     """The labels that are randomized must be those that the release is resumed by."""
-    undisturbed = arrow.randomize
+    undisturbed = ArrowInput.randomize
 
     def meddle(*arguments, **named):
         write(party.source.path, labels(1))
         return undisturbed(*arguments, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(arrow, "randomize", meddle)
+        patch.setattr(ArrowInput, "randomize", meddle)
         with pytest.raises(InvalidInput, match="changed while it was read"):
             party.run()
     assert not (party.folder / "message").exists()
@@ -317,7 +317,8 @@ def test_a_batch_that_may_have_been_sent_stays_the_only_one_though_resuming_it_f
     shutil.copytree(party.folder / "backup", message)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "labeldp.engines.arrow.engine.randomize", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+            "labeldp.engines.arrow.arrow_input.ArrowInput.randomize",
+            lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
         )
         with pytest.raises(KeyboardInterrupt):
             party.apply(one)

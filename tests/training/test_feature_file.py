@@ -12,8 +12,8 @@ import pytest
 from pyarrow import feather, ipc
 
 from labeldp import InvalidInput
-from labeldp.training import feature_file
-from labeldp.training.feature_file import FeatureFile
+from labeldp.tables import feature_file
+from labeldp.tables.feature_file import FeatureFile
 
 KINDS = {
     "nothing": "",
@@ -148,7 +148,7 @@ def test_index_columns_are_those_that_pandas_names(tmp_path):
         ("a.csv", "", "cannot read .*a.csv: it is empty"),
         ("a.parquet", "no", "cannot read .*a.parquet"),
         ("a.arrow", "no", "cannot read .*a.arrow"),
-        ("a.xlsx", "no", "cannot tell what .*a.xlsx is"),
+        ("a.xlsx", "no", "cannot tell the format of .*a.xlsx"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, name, content, words):
@@ -162,10 +162,10 @@ def test_missing_files_and_columns_are_named(tmp_path):
         FeatureFile.open(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text("price,shop,shop\n1,2,3\n")
     file = FeatureFile.open(tmp_path / "a.csv")
-    with pytest.raises(InvalidInput, match="did you mean 'price'"):
+    with pytest.raises(InvalidInput, match="Did you mean 'price'"):
         file.require("prise")
-    with pytest.raises(InvalidInput, match="several columns named 'shop'"):
+    with pytest.raises(InvalidInput, match="2 columns named 'shop'"):
         file.require("shop")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InvalidInput, match="holds no data files"):
+    with pytest.raises(InvalidInput, match="has no data files"):
         FeatureFile.open(tmp_path / "empty")

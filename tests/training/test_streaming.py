@@ -15,7 +15,7 @@ import pytest
 from pyarrow import feather
 
 from labeldp import InvalidInput, LabelRandomizer, LabelSource, SavedModel, privatize
-from labeldp.training import feature_file
+from labeldp.tables import feature_file
 from labeldp.training.files import predict_file, predictions_beside
 from labeldp.training.from_message import train_on_message
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 from labeldp import Domain, FeatureWarning, InvalidInput, LabelRandomizer, LabelSource, Prior, SavedModel, privatize
 from labeldp.message.reader import Message
-from labeldp.training import feature_file
+from labeldp.tables import feature_file
 from labeldp.training.files import predict_file
 from labeldp.training.from_message import train_on_message
 from labeldp.training.joined_features import joined_features
@@ -138,8 +138,11 @@ def test_parts_whose_ids_do_not_fit_are_refused_without_an_id(tmp_path):
 
 def test_a_file_without_a_header_line_is_not_quoted(tmp_path):
     (tmp_path / "features.csv").write_text("KH-0830,1.5\nKH-0831,2.5\n")
-    with pytest.raises(InvalidInput, match=r"has no column 'KH-0'$"):
+    with pytest.raises(
+        InvalidInput, match=r"has no column 'KH-0'\. Its first line has 2 entries that look like data"
+    ) as refusal:
         joined_features(message_of(tmp_path, range(ROWS)), tmp_path / "features.csv", "KH-0")
+    assert "0830" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(("kept", "warned"), [(10, True), (149, True), (150, False)])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen
 from labeldp.domain import Domain
-from labeldp.engines.exact_sums import centre_of
+from labeldp.engines.passes import centre_of
 from labeldp.errors import InvalidInput, described
 from labeldp.formatting import ReprMixin, count_of, plain
 

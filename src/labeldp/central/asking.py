@@ -16,7 +16,7 @@ from labeldp.budget import Epsilon, abbreviated, exact_epsilon, float_up
 from labeldp.central.answer import LARGEST_SUM, Answer, part_sizes, sensitivity_of
 from labeldp.central.held_labels import require_room
 from labeldp.domain import Domain
-from labeldp.engines.exact_sums import Integers
+from labeldp.engines.passes import Integers
 from labeldp.errors import InvalidInput, LabelDPError, expect
 from labeldp.formatting import ReprMixin
 from labeldp.release.ledger import Ledger, dataset_name

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from labeldp.central.cell_columns import MOST_PARTITIONS, CellColumns
 from labeldp.central.held_labels import MOST_SIGNS
 from labeldp.central.one_round import CellsPlan
-from labeldp.engines.columns import checked_ids
+from labeldp.engines.batches import checked_ids
 from labeldp.errors import InvalidInput, why_unreadable
-from labeldp.parquet_file import check_density, open_parquet, rows_in
+from labeldp.tables.parquet import check_density, open_parquet, rows_in
 
 MOST_NUMBERS = 1 << 31
 """A file with more numbers than this is not read: they must fit into memory."""

@@ -9,7 +9,7 @@ from labeldp.central.asking import Answering
 from labeldp.central.held_labels import MOST_SIGNS, on_grid, require_few, require_room, require_several
 from labeldp.central.private_sums import PrivateSums, clip_units
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
-from labeldp.engines.exact_sums import ExactSums, SumInput
+from labeldp.engines.passes import ExactSums, SumInput
 from labeldp.errors import InvalidInput
 from labeldp.release.ledger import Ledger
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import as_numpy, offending_rows
 from labeldp.central.answer import LARGEST_SUM, MOST_SUMS, parts_of
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.exact_sums import Integers, add_over_cells, centre_of, row_blocks, signed_sums, units_of
+from labeldp.engines.passes import Integers, add_over_cells, centre_of, row_blocks, signed_sums, units_of
 from labeldp.errors import InvalidInput, described
 
 FINE_CELLS = 2**20 + 1

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.engines.columns import TEXT
+from labeldp.engines.batches import TEXT
 from labeldp.errors import InvalidInput
 from labeldp.message.labels_file import id_kind
 

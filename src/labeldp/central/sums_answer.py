@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from labeldp.central.private_sums import PrivateSums
-from labeldp.engines.columns import checked_ids
+from labeldp.engines.batches import checked_ids
 from labeldp.errors import InvalidInput, PrivacyRefused, why_unreadable
 from labeldp.json_text import read_text
 from labeldp.message.listing import DESKTOP_FILES, refuse_links
-from labeldp.parquet_file import check_density, open_parquet, rows_in
+from labeldp.tables.parquet import check_density, open_parquet, rows_in
 
 READ_ROWS = 1 << 19
 SUMS, RECORDS, CARD = "sums.json", "records.parquet", "PRIVACY.md"

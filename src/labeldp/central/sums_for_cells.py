@@ -17,7 +17,7 @@ from labeldp.central.id_matching import rows_of
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.sums_answer import write_answer
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.arrow.faults import reported_together
+from labeldp.engines.arrow.input_report import reported_together
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of

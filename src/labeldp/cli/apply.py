@@ -11,18 +11,16 @@ from labeldp.cli.console import line, phases, print_json, stoppable
 from labeldp.cli.engine import EngineOptions, Labels
 from labeldp.cli.options import (
     OUT_OF_RANGE,
-    AllowUnencrypted,
     Conf,
     DecimalMark,
     Delimiter,
     EngineChoice,
     IdType,
     Json,
-    Master,
     OutOfRange,
     Quiet,
-    ScratchPlace,
     SignKey,
+    SparkConf,
 )
 from labeldp.cli.outcome import no_share, note_clipped, outcome_record
 from labeldp.formatting import count_of
@@ -55,10 +53,8 @@ def apply(
     out_of_range: Annotated[OutOfRange, typer.Option(help=OUT_OF_RANGE)] = "clip",
     sign_key: SignKey = None,
     engine: EngineChoice = "arrow",
-    master: Master = None,
+    spark_conf: SparkConf = None,
     conf: Conf = None,
-    scratch: ScratchPlace = None,
-    allow_unencrypted: AllowUnencrypted = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -88,7 +84,7 @@ def apply(
     ids = header.id_column if id_column is None else id_column
     named = header.label_column if label is None else label
     labels = Labels(source, named, ids, id_type, delimiter, decimal)
-    reader = EngineOptions(engine, master, conf or (), scratch, allow_unencrypted)
+    reader = EngineOptions(engine, spark_conf, conf or ())
     reader.check(labels)
     stopped = "Run the same command again to go on"
     with stoppable(stopped), phases(quiet=quiet) as phase, no_share(quiet=quiet), reader.reads(labels, phase) as found:

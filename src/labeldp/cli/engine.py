@@ -1,4 +1,4 @@
-"""Which engine reads the labels: Arrow on this machine, or Apache Spark. The commands do not care beyond this."""
+"""Options that choose the engine: Arrow on this machine, or Apache Spark. Commands do not distinguish them otherwise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from labeldp.engines.arrow.source import LabelSource
-    from labeldp.engines.label_input import LabelInput
+    from labeldp.engines.passes import LabelInput
     from labeldp.release.outcome import Phase
 
 
@@ -50,16 +50,14 @@ class Labels:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """`--engine` and the options that are for Spark alone."""
+    """`--engine`, and the settings of Spark: `--spark-conf` and `--conf`."""
 
     engine: Engine
-    master: str | None
+    spark_conf: Path | None
     conf: Sequence[str]
-    scratch: str | None
-    allow_unencrypted: bool
 
     def check(self, labels: Labels, *, keep_order: bool = False) -> None:
-        """Refuses options that the engine does not have, before anything is started or read."""
+        """Raise `InvalidInput` for options that the engine does not have, before anything is started or read."""
         if self.engine == "arrow":
             self._check_arrow(labels)
             return
@@ -75,13 +73,10 @@ class EngineOptions:
             raise InvalidInput(
                 "--decimal , is not possible with --engine spark: write decimals with a point, or use Arrow"
             )
-        here = "://" not in labels.source and (self.master or "local").startswith("local")
-        if here and not Path(labels.source).exists():  # before Spark takes its seconds to start
-            raise InvalidInput(f"there is no file {labels.source}: check the path")
 
     @contextmanager
     def reads(self, labels: Labels, phase: Phase) -> Iterator[LabelInput]:
-        """The input, open while the block runs."""
+        """Give the input, open while the block runs."""
         if self.engine == "spark":
             with self._on_spark(labels, phase) as found:
                 yield found
@@ -91,21 +86,16 @@ class EngineOptions:
         yield ArrowInput(labels.file())
 
     def count_rows(self, labels: Labels, phase: Phase) -> int:
-        """How many records there are. Reads no label."""
-        with self.reads(labels, phase) as found:
-            if (rows := found.row_count()) is not None:
-                return rows
+        """Return the number of records. Reads no label."""
+        if self.engine == "spark":
+            with self._on_spark(labels, phase) as found:
+                return found.row_count() or 0
         from labeldp.engines.arrow.source import count_rows
 
         return count_rows(labels.file())
 
     def _check_arrow(self, labels: Labels) -> None:
-        given = {
-            "--master": self.master is not None,
-            "--conf": bool(self.conf),
-            "--scratch": self.scratch is not None,
-            "--allow-unencrypted": self.allow_unencrypted,
-        }
+        given = {"--spark-conf": self.spark_conf is not None, "--conf": bool(self.conf)}
         if names := [name for name, is_given in given.items() if is_given]:
             raise InvalidInput(
                 f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} for Spark: give --engine spark too"
@@ -117,28 +107,33 @@ class EngineOptions:
 
     @contextmanager
     def _on_spark(self, labels: Labels, phase: Phase) -> Iterator[LabelInput]:
-        from labeldp.engines.spark.installed import require_pyspark
+        from labeldp.engines.spark import require_pyspark
 
         require_pyspark()
         from labeldp.engines.spark.reading import read_records
-        from labeldp.engines.spark.session import parsed_settings, running
+        from labeldp.engines.spark.session import (
+            ALLOW_UNENCRYPTED,
+            SCRATCH,
+            THIS_MACHINE,
+            is_local,
+            is_on,
+            parsed_settings,
+            running,
+        )
         from labeldp.engines.spark.spark_input import SparkInput
 
         assert labels.ids is not None, "checked before"
-        settings = parsed_settings(self.conf)
+        settings = parsed_settings(self.spark_conf, self.conf)
+        scratch, unencrypted = settings.pop(SCRATCH, None), is_on(settings.pop(ALLOW_UNENCRYPTED, None))
+        here = "://" not in labels.source and is_local(settings.get("spark.master", THIS_MACHINE))
+        if here and not Path(labels.source).exists():  # before Spark takes its seconds to start
+            raise InvalidInput(f"there is no file {labels.source}: check the path")
         phase("starting", None)
-        with running(self.master, settings, kept=_note_log) as spark:
+        with running(settings, kept=_note_log) as spark:
             frame, id_type = read_records(
                 spark, labels.source, labels.label, labels.ids, labels.id_type, labels.delimiter
             )
-            yield SparkInput(
-                frame,
-                labels.label,
-                labels.ids,
-                id_type,
-                scratch=self.scratch,
-                allow_unencrypted=self.allow_unencrypted,
-            )
+            yield SparkInput(frame, labels.label, labels.ids, id_type, scratch=scratch, allow_unencrypted=unencrypted)
 
 
 def _note_log(log: Path) -> None:

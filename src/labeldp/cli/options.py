@@ -54,32 +54,18 @@ EngineChoice = Annotated[
     Engine,
     SparkOption("--engine", help="arrow reads files on this machine; spark reads any place that Apache Spark knows."),
 ]
-Master = Annotated[
-    str | None,
+SparkConf = Annotated[
+    Path | None,
     SparkOption(
-        "--master",
-        metavar="URL",
-        help="Where Spark runs: local[*] for all cores of this machine, yarn, k8s://…, spark://….",
-        show_default="local[*]",
+        "--spark-conf",
+        metavar="FILE",
+        help="Settings of Spark, as in spark-defaults.conf. spark.master is where it runs: local[*] (the default), yarn, k8s://….",
     ),
 ]
 Conf = Annotated[
     list[str] | None,
-    SparkOption("--conf", metavar="K=V", help="A setting of Spark, as spark.driver.memory=8g. May be repeated."),
-]
-ScratchPlace = Annotated[
-    str | None,
     SparkOption(
-        "--scratch",
-        metavar="URI",
-        help="A folder that all machines of the cluster can write to. By default they write beside the message.",
-    ),
-]
-AllowUnencrypted = Annotated[
-    bool,
-    SparkOption(
-        "--allow-unencrypted",
-        help="Run on a cluster where Spark does not encrypt its files and its network: they hold this release's subkeys.",
+        "--conf", metavar="K=V", help="A setting of Spark, as spark.master=yarn. May be repeated; overrides the file."
     ),
 ]
 Quiet = Annotated[bool, OutputOption("--quiet", "-q", help="Print warnings and errors only.")]

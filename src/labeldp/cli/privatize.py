@@ -16,7 +16,6 @@ from labeldp.cli.console import line, note, phases, print_json, stoppable
 from labeldp.cli.engine import EngineOptions, Labels
 from labeldp.cli.lazy_help import LOSSES
 from labeldp.cli.options import (
-    AllowUnencrypted,
     BudgetOption,
     Conf,
     Dataset,
@@ -27,11 +26,10 @@ from labeldp.cli.options import (
     Json,
     Label,
     LedgerFile,
-    Master,
     OutputOption,
     Quiet,
-    ScratchPlace,
     SignKey,
+    SparkConf,
 )
 from labeldp.cli.outcome import no_share, note_clipped, outcome_record
 from labeldp.errors import InvalidInput
@@ -125,10 +123,8 @@ def privatize(
     ] = False,
     sign_key: SignKey = None,
     engine: EngineChoice = "arrow",
-    master: Master = None,
+    spark_conf: SparkConf = None,
     conf: Conf = None,
-    scratch: ScratchPlace = None,
-    allow_unencrypted: AllowUnencrypted = False,
     dry_run: Annotated[bool, OutputOption("--dry-run", help="Show the plan and stop. Reads no label.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -150,7 +146,8 @@ def privatize(
           --key-file sales.key --ledger ledger.db --dataset sales
       labeldp privatize hdfs:///sales --label amount --id order
           --epsilon 1 --lower 0 --upper 400 --out message
-          --engine spark --master yarn --scratch hdfs:///tmp
+          --engine spark --conf spark.master=yarn
+          --conf spark.labeldp.scratch=hdfs:///tmp
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.losses import get_loss
     from labeldp.priors import Prior
@@ -169,7 +166,7 @@ def privatize(
     )
     get_loss(loss)  # an unknown loss is refused before the labels are read
     labels = Labels(source, label, id_column, id_type, delimiter, decimal)
-    reader = EngineOptions(engine, master, conf or (), scratch, allow_unencrypted)
+    reader = EngineOptions(engine, spark_conf, conf or ())
     reader.check(labels, keep_order=keep_order)
     if dry_run:
         with phases(quiet=quiet) as phase:

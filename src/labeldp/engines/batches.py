@@ -1,30 +1,192 @@
-"""What every engine does with one batch of records."""
+"""One batch of records, as every engine checks and draws it: what id and label columns may contain, and errors that name rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats
+from labeldp.arrays import Floats, duration_numbers
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.columns import check_boolean_bounds
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
+from labeldp.formatting import count_of
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.labels_file import code_dtype
 from labeldp.sampling import BoundRandomness, IdDigests, KeyedRandomness
+from labeldp.sampling.ids import numbers_in
 
+TEXT = pa.large_string()
+"""The type of all text ids. Its 64-bit offsets do not overflow, however long the ids are."""
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+"""The types of label columns that are numbers, besides durations."""
+_INTEGER_TEXTS = {
+    pa.int64(): (r"^(0|-?[1-9][0-9]{0,18})$", ("9223372036854775807", "-9223372036854775808")),
+    pa.uint64(): (r"^(0|[1-9][0-9]{0,19})$", ("18446744073709551615",)),
+}
+"""How an integer of each type is written, and the limits among the longest of them."""
 CACHED_ROWS = 1 << 16
-"""So many rows at a time go from their labels to their codes, so that what lies between stays in the cache."""
+"""Rows that are drawn at a time, so that intermediate results stay in the cache."""
+
+
+def label_numbers(column: pa.Array, unit: str | None, name: str) -> Floats:
+    """Return labels without missing values as float64: numbers as they are, durations in `unit`, booleans as 0 and 1."""
+    if pa.types.is_duration(column.type):
+        return duration_numbers(np.asarray(column.to_numpy(zero_copy_only=False)), unit, name)
+    return numbers_in(column.cast(pa.float64(), safe=False))
+
+
+def checked_labels(column: pa.Array, name: str, first: int, file: Path | str, unit: str | None = None) -> Floats:
+    """Return a label column as finite float64. Its first row is row `first` of the input.
+
+    Durations become numbers in `unit`, and plain numbers are taken to be in it. Booleans become 0 and 1.
+    """
+    kind = column.type
+    durations = pa.types.is_duration(kind)
+    if not (durations or any(is_kind(kind) for is_kind in _NUMBERS)):
+        raise InvalidInput(f"{file}: the label column {name!r} holds {kind}, not numbers. Convert it first.")
+    if column.null_count:
+        rows = np.flatnonzero(np.asarray(column.is_null()))[:3] + first + 1
+        raise InvalidInput(
+            f"{file}: the label column {name!r} has {count_of(column.null_count, 'missing value')} in row "
+            f"{', '.join(map(str, rows))} "
+            "(rows count from 1). Drop or repair these records first."
+        )
+    labels = label_numbers(column, unit, f"{file}: the labels in {name!r}")
+    if durations:
+        return labels
+    bad = ~np.isfinite(labels)
+    if bad.any():
+        shown = ", ".join(f"row {row + first + 1}" for row in np.flatnonzero(bad)[:3])
+        raise InvalidInput(
+            f"{file}: labels must be finite numbers, but {name!r} has NaN or infinity in {shown} (rows count from 1). Drop or "
+            "repair these records first."
+        )
+    return labels
+
+
+def check_columns(label: str, ids: str | None, id_type: str | None) -> None:
+    """Raise `InvalidInput` if the label column is also the id column, or the id type is unknown."""
+    if id_type is not None and not (isinstance(id_type, str) and id_type in ("int", "str")):
+        raise InvalidInput(f'id_type must be "int" or "str", got {described(id_type)}')
+    if ids == label:
+        raise InvalidInput(
+            f"the label column {label!r} cannot be the id column too: the message shows the ids unchanged. Name another id column"
+        )
+
+
+def check_boolean_bounds(kind: str, domain: Domain) -> None:
+    """Raise `InvalidInput` if a label column of the type `kind` has booleans and the bounds are not 0 and 1."""
+    if kind == str(pa.bool_()) and (domain.lower, domain.upper) != (0, 1):
+        raise InvalidInput(
+            f"the labels are booleans, which become 0 and 1, but the bounds are {domain.lower:g} to {domain.upper:g}. Is the label "
+            "column the right one? If so, use the bounds 0 and 1 (privatize --integers 0:1)"
+        )
+
+
+def checked_ids(
+    column: pa.Array, name: str, first: int, file: Path | str, wanted: str | None, *, text_file: bool = False
+) -> pa.Array:
+    """Return an id column as int64, uint64 or `TEXT`, without nulls. Its first row is row `first` of the input.
+
+    `wanted` ("int" or "str") converts the ids if that loses nothing. A text file holds only text, and an empty field in
+    it is a missing id. Without `wanted`, its ids become integers if all of them are written as plain integers.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_string_view(kind):
+        column = column.cast(TEXT)
+    elif pa.types.is_integer(kind):
+        column = column if kind == pa.uint64() else column.cast(pa.int64())
+    elif not pa.types.is_large_string(kind):
+        raise InvalidInput(
+            f"{file}: the id column {name!r} holds {kind}; ids must be integers or text. Convert it first."
+        )
+    missing = column.is_null() if column.null_count else pc.equal(column, "") if text_file else None
+    if missing is not None and (rows := np.flatnonzero(np.asarray(missing))).size:
+        raise InvalidInput(
+            f"{file}: the id column {name!r} has no id in row {rows[0] + first + 1} (rows count from 1). Drop or repair these records first"
+        )
+    if not pa.types.is_integer(column.type) and (bad := not_text(column)).any():
+        raise InvalidInput(
+            f"{file}: the id in row {int(np.argmax(bad)) + first + 1} (rows count from 1) of {name!r} is not UTF-8 text, so nobody "
+            "could read it. Drop or repair these records first"
+        )
+    if wanted == "str":
+        return column.cast(TEXT)
+    if wanted == "int":
+        return _integers(column, name, first, file)
+    numbers = plain_integers(column) if text_file else None
+    return column if numbers is None else numbers
+
+
+def not_text(ids: pa.Array) -> NDArray[np.bool_]:
+    """Return which ids are not UTF-8. Parquet and Spark accept any bytes as text, and readers of the message could not decode them."""
+    bad = np.zeros(len(ids), np.bool_)
+    try:
+        ids.validate(full=True)
+    except pa.ArrowInvalid:
+        for row, value in enumerate(ids.cast(pa.large_binary()).to_pylist()):
+            try:
+                value.decode()
+            except UnicodeDecodeError:
+                bad[row] = True
+    return bad
+
+
+def plain_integers(texts: pa.Array) -> pa.Array | None:
+    """Return the texts as int64 if that gives all of them back unchanged, else None."""
+    try:
+        numbers = texts.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+    return numbers if numbers.cast(texts.type).equals(texts) else None
+
+
+def written_as_integers(column: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
+    """Return which texts an integer of the type `kind`, int64 (the default) or uint64, gives back unchanged.
+
+    7 and -7, but not 007, +7, -0, 7.0, or what 64 bits cannot hold.
+    """
+    pattern, limits = _INTEGER_TEXTS[pa.int64() if kind is None else kind]
+    plain = pc.match_substring_regex(column, pattern)
+    lengths = pc.binary_length(column)
+    for limit in limits:  # texts of one length compare as their numbers do
+        as_long = pc.equal(lengths, len(limit))
+        if pc.any(as_long).as_py():
+            too_large = pc.and_(as_long, pc.greater(column, limit))
+            plain = pc.and_not(plain, too_large)
+    return plain
+
+
+def _integers(column: pa.Array, name: str, first: int, file: Path | str) -> pa.Array:
+    if pa.types.is_integer(column.type):
+        fits = np.asarray(column) <= np.iinfo(np.int64).max
+        if not fits.all():
+            raise InvalidInput(
+                f"{file}: the id in row {int(np.argmin(fits)) + first + 1} (rows count from 1) of {name!r} is too large for int. "
+                "Give --id-type str"
+            )
+        return column.cast(pa.int64())
+    numbers = plain_integers(column)
+    if numbers is None:
+        row = int(np.argmin(np.asarray(written_as_integers(column))))
+        raise InvalidInput(
+            f"{file}: the id in row {row + first + 1} (rows count from 1) of {name!r} is not a plain "
+            "64-bit integer, as the others are. Give --id-type str to read all ids as text."
+        )
+    return numbers
 
 
 class FileTypes(NamedTuple):
     """The exact Arrow types of the id column and the label column as the input file has them, by name.
 
     Checked ids and labels have few types, so that inputs that differ can look alike: the 64 bits of an int64 id are those of
-    another uint64 id. The names tell such inputs apart.
+    another uint64 id. The names distinguish such inputs.
     """
 
     ids: str
@@ -44,7 +206,7 @@ class LabelBatch:
     first_row : int
         The number of the first record in the whole input, from 0.
     types : FileTypes
-        What the two columns are in the file.
+        The types of the two columns in the file.
     """
 
     ids: pa.Array
@@ -54,7 +216,7 @@ class LabelBatch:
 
 
 def repeated_id(rows: Sequence[int], outcome: str) -> InvalidInput:
-    """The error for an id that occurs in these rows, if they are known. It does not show the id, which may be a label by mistake."""
+    """Return the error for an id that occurs in these rows, if they are known. It does not show the id, which may be a label by mistake."""
     where = (
         f"rows {rows[0] + 1} and {rows[1] + 1} have the same one (rows count from 1)"
         if len(rows) > 1
@@ -66,15 +228,28 @@ def repeated_id(rows: Sequence[int], outcome: str) -> InvalidInput:
     )
 
 
+def equal_digests(low: NDArray[np.uint64], high: NDArray[np.uint32]) -> list[tuple[int, int]]:
+    """Return the pairs (later, earlier) of records whose ids have the same 96 bits, in the order of the later ones.
+
+    Two different texts have the same bits with a probability of about 2^-50 among 2^23 ids.
+    """
+    order = np.argsort(low, kind="stable")
+    if not (low[order[1:]] == low[order[:-1]]).any():
+        return []
+    order = np.lexsort((high, low))  # stable, so the first record with an id comes first
+    same = np.flatnonzero((low[order[1:]] == low[order[:-1]]) & (high[order[1:]] == high[order[:-1]]))
+    return sorted((int(order[one + 1]), int(order[one])) for one in same.tolist())
+
+
 def outside(labels: Floats, domain: Domain) -> NDArray[np.bool_]:
-    """Which labels lie outside the bounds."""
+    """Return which labels lie outside the bounds."""
     return (labels < domain.lower) | (labels > domain.upper)
 
 
 def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -> int:
-    """How many labels lie outside the bounds; with `out_of_range="error"`, the first of them is refused.
+    """Return how many labels lie outside the bounds. With `out_of_range="error"`, raise `InvalidInput` for the first of them.
 
-    Labels between whole numbers are refused where the bounds say that there are none.
+    Labels between whole numbers are refused if the bounds are whole numbers.
     """
     check_boolean_bounds(batch.types.labels, domain)
     domain.require_whole(batch.labels, batch.first_row)
@@ -91,7 +266,7 @@ def count_outside(batch: LabelBatch, domain: Domain, out_of_range: OutOfRange) -
 def draw_batch(
     batch: LabelBatch, mechanism: FiniteMechanism, domain: Domain, randomness: KeyedRandomness | BoundRandomness
 ) -> tuple[IdDigests, NDArray[Any]]:
-    """The digests of the ids and one code per record.
+    """Return the digests of the ids and one code per record.
 
     Privacy: the engine must refuse the whole release if two digests are equal, in this batch or across batches. They
     are not compared here.

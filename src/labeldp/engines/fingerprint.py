@@ -1,65 +1,50 @@
-"""Recognises an input that was read before: an HMAC of its records. It is as private as the labels, never released."""
+"""A fingerprint of an input: a keyed hash of its records, by which a release recognises it. It is as private as the labels, never released."""
 
 import hashlib
 import hmac
+import json
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
 from labeldp.engines.batches import LabelBatch
-from labeldp.sampling.ids import numbers_in, text_buffers
+from labeldp.sampling import IdDigests
+from labeldp.sampling.multiset import MultisetHash
 
 
 class InputFingerprint:
-    """HMAC-SHA256 of ids, labels and their exact types. Equal records in equal order give an equal result.
+    """A keyed hash of ids, labels and their exact types. Equal records give an equal result, in any order and in any batches.
 
-    It depends on the records and not on how they are batched. Whatever a keyed draw tells apart, it tells apart too: −1 as int64
-    and 2^64 − 1 as uint64 have the same 64 bits, but they are two ids. So the type under which an id is drawn is hashed, and
-    also the types that the file has, wherever they change.
+    Order need not count: every draw is a function of the key, the release and the record, so the same records in another order
+    are the same release. Inputs whose draws differ have different fingerprints: −1 as int64 and 2^64 − 1 as uint64
+    have the same 64 bits, but `MultisetHash` distinguishes them. Types in the file are hashed too, with the records that have them.
     """
 
     def __init__(self, key: bytes) -> None:
-        self._key = hmac.digest(key, b"labeldp input fingerprint 2", "sha256")
-        names = (b"labels", b"ids", b"lengths", b"types")
-        self._labels, self._ids, self._lengths, self._types = (hmac.new(self._key, name, "sha256") for name in names)
-        self._rows = 0
-        self._last: tuple[str, ...] = ()
+        self._subkeys = fingerprint_subkeys(key)
+        self._hashes: dict[tuple[str, ...], MultisetHash] = {}
 
-    def add(self, batch: LabelBatch) -> None:
-        """Appends records."""
-        if not len(batch.ids):
-            return
-        self._note_types((str(batch.ids.type), *batch.types))
-        self._rows += len(batch.ids)
-        self._labels.update(_bytes(batch.labels, "<f8"))
-        if pa.types.is_integer(batch.ids.type):
-            sign = "i" if pa.types.is_signed_integer(batch.ids.type) else "u"
-            self._ids.update(_bytes(numbers_in(batch.ids), f"<{sign}8"))
-            return
-        content, ends = text_buffers(batch.ids)
-        self._lengths.update(_bytes(np.diff(ends), "<i8"))
-        self._ids.update(content[ends[0] : ends[-1]].data)
+    def add(self, batch: LabelBatch) -> IdDigests:
+        """Add records, and return the digests of their ids under a key of this fingerprint."""
+        types = (str(batch.ids.type), *batch.types)
+        if types not in self._hashes:
+            self._hashes[types] = MultisetHash.from_subkeys(self._subkeys)
+        return self._hashes[types].add(batch.ids, batch.labels)
+
+    def digests(self, ids: Any) -> IdDigests:
+        """Return the digests that `add` returns for these ids."""
+        return MultisetHash.from_subkeys(self._subkeys).digests(ids)
 
     def hexdigest(self) -> str:
-        """The HMAC of all records so far."""
-        joined = hmac.new(self._key, b"all", hashlib.sha256)
-        for stream in (self._labels, self._ids, self._lengths, self._types):
-            joined.update(stream.digest())
-        return joined.hexdigest()
-
-    def _note_types(self, types: tuple[str, ...]) -> None:
-        """Hashes types where they change, with their row, each text with its length so that none runs into the next."""
-        if types == self._last:
-            return
-        self._last = types
-        self._types.update(self._rows.to_bytes(8, "little"))
-        for name in types:
-            text = name.encode()
-            self._types.update(len(text).to_bytes(8, "little") + text)
+        """Return the fingerprint of all records so far."""
+        return typed_digest(self._hashes)
 
 
-def _bytes(values: NDArray[Any], kind: str) -> memoryview:
-    """The bytes of an array in this type, not copied if it has the type already."""
-    return np.ascontiguousarray(values, kind).view(np.uint8).data
+def fingerprint_subkeys(key: bytes) -> bytes:
+    """Return what a worker needs to hash its part of an input. The key cannot be found from it."""
+    return MultisetHash.subkeys(hmac.digest(key, b"labeldp input fingerprint 1", "sha256"))
+
+
+def typed_digest(hashes: Mapping[tuple[str, ...], MultisetHash]) -> str:
+    """Return one digest of hashes of records by their types. It shows nothing without the key, since each part is an HMAC."""
+    parts = sorted((*types, records.hexdigest()) for types, records in hashes.items() if records.rows)
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header
-from labeldp.parquet_file import check_density, open_parquet, rows_in
 from labeldp.sampling.ids import array_of, numbers_in
+from labeldp.tables.parquet import check_density, open_parquet, rows_in
 
 READ_ROWS = 1 << 19
 GROUP_ROWS = 1 << 19

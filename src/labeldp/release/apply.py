@@ -7,8 +7,7 @@ from pathlib import Path
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.label_input import LabelInput
-from labeldp.engines.scan import Scan
+from labeldp.engines.passes import LabelInput, Scan
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.message.labels_file import labels_file
 from labeldp.message.layout import MANIFEST

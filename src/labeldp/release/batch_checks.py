@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from labeldp.domain import Domain
-from labeldp.engines.label_input import LabelInput
+from labeldp.engines.passes import LabelInput
 from labeldp.errors import InvalidInput
 from labeldp.json_text import parse_json
 from labeldp.mechanisms import FiniteMechanism

@@ -19,8 +19,7 @@ import numpy as np
 
 from labeldp.budget import decimal_text, exact_epsilon
 from labeldp.domain import Domain
-from labeldp.engines.label_input import LabelInput
-from labeldp.engines.scan import Scan
+from labeldp.engines.passes import LabelInput, Scan
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.losses import Custom, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism

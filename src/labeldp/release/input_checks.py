@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from labeldp.engines.label_input import LabelInput
+from labeldp.engines.passes import LabelInput
 from labeldp.errors import InvalidInput
 from labeldp.message.labels_file import check_id_name
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from labeldp.engines.scan import Progress
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.tables.files import Progress
 
 Phase = Callable[[str, int | None], Progress | None]
 """Called when a phase begins, with its name and its number of rows if known. Returns the callback for its progress."""

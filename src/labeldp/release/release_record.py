@@ -5,7 +5,7 @@ import secrets
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from labeldp.engines.scan import Scan
+from labeldp.engines.passes import Scan
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.manifest import Manifest, Signature

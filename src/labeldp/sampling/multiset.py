@@ -1,4 +1,4 @@
-"""Recognises records that were read before, in whatever order and however they are split."""
+"""A keyed hash of records that does not depend on their order or on how they are split."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MultisetHash:
         word   = AES_K(AES_K(first block) XOR second block)
 
     Ids have the 96 bits of `IdDigests`, with text hashed under a key of this hash. So 7 and "7" differ, and −1 differs from
-    2^64 − 1. Labels are taken by their bits, but −0.0 counts as 0.0, because no mechanism tells them apart.
+    2^64 − 1. Labels are taken by their bits, but −0.0 counts as 0.0, because no mechanism distinguishes them.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class MultisetHash:
     Records that do occur more than once change the sum too, unless their words vanish modulo 2^64: k equal records with k a
     multiple of 2^j are missed with a probability of 2^(2j−128). The number of records is hashed beside the sums.
 
-    The sums and the digest are about true labels: whoever has the key can test guesses against them. They are never released.
+    The sums and the digest are about true labels: anyone with the key can test guesses against them. They are never released.
 
     Examples
     --------
@@ -67,10 +67,10 @@ class MultisetHash:
     >>> from labeldp.sampling import MultisetHash
     >>> ids, labels = pa.array(["anna", "ben", "cleo"]), np.array([1.0, 2.5, 0.0])
     >>> whole, part = MultisetHash(b"k" * 32), MultisetHash(b"k" * 32)
-    >>> whole.add(ids, labels)
-    >>> part.add(ids[2:], labels[2:])
+    >>> _ = whole.add(ids, labels)
+    >>> _ = part.add(ids[2:], labels[2:])
     >>> rest = MultisetHash.from_subkeys(MultisetHash.subkeys(b"k" * 32))
-    >>> rest.add(ids[:2], labels[:2])
+    >>> _ = rest.add(ids[:2], labels[:2])
     >>> part.merge(rest.limbs, rest.rows)
     >>> part.hexdigest() == whole.hexdigest()
     True
@@ -83,7 +83,7 @@ class MultisetHash:
 
     @staticmethod
     def subkeys(key: bytes) -> bytes:
-        """What another process needs to hash its part of the records. The key cannot be found from it.
+        """Return what another process needs to hash its part of the records. The key cannot be found from it.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class MultisetHash:
 
     @classmethod
     def from_subkeys(cls, subkeys: bytes) -> MultisetHash:
-        """The hash of no records, made from what `subkeys` returned.
+        """Return the hash of no records, made from what `subkeys` returned.
 
         Parameters
         ----------
@@ -138,8 +138,28 @@ class MultisetHash:
         """The number of records."""
         return self._rows
 
-    def add(self, ids: Any, labels: Floats) -> None:
-        """Adds records.
+    def digests(self, ids: Any) -> IdDigests:
+        """Return the 96 bits by which this hash distinguishes ids.
+
+        Parameters
+        ----------
+        ids : array-like
+            Integers or texts.
+
+        Returns
+        -------
+        IdDigests
+            With text hashed under a key of this hash.
+
+        Raises
+        ------
+        InvalidInput
+            If the ids are neither integers nor text.
+        """
+        return digest_ids(ids, self._subkeys[32:64])
+
+    def add(self, ids: Any, labels: Floats) -> IdDigests:
+        """Add records.
 
         Parameters
         ----------
@@ -148,12 +168,17 @@ class MultisetHash:
         labels : array of float64
             One label per record, none of them NaN.
 
+        Returns
+        -------
+        IdDigests
+            What `digests` returns for these ids.
+
         Raises
         ------
         InvalidInput
             If the ids are neither integers nor text, or labels are missing or NaN.
         """
-        records = digest_ids(ids, self._subkeys[32:64])
+        records = self.digests(ids)
         if labels.dtype != np.float64 or labels.shape != (len(records),):
             raise InvalidInput(
                 f"one float64 label per id is needed: got {labels.dtype} of shape {labels.shape} for {len(records)} ids"
@@ -161,9 +186,10 @@ class MultisetHash:
         if np.isnan(labels).any():  # of many bit patterns
             raise InvalidInput(f"labels must be numbers: row {int(np.argmax(np.isnan(labels)))} is NaN")
         self._add(self._sums(records, _bits(labels)), labels.size)
+        return records
 
     def merge(self, limbs: tuple[int, int], rows: int) -> None:
-        """Adds the records of another hash under the same key.
+        """Add the records of another hash under the same key.
 
         Parameters
         ----------
@@ -184,7 +210,7 @@ class MultisetHash:
         self._add(limbs, rows)
 
     def hexdigest(self) -> str:
-        """An HMAC-SHA256 of the sums and the number of records, so that digests reveal nothing but equality without the key.
+        """Return an HMAC-SHA256 of the sums and the number of records, so that digests reveal nothing but equality without the key.
 
         Returns
         -------

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from labeldp.arrays import Floats, label_array
-from labeldp.engines.columns import written_as_integers
+from labeldp.engines.batches import written_as_integers
 from labeldp.errors import InvalidInput
 from labeldp.features.tables import closest
 from labeldp.release.outcome import Phase
 from labeldp.release.staging import publish
-from labeldp.training.feature_file import FeatureFile
+from labeldp.tables.feature_file import FeatureFile
 from labeldp.training.model_columns import columns_by_number, columns_taken, of_labeldp, trained_columns
 from labeldp.training.saved import SavedModel, check_new
 from labeldp.training.suspects import FeatureWarning

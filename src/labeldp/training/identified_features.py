@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from labeldp.engines.columns import checked_ids
+from labeldp.engines.batches import checked_ids
 from labeldp.errors import InvalidInput
 from labeldp.features.tables import FeatureTable, one_array
 from labeldp.release.outcome import Phase
+from labeldp.tables.feature_file import FeatureFile
 from labeldp.training.compact import CompactTable
-from labeldp.training.feature_file import FeatureFile
 from labeldp.training.joined_features import feature_columns
 
 

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.engines.columns import written_as_integers
+from labeldp.engines.batches import written_as_integers
 from labeldp.errors import InvalidInput
 from labeldp.features.tables import FeatureTable
 from labeldp.message.reader import Message
 from labeldp.release.outcome import Phase
+from labeldp.tables.feature_file import FeatureFile, pandas_index
+from labeldp.tables.files import require_columns
 from labeldp.training.compact import CompactTable
-from labeldp.training.feature_file import FeatureFile, pandas_index, require_column
 from labeldp.training.joining import Joined, join
 from labeldp.training.suspects import is_index_name
 
@@ -138,8 +139,7 @@ def feature_columns(
     wanted: Collection[str | int],
 ) -> tuple[list[str], list[str]]:
     """The columns to learn from, and the index columns that are left out."""
-    for name in (*(() if key is None else (key,)), *exclude):
-        require_column(name, names, where)
+    require_columns([*(() if key is None else (key,)), *exclude], names, where)
     rest = [name for name in names if name not in {key, *exclude}]
     index = [name for name in rest if (name in pandas or is_index_name(name)) and name not in wanted]
     used = [name for name in rest if name not in index]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.domain import Domain
-from labeldp.engines.arrow import engine as arrow
+from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.mechanisms import RROnBins
 from labeldp.priors import Prior
@@ -29,7 +29,7 @@ def randomness():
 
 
 @pytest.fixture
-def release(tmp_path, mechanism, randomness):
+def release(tmp_path, mechanism):
     """Reads a file twice, as a release does, and returns the path of the labels file."""
     made = 0
 
@@ -37,12 +37,13 @@ def release(tmp_path, mechanism, randomness):
         nonlocal made
         made += 1
         names = {name: options.pop(name) for name in ("id_column", "id_type") if name in options}
-        source = LabelSource(path, "y", **({"id_column": "id"} | names))
+        labels = ArrowInput(LabelSource(path, "y", **({"id_column": "id"} | names)))
         work = tmp_path / f"work-{made}"
         work.mkdir()
         target = tmp_path / f"labels-{made}.parquet"
-        scanned = arrow.scan(source, DOMAIN, key=b"k" * 32)
-        arrow.randomize(source, mechanism, DOMAIN, randomness, scanned, labels_file=target, work=work, **options)
+        keys = {"key": b"k" * 32, "release": b"r" * 16}
+        scanned = labels.scan(DOMAIN, key=keys["key"], out_of_range="clip")
+        labels.randomize(mechanism, DOMAIN, scanned, **keys, advice="", labels=target, work=work, **options)
         return target
 
     return run

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from labeldp.engines.arrow.ahead import ahead
+from labeldp.engines.arrow.arrow_input import prefetched
 
 
 def test_the_next_item_is_made_while_one_is_in_use():
@@ -18,7 +18,7 @@ def test_the_next_item_is_made_while_one_is_in_use():
         second_is_made.set()
         yield 2
 
-    with ahead(make) as items:
+    with prefetched(make) as items:
         assert next(items) == 1
         assert second_is_made.wait(60)
         assert list(items) == [2]
@@ -32,7 +32,7 @@ def test_at_most_one_item_waits():
             made.append(number)
             yield number
 
-    with ahead(make) as items:
+    with prefetched(make) as items:
         for number in items:
             assert len(made) <= number + 2
 
@@ -42,7 +42,7 @@ def test_an_error_comes_after_the_items_before_it():
         yield "good"
         raise ValueError("the second item cannot be made")
 
-    with ahead(make) as items:
+    with prefetched(make) as items:
         assert next(items) == "good"
         with pytest.raises(ValueError, match="second item"):
             next(items)
@@ -60,7 +60,7 @@ def test_the_iterator_is_closed_by_the_thread_that_ran_it(way):
             threads.append(threading.current_thread())
 
     def use():
-        with ahead(make) as items:
+        with prefetched(make) as items:
             for _ in items:
                 if way == "left":
                     break

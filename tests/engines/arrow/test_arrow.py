@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from labeldp.domain import Domain
-from labeldp.engines.arrow import engine as arrow
+from labeldp.engines.arrow import input_report, spill
 from labeldp.engines.arrow import source as source_module
-from labeldp.engines.arrow import spill
-from labeldp.engines.arrow.engine import scan
+from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
+from labeldp.message.reader import Message
+from labeldp.randomizer import LabelRandomizer
+from labeldp.release.privatize import privatize
 
 DOMAIN = Domain.integers(0, 52)
 ROWS = 6_000
@@ -32,6 +33,10 @@ def records(kind="int", seed=0):
     numbers = rng.permutation(ROWS) * 3 - ROWS
     ids = pa.array(numbers) if kind == "int" else pa.array([f"user-{number}" for number in numbers])
     return pa.table({"id": ids, "y": rng.integers(0, 53, ROWS).astype(float)})
+
+
+def scan(source, domain, *, key, out_of_range="clip", **options):
+    return ArrowInput(source).scan(domain, key=key, out_of_range=out_of_range, **options)
 
 
 def save(table, path):
@@ -86,7 +91,8 @@ def test_the_file_is_the_same_to_the_byte_whatever_held_the_records(tmp_path, re
         assert data == plain
 
 
-def test_keep_order_keeps_it_and_still_finds_duplicates(tmp_path, written):
+def test_keep_order_keeps_it_and_still_finds_duplicates(tmp_path, written, monkeypatch):
+    monkeypatch.setattr(input_report, "EARLY_ROWS", 0)  # so that the scan does not find them
     table = records()
     assert written(save(table, tmp_path / "a.parquet"), keep_order=True)["id"].equals(table["id"])
     twice = pa.concat_tables([table, table.slice(5, 1)])
@@ -95,7 +101,8 @@ def test_keep_order_keeps_it_and_still_finds_duplicates(tmp_path, written):
 
 
 @pytest.mark.parametrize("kind", ["int", "str"])
-def test_duplicates_are_refused_and_leave_nothing_open(tmp_path, written, kind, open_files):
+def test_duplicates_are_refused_and_leave_nothing_open(tmp_path, written, kind, open_files, monkeypatch):
+    monkeypatch.setattr(input_report, "EARLY_ROWS", 0)
     table = records(kind)
     parts = tmp_path / "parts"
     parts.mkdir()
@@ -122,18 +129,6 @@ def test_text_of_any_length_arrives(tmp_path, written, kind):
     assert sorted(message["id"].to_pylist()) == sorted(ids)
 
 
-def test_ids_of_another_arrow_type_than_scanned_are_taken(tmp_path, mechanism, randomness):
-    """A later batch is read with the type that the message's file has, not the engine's own."""
-    table = records("str")
-    source = LabelSource(save(table, tmp_path / "a.parquet"), "y", "id")
-    seen = scan(source, DOMAIN, key=KEY)
-    narrow = replace(seen, id_type=pa.string())
-    arrow.randomize(
-        source, mechanism, DOMAIN, randomness, narrow, labels_file=tmp_path / "labels.parquet", work=tmp_path
-    )
-    assert sorted(pq.read_table(tmp_path / "labels.parquet")["id"].to_pylist()) == sorted(table["id"].to_pylist())
-
-
 def test_progress_adds_up(tmp_path, release):
     path = save(records(), tmp_path / "a.parquet")
     steps = []
@@ -145,34 +140,26 @@ def test_progress_adds_up(tmp_path, release):
     assert len(steps) > 10
 
 
-def test_a_batch_of_few_rows_beside_many_released_ones(tmp_path, mechanism, randomness):
+def test_a_batch_of_few_rows_beside_many_released_ones(tmp_path, monkeypatch):
     table = records()
-    source = LabelSource(save(table.slice(0, 50), tmp_path / "a.parquet"), "y", "id")
-    bits = []
+    randomizer = LabelRandomizer(1, DOMAIN, mechanism="randomized-response")
+    source = LabelSource(save(table.slice(10), tmp_path / "held.parquet"), "y", "id")
+    privatize(source, randomizer, tmp_path / "message")
+    held = Message.open(tmp_path / "message")
+    bits, opened = [], spill.open_spill
 
-    def released(folder, rows):
-        known = spill.open_spill(folder, pa.int64(), rows, np.uint8)
-        bits.append(known.bits)
-        ids = table["id"].combine_chunks().slice(10)
-        known.add(ids, randomness.id_digests(ids, digest=mechanism.digest_bytes), np.zeros(len(ids)))
-        return known
+    def noted(*arguments):
+        bits.append((made := opened(*arguments)).bits)
+        return made
 
-    steps = []
-    written = arrow.randomize(
-        source,
-        mechanism,
-        DOMAIN,
-        randomness,
-        scan(source, DOMAIN, key=KEY),
-        labels_file=tmp_path / "labels.parquet",
-        work=tmp_path,
-        released=released,
-        released_rows=ROWS - 10,
-        progress=steps.append,
-    )
-    assert written == 10
-    assert sum(steps) == 100
-    assert bits[0] >= 4
+    monkeypatch.setattr("labeldp.engines.arrow.arrow_input.open_spill", noted)
+    labels = ArrowInput(LabelSource(save(table.slice(0, 50), tmp_path / "a.parquet"), "y", "id"))
+    scanned, progress = labels.scan(DOMAIN, key=KEY, out_of_range="clip"), []
+    places = {"labels": tmp_path / "labels.parquet", "work": tmp_path, "held": held, "progress": progress.append}
+    options = {"key": KEY, "release": b"r" * 16, "advice": ""}
+    assert labels.randomize(held.mechanism, DOMAIN, scanned, **options, **places) == 10
+    assert sum(progress) == 100
+    assert min(bits) >= 4
     assert set(pq.read_table(tmp_path / "labels.parquet")["id"].to_pylist()) == set(table["id"].to_pylist()[:10])
 
 
@@ -187,11 +174,11 @@ def test_the_scan_counts_cells_as_the_domain_does(tmp_path):
     assert scan(LabelSource(path, "y", "id"), Domain(0, 400), key=KEY).counts is None
 
 
-def test_labels_outside_are_refused_by_their_row_in_the_whole_input(tmp_path, monkeypatch):
+def test_labels_outside_are_refused_by_file_and_row(tmp_path, monkeypatch):
     monkeypatch.setattr(source_module, "BATCH_ROWS", 2)  # so that the parts are not joined
     for part, labels in enumerate(([1.0, 2.0], [3.0, 53.0])):
         save(pa.table({"y": labels}), tmp_path / f"{part}.parquet")
-    with pytest.raises(InvalidInput, match="row 4 "):
+    with pytest.raises(InvalidInput, match=r"1\.parquet: 1 record .* row 2 "):
         scan(LabelSource(tmp_path, "y"), DOMAIN, key=KEY, out_of_range="error")
 
 
@@ -201,3 +188,26 @@ def test_parts_whose_ids_have_no_common_type_are_refused(tmp_path, other):
     save(pa.table({"id": other, "y": [1.0]}), tmp_path / "2.parquet")
     with pytest.raises(InvalidInput, match=r"from int64 to .* at row 3 .*--id-type str"):
         scan(LabelSource(tmp_path, "y", "id"), DOMAIN, key=KEY)
+
+
+@pytest.mark.parametrize("kind", ["int", "str"])
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_no_working_file_has_a_name_or_a_true_label(tmp_path, monkeypatch, kind, suffix):
+    """So a run that is killed leaves no label on the disk."""
+    labels = np.random.default_rng(0).uniform(0, 52, ROWS)
+    table, path = records(kind).set_column(1, "y", pa.array(labels)), tmp_path / f"a{suffix}"
+    (pq.write_table if suffix == ".parquet" else csv.write_csv)(table, path)
+    written, named, append = [], [], spill.PartitionedColumn.append
+
+    def spied(self, values, starts):
+        written.append(np.ascontiguousarray(values, self.kind).tobytes())
+        append(self, values, starts)
+        named.extend(file for file in tmp_path.rglob("*") if file.is_file() and "work" in file.parts)
+
+    monkeypatch.setattr(spill.PartitionedColumn, "append", spied)
+    randomizer = LabelRandomizer(1, Domain(0, 52, cells=53), mechanism="randomized-response")
+    privatize(LabelSource(path, "y", "id"), randomizer, tmp_path / "message")
+    spilled = b"".join(written)
+    assert len(spilled) > ROWS
+    assert not [label for label in labels if label.tobytes() in spilled or repr(float(label)).encode() in spilled]
+    assert named == []

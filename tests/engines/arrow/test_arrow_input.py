@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
@@ -16,6 +17,7 @@ from labeldp.message.reader import Message
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
+from labeldp.tables import csv_text
 
 DOMAIN = Domain.integers(0, 52)
 KEY = b"k" * 32
@@ -27,10 +29,23 @@ def labels(tmp_path):
     return ArrowInput(LabelSource(tmp_path / "a.parquet", "y", "id"))
 
 
-def test_rows_are_known_beforehand_only_where_metadata_tell_them(tmp_path, labels):
+def test_rows_are_known_beforehand_where_no_record_must_be_parsed(tmp_path, labels):
     assert labels.row_count() == 3
     (tmp_path / "a.csv").write_text("id,y\n1,2\n")
-    assert ArrowInput(LabelSource(tmp_path / "a.csv", "y", "id")).row_count() is None
+    assert ArrowInput(LabelSource(tmp_path / "a.csv", "y", "id")).row_count() == 1
+    feather.write_feather(pa.table({"id": [1], "y": [2.0]}), tmp_path / "a.feather")
+    assert ArrowInput(LabelSource(tmp_path / "a.feather", "y", "id")).row_count() is None
+
+
+@pytest.mark.parametrize(("line_break", "times"), [(b"\n", 2), (b"\r\n", 2), (b"\r", 3)])
+def test_a_text_file_is_parsed_twice(tmp_path, monkeypatch, line_break, times):
+    """Lines that end as on old machines are not counted without parsing, so one more pass counts labels."""
+    lines = [b"id,y", b'"-1",3', b"", *(b"%d,%d" % (row, row % 52) for row in range(2_000)), b""]
+    (tmp_path / "a.csv").write_bytes(line_break.join(lines))
+    parsed, read = [], csv_text.read_csv
+    monkeypatch.setattr(csv_text, "read_csv", lambda *rest, **named: parsed.append(rest) or read(*rest, **named))
+    privatize(LabelSource(tmp_path / "a.csv", "y", "id"), LabelRandomizer(1, (0, 52)), tmp_path / "message")
+    assert len(parsed) == times
 
 
 def test_the_scan_refuses_repeated_ids(tmp_path):

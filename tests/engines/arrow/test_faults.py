@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import Domain, LabelRandomizer, LabelSource, Ledger, Message, privatize
-from labeldp.engines.arrow import faults, source
+from labeldp.engines.arrow import input_report, source
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.errors import InvalidInput
+from labeldp.tables import csv_text
 
 HEADER = 1
 SECRET = "77123"
@@ -60,10 +61,10 @@ def refusal(name, *, domain=(0, 40), out_of_range="clip", **settings):
     return str(refused.value)
 
 
-@pytest.mark.parametrize("chunk", [2, faults._CHUNK])
+@pytest.mark.parametrize("chunk", [2, csv_text.CHUNK_LINES])
 @pytest.mark.parametrize("packed", [False, True])
 def test_all_faults_of_a_text_file_are_reported_with_their_lines(folder, monkeypatch, chunk, packed):
-    monkeypatch.setattr(faults, "_CHUNK", chunk)
+    monkeypatch.setattr(csv_text, "CHUNK_LINES", chunk)
     content, expected = faulty()
     name = "a.csv.gz" if packed else "a.csv"
     (folder / name).write_bytes(gzip.compress(content.encode(), mtime=0) if packed else content.encode())
@@ -160,9 +161,9 @@ def test_a_decimal_comma_is_read_where_it_is_announced(folder):
 
 
 def test_later_ids_of_another_kind_are_named(folder, monkeypatch):
-    for module in (source, faults):
+    for module in (source, input_report):
         monkeypatch.setattr(module, "DECIDING_ROWS", 4)
-    monkeypatch.setattr(faults, "_CHUNK", 2)
+    monkeypatch.setattr(csv_text, "CHUNK_LINES", 2)
     (folder / "a.csv").write_text("id,y\n" + "".join(f"{number},1\n" for number in range(6)) + "x7,1\n")
     assert "not a plain 64-bit integer: line 8." in refusal("a.csv")
 
@@ -179,7 +180,7 @@ def test_a_file_that_is_damaged_or_has_other_columns_is_refused_as_before(folder
 
 
 def test_good_input_is_read_without_a_report(folder, monkeypatch):
-    monkeypatch.setattr(faults, "_Report", None)
+    monkeypatch.setattr(input_report, "_Report", None)
     (folder / "a.csv").write_text("id;y\n" + "\n".join(lines(400)))
     out = privatize(LabelSource("a.csv", "y", "id"), LabelRandomizer(1, (0, 40)), "message")
     assert len(Message.open(out.message)) == 400

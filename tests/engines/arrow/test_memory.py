@@ -17,17 +17,17 @@ PROGRAM = """
 import re, sys
 from pathlib import Path
 from labeldp.domain import Domain
-from labeldp.engines.arrow import engine as arrow
+from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.mechanisms import RROnBins
 from labeldp.priors import Prior
-from labeldp.sampling import KeyedRandomness
 
 domain, folder = Domain(0, 400, 401), Path(sys.argv[2])
-source = LabelSource(Path(sys.argv[1]), "y", "id")
-scanned = arrow.scan(source, domain, key=b"k" * 32, grid=domain)
+labels = ArrowInput(LabelSource(Path(sys.argv[1]), "y", "id"))
+keys = {"key": b"k" * 32, "release": b"r" * 16}
+scanned = labels.scan(domain, key=keys["key"], out_of_range="clip", grid=domain)
 mechanism = RROnBins.optimal(Prior.uniform(domain), 1.0)
-arrow.randomize(source, mechanism, domain, KeyedRandomness.generate(), scanned, labels_file=folder / "labels.parquet", work=folder)
+labels.randomize(mechanism, domain, scanned, **keys, advice="", labels=folder / "labels.parquet", work=folder)
 print(1024 * int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]))
 """
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, ipc
 
-from labeldp.engines.arrow import files
 from labeldp.engines.arrow.source import BATCH_ROWS, LabelSource, count_rows
 from labeldp.errors import InvalidInput
+from labeldp.tables import files
 
 
 def parquet(path, ids, labels=None, **options):

@@ -7,9 +7,10 @@ import gzip
 import numpy as np
 import pytest
 
-from labeldp.engines.arrow import files, source, text
+from labeldp.engines.arrow import source
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
+from labeldp.tables import csv_text
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def ids_of(tmp_path):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(files, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(csv_text, "LABEL_BLOCK_BYTES", 1000)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_name(ids_of):
@@ -155,15 +156,15 @@ def test_the_header_line_shows_the_delimiter(ids_of, name, sign, pack):
 def test_a_tie_goes_to_the_suffix(tmp_path):
     for name, sign in (("a.csv", ","), ("a.tsv", "\t")):
         (tmp_path / name).write_text("y\n1;2|3\n")
-        assert text.delimiter_of(tmp_path / name) == sign
+        assert csv_text.delimiter_of(tmp_path / name) == sign
     (tmp_path / "b.csv").write_text("a,b;y\n")
-    assert text.delimiter_of(tmp_path / "b.csv") == ","
+    assert csv_text.delimiter_of(tmp_path / "b.csv") == ","
 
 
 def test_nothing_but_the_header_line_decides(tmp_path):
     for rows in ("1;2\n", "1,5;2,5;3;4;5\n", "|||||||\n", ""):
         (tmp_path / "a.csv").write_text("id,y\n" + rows)
-        assert text.delimiter_of(tmp_path / "a.csv") == ","
+        assert csv_text.delimiter_of(tmp_path / "a.csv") == ","
 
 
 @pytest.mark.parametrize("wrong", ["::", '"', "ä", 7])
@@ -175,3 +176,23 @@ def test_what_cannot_be_a_delimiter_is_refused_at_once(wrong):
 def test_a_decimal_comma_is_named(ids_of):
     with pytest.raises(InvalidInput, match="decimal comma splits a number"):
         ids_of(b"id,y\n1,2,5\n")
+
+
+@pytest.mark.parametrize("pack", [False, True])
+@pytest.mark.parametrize(
+    ("content", "records"),
+    [
+        (b"id,y\n1,2\n3,4\n", 2),
+        (b"id,y\r\n1,2\r\n\r\n3,4\r\n\r\n", 2),
+        (b"\n\nid,y\n\n1,2\n3,4", 2),
+        (b'id,y\n"1\n\n5",2\n"a ""b""\n",4\n', 2),
+        (b"id,y\n", 0),
+        (b"", 0),
+        (b"id,note,y\n" + b'1,"x\ny",2\n' * 300_000, 300_000),  # several blocks
+    ],
+    ids=["lines", "empty lines", "no last line break", "quoted line breaks", "header only", "empty file", "blocks"],
+)
+def test_records_are_counted_without_parsing(tmp_path, content, records, pack):
+    path = tmp_path / ("a.csv.gz" if pack else "a.csv")
+    path.write_bytes(gzip.compress(content) if pack else content)
+    assert csv_text.count_lines(path) == records

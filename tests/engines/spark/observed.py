@@ -20,8 +20,8 @@ from unittest import mock
 import numpy as np
 from pyspark import TaskContext, cloudpickle
 
-from labeldp.engines.spark import pass_one, pass_two
-from labeldp.engines.spark.rows import integers_of
+from labeldp.engines.spark import spark_input, writing
+from labeldp.engines.spark.shuffle import integers_of
 from labeldp.sampling import BoundRandomness, OsEntropy
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this file
@@ -118,7 +118,7 @@ class Checked:
 @contextmanager
 def observed(folder: Path, fault: Fault | None = None, *, fresh: bool = False) -> Iterator[None]:
     """A block in which tasks are watched. With `fresh`, they draw fresh noise. Ids must be integers."""
-    draw, order, mapped = pass_two.DrawTask, pass_two.OrderTask, pass_one.mapped
+    draw, order, mapped = writing.DrawTask, writing.OrderTask, spark_input.mapped
 
     def checked(frame, task, schema):
         return mapped(frame, Checked(task, str(folder), fault), schema)
@@ -133,9 +133,9 @@ def observed(folder: Path, fault: Fault | None = None, *, fresh: bool = False) -
         return Observed(order(*arguments), str(folder), fault)
 
     with (
-        mock.patch.object(pass_one, "mapped", checked),
-        mock.patch.object(pass_two, DRAWING, drawing),
-        mock.patch.object(pass_two, ORDERING, ordering),
+        mock.patch.object(spark_input, "mapped", checked),
+        mock.patch.object(writing, DRAWING, drawing),
+        mock.patch.object(writing, ORDERING, ordering),
     ):
         yield
 

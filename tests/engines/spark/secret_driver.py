@@ -24,8 +24,8 @@ from spark_session import local_session
 
 import labeldp.spark
 from labeldp import LabelDPError
-from labeldp.engines.spark import pass_one, pass_two
-from labeldp.engines.spark.records import Faults, RecordReader
+from labeldp.engines.spark import spark_input, writing
+from labeldp.engines.spark.worker import Faults, RecordReader
 from labeldp.sampling import BoundRandomness
 
 MODES = ("extended", "codegen", "cost", "formatted")
@@ -45,7 +45,7 @@ def main() -> None:
     spark.sparkContext.setLogLevel(options.level)
     scene = Scene(folder)
     with ExitStack() as stack:
-        for module in (pass_one, pass_two):
+        for module in (spark_input, writing):
             stack.enter_context(mock.patch.object(module, "mapped", telling(module.mapped, folder)))
         if options.hang:
             scene.release(spark, Fault(DRAWING, HANG), allow_unencrypted=options.allow_unencrypted)
@@ -63,14 +63,14 @@ def make_messages(spark, folder: Path, *, allow_unencrypted: bool) -> None:
     asked = {"label": "amount", "id": "order", "epsilon": EPSILON, "domain": BOUNDS}
     labeldp.spark.privatize(first, out=folder / "message", **asked, **given)
     labeldp.spark.apply(later, folder / "message", **given)
-    draw = pass_two.DrawTask
+    draw = writing.DrawTask
     for kind in (Stumbling, Changed):
 
         def failing(*arguments, kind=kind):
             task = draw(*arguments)
             return replace(task, reader=kind(task.reader.id_kind, task.reader.unit))
 
-        with mock.patch.object(pass_two, "DrawTask", failing), contextlib.suppress(LabelDPError):
+        with mock.patch.object(writing, "DrawTask", failing), contextlib.suppress(LabelDPError):
             labeldp.spark.privatize(first, out=folder / "refused", **asked, **given)
         assert not (folder / "refused").exists()
 

@@ -17,10 +17,8 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 import labeldp.spark
 from labeldp import Domain, LabelDPError, LabelSource, Ledger, Message
 from labeldp.engines.arrow.arrow_input import ArrowInput
-from labeldp.engines.spark.drawing import DrawTask
-from labeldp.engines.spark.ordering import OrderTask
-from labeldp.engines.spark.records import RecordReader
-from labeldp.engines.spark.rows import code_type, row_schema
+from labeldp.engines.spark.shuffle import DrawTask, OrderTask, code_type, row_schema
+from labeldp.engines.spark.worker import RecordReader
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.release.key_file import KeyFile
 from labeldp.sampling import KeyedRandomness

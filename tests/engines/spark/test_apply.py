@@ -12,11 +12,11 @@ from spark_scenes import DOMAIN, assert_same, records, release, saved
 
 import labeldp.spark
 from labeldp import InvalidInput, LabelDPError, LabelRandomizer, LabelSource, Message, apply, privatize
-from labeldp.engines.spark import pass_two, rows
-from labeldp.engines.spark.drawing import DrawTask
-from labeldp.engines.spark.held_ids import held_ids
+from labeldp.engines.spark import shuffle, writing
 from labeldp.engines.spark.jobs import SparkFailed, job, mapped
-from labeldp.engines.spark.parts import Scratch
+from labeldp.engines.spark.reading import held_ids
+from labeldp.engines.spark.shuffle import DrawTask
+from labeldp.engines.spark.writing import Scratch
 from labeldp.message.signing import write_signing_keys
 
 
@@ -197,7 +197,7 @@ def test_a_batch_whose_parts_the_driver_cannot_all_see_is_refused(spark, folder,
     """As on a cluster whose workers write to disks of their own."""
     party = Party(spark, folder)
     before = party.release("arrow").to_arrow()
-    monkeypatch.setattr(rows, "ROWS_PER_PART", 10)
+    monkeypatch.setattr(shuffle, "ROWS_PER_PART", 10)
     seen = Scratch.files
     monkeypatch.setattr(Scratch, "files", lambda self: {number: file for number, file in seen(self).items() if number})
     with pytest.raises(LabelDPError, match=r"wrote [0-9]+ of 30 rows, or the driver cannot see all of them"):
@@ -218,7 +218,7 @@ def test_no_second_private_label_of_a_held_record_is_shuffled(spark, folder, tmp
             sent.append({row["id"]: row["code"] for row in made.collect() if row["code"] >= 0})
         return made
 
-    monkeypatch.setattr(pass_two, "mapped", spied)
+    monkeypatch.setattr(writing, "mapped", spied)
     added = [one.apply().to_arrow() for one in (first, party)]
     assert_same(*added)
     assert sent[0].keys() == sent[1].keys()

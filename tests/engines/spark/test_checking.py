@@ -10,21 +10,20 @@ import pytest
 from spark_scenes import DOMAIN, KEY, records
 
 from labeldp import Domain
-from labeldp.engines.spark import checking, pass_one
-from labeldp.engines.spark.checking import CheckTask
-from labeldp.engines.spark.records import RecordReader
-from labeldp.engines.spark.sealed import unsealed
+from labeldp.engines.batches import equal_digests
+from labeldp.engines.spark import worker
+from labeldp.engines.spark.worker import CheckTask, RecordReader, decrypted_row
 from labeldp.priors import histogram
 from labeldp.sampling.multiset import MultisetHash
 
 
 def checked(table, rows=7, domain=DOMAIN, *, grid=None, repeats=None, kind=None):
-    """What a partition gives, cut into batches of so many rows, once it is unsealed."""
+    """What a partition gives, cut into batches of so many rows, decrypted."""
     kind = kind or ("int" if pa.types.is_integer(table["id"].type) else "str")
     task = CheckTask(RecordReader(kind, None), domain, MultisetHash.subkeys(KEY), grid, repeats)
     (result,) = task(iter(table.to_batches(rows)))
     (row,) = result.to_pylist()
-    return unsealed(row["sealed"], task.seal, checking.SCHEMA)
+    return decrypted_row(row["result"], task.result_key, worker.CHECK_SCHEMA)
 
 
 @pytest.mark.parametrize("ids", ["int", "str"])
@@ -62,8 +61,13 @@ def test_a_row_has_the_same_size_whatever_the_labels_are():
 
 def test_an_empty_partition_counts_nothing():
     row = checked(records()[:0], grid=DOMAIN, repeats=KEY, kind="int")
-    assert not any(row[name] for name in (*checking.COUNTED, "limb_0", "limb_1", "low", "high"))
+    assert not any(row[name] for name in (*worker.CHECK_COUNTS, "limb_0", "limb_1", "low", "high"))
     assert np.frombuffer(row["cells"], np.int64).tolist() == [0] * 11
+
+
+def any_equal(rows):
+    low, high = (b"".join(row[name] for row in rows) for name in ("low", "high"))
+    return bool(equal_digests(np.frombuffer(low, np.uint64), np.frombuffer(high, np.uint32)))
 
 
 @pytest.mark.parametrize("ids", ["int", "str"])
@@ -71,16 +75,16 @@ def test_equal_ids_are_found_within_and_across_partitions(ids):
     key = os.urandom(32)
     table = records(ids=ids)
     halves = [checked(part, repeats=key) for part in (table[:30], table[30:])]
-    assert not pass_one._any_equal(halves)
-    assert pass_one._any_equal([*halves, checked(table[3:4], repeats=key)])
-    assert pass_one._any_equal([checked(pa.concat_tables([table, table[59:]]), repeats=key)])
+    assert not any_equal(halves)
+    assert any_equal([*halves, checked(table[3:4], repeats=key)])
+    assert any_equal([checked(pa.concat_tables([table, table[59:]]), repeats=key)])
 
 
 def test_ids_of_which_only_64_bits_agree_are_not_equal():
     def row(low, high):
         return {"low": np.array(low, np.uint64).tobytes(), "high": np.array(high, np.uint32).tobytes()}
 
-    assert not pass_one._any_equal([row([5, 6], [1, 1]), row([5, 5], [2, 3])])
-    assert pass_one._any_equal([row([5, 6], [1, 1]), row([5, 5], [2, 1])])
-    assert not pass_one._any_equal([row([], [])])
-    assert not pass_one._any_equal([row([2**64 - 1, 0], [0, 0])])
+    assert not any_equal([row([5, 6], [1, 1]), row([5, 5], [2, 3])])
+    assert any_equal([row([5, 6], [1, 1]), row([5, 5], [2, 1])])
+    assert not any_equal([row([], [])])
+    assert not any_equal([row([2**64 - 1, 0], [0, 0])])

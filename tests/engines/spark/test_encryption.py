@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 import labeldp.spark
 from labeldp import Message, PrivacyRefused
-from labeldp.engines.spark.cluster import check_encryption
+from labeldp.engines.spark.session import check_encryption
 from spark_cluster import ENCRYPTION, spark_cluster
 
 ROWS = 4000

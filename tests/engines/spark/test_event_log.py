@@ -20,9 +20,8 @@ from pyspark import cloudpickle
 
 import labeldp.spark
 from labeldp import Domain
-from labeldp.engines.spark import checking, pass_two
-from labeldp.engines.spark.checking import CheckTask
-from labeldp.engines.spark.records import RecordReader
+from labeldp.engines.spark import worker, writing
+from labeldp.engines.spark.worker import CheckTask, RecordReader
 from labeldp.sampling.multiset import MultisetHash
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this file
@@ -53,8 +52,8 @@ def events_of(spark, folder, labels):
     folder.mkdir()
     file = folder / "input.parquet"
     pq.write_table(pa.table({"id": np.arange(ROWS), "y": labels}), file, compression="none", use_dictionary=False)
-    draw = pass_two.DrawTask
-    with mock.patch.object(pass_two, "DrawTask", lambda *given: Pinned(draw(*given))), logged(spark) as events:
+    draw = writing.DrawTask
+    with mock.patch.object(writing, "DrawTask", lambda *given: Pinned(draw(*given))), logged(spark) as events:
         labeldp.spark.privatize(
             spark.read.parquet(str(file)), label="y", id="id", epsilon=1, domain=(0, 400), out=folder / "message",
             mechanism="rr-on-bins",
@@ -92,17 +91,17 @@ def test_what_workers_read_is_not_compressed(spark, tmp_path):
 
 
 def returned(labels):
-    """What the task of pass one returns for a partition with these labels, and what it has sealed."""
+    """What the task of pass one returns for a partition with these labels, and what it has encrypted."""
     task = CheckTask(
         RecordReader("int", None), Domain(0, 400), MultisetHash.subkeys(bytes(32)), Domain(0, 400, 400), None, bytes(32)
     )
     plain = []
-    with mock.patch.object(checking, "sealed", lambda row, key: plain.append(row.serialize()) or sealed(row, key)):
+    with mock.patch.object(worker, "encrypt", lambda data, key: plain.append(data) or encrypt(data, key)):
         (batch,) = task(iter([pa.record_batch({"id": np.arange(ROWS), "label": labels})]))
-    return batch.column(0)[0].as_py(), plain[0].to_pybytes()
+    return batch.column(0)[0].as_py(), plain[0]
 
 
-sealed = checking.sealed
+encrypt = worker.encrypt
 
 
 @pytest.mark.parametrize("codec", ["lz4_raw", "snappy", "zstd"])
@@ -112,4 +111,4 @@ def test_what_pass_one_returns_does_not_compress(codec):
     (size,) = {len(row) for row, _ in pairs}
     assert all(len(pa.compress(row, codec, asbytes=True)) > size - 8 for row, _ in pairs)
     plain = [len(pa.compress(row, codec, asbytes=True)) for _, row in pairs]
-    assert max(plain) - min(plain) > 50, "which is why it is sealed"
+    assert max(plain) - min(plain) > 50, "which is why it is encrypted"

@@ -15,9 +15,9 @@ from driver_scene import BOUNDS, EPSILON, MOST_SECONDS, Scene, small_batches
 from observed import CHECKING, DRAWING, FAIL, HANG, ORDERING, Fault, attempts, fired, observed, seen
 
 from labeldp import Domain, KeyedRandomness, Message, RandomizedResponse
-from labeldp.engines.spark.pass_two import Draw, message_rows
-from labeldp.engines.spark.records import RecordReader
-from labeldp.engines.spark.rows import NOTE_CODES
+from labeldp.engines.spark.shuffle import NOTE_CODES
+from labeldp.engines.spark.worker import RecordReader
+from labeldp.engines.spark.writing import Draw, message_rows
 from labeldp.sampling.multiset import MultisetHash
 from spark_cluster import spark_cluster
 
@@ -108,7 +108,7 @@ def test_a_driver_killed_while_labels_are_drawn_resumes_with_the_same_labels(spa
     [
         (["--task", CHECKING, "--kind", HANG], False),
         (["--task", ORDERING, "--kind", HANG], True),
-        (["--die", "labeldp.engines.spark.pass_two.place_parts"], True),
+        (["--die", "labeldp.engines.spark.writing.place_parts"], True),
         (["--die", "labeldp.release.flow.publish"], True),
     ],
     ids=["pass one", "after the shuffle", "after Spark's commit", "before the message appears"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from spark_scenes import shown
 
-from labeldp.engines.spark.guard import REPEATED, WorkerError, guarded
+from labeldp.engines.spark.worker import REPEATED, WorkerError, without_error_texts
 
 
 def test_the_text_of_an_error_stays_on_the_worker():
@@ -13,7 +13,7 @@ def test_the_text_of_an_error_stays_on_the_worker():
         yield from batches
         raise ValueError("the label 77123 is odd") from KeyError("77123")
 
-    run = guarded(task)(iter([1, 2]))
+    run = without_error_texts(task)(iter([1, 2]))
     assert [next(run), next(run)] == [1, 2]
     with pytest.raises(WorkerError, match=r"failed with ValueError$") as failure:
         next(run)
@@ -28,7 +28,7 @@ def test_an_error_of_the_input_is_hidden_too():
         raise ArithmeticError("77123")
 
     with pytest.raises(WorkerError) as failure:
-        list(guarded(iter)(broken()))
+        list(without_error_texts(iter)(broken()))
     assert "77123" not in shown(failure.value)
 
 
@@ -38,4 +38,4 @@ def test_our_own_errors_get_out():
         raise WorkerError(REPEATED)
 
     with pytest.raises(WorkerError, match=REPEATED):
-        list(guarded(task)(iter([])))
+        list(without_error_texts(task)(iter([])))

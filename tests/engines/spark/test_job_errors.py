@@ -12,9 +12,9 @@ from pyspark.serializers import CloudPickleSerializer
 from spark_scenes import frame_of, records, saved
 
 from labeldp import InvalidInput, LabelDPError
-from labeldp.engines.spark import jobs, pass_two
-from labeldp.engines.spark.guard import CHANGED, FAILED, REPEATED, guarded
-from labeldp.engines.spark.parts import write_parts
+from labeldp.engines.spark import jobs, writing
+from labeldp.engines.spark.worker import CHANGED, FAILED, REPEATED, without_error_texts
+from labeldp.engines.spark.writing import write_parts
 
 SECRET = "77123"
 
@@ -60,8 +60,8 @@ def test_a_value_in_the_text_of_spark_is_not_shown(spark, place, printed):
 @pytest.fixture
 def broken_writer(monkeypatch):
     """Spark's writer cannot write, until it is called."""
-    monkeypatch.setattr(pass_two, "write_parts", lambda rows, _: write_parts(rows, "file:///proc/labeldp"))
-    return lambda: monkeypatch.setattr(pass_two, "write_parts", write_parts)
+    monkeypatch.setattr(writing, "write_parts", lambda rows, _: write_parts(rows, "file:///proc/labeldp"))
+    return lambda: monkeypatch.setattr(writing, "write_parts", write_parts)
 
 
 def test_a_failure_after_the_charge_can_be_repaired_at_no_cost(spark, place, broken_writer):
@@ -147,7 +147,7 @@ def test_what_pyspark_adds_to_a_task_makes_it_no_broadcast(spark, monkeypatch):
     def task(batches):
         yield from batches
 
-    size = len(CloudPickleSerializer().dumps(guarded(task)))
+    size = len(CloudPickleSerializer().dumps(without_error_texts(task)))
     monkeypatch.setattr(jobs, "_broadcast_threshold", lambda spark: size)
     with pytest.raises(InvalidInput, match="would write it to disk with the release's subkeys"):
         jobs.mapped(spark.range(3), task, "id long")

@@ -28,11 +28,9 @@ from driver_scene import BOUNDS, Scene
 from secret_search import Search, Watch, descendants, forms
 
 from labeldp import Domain, RandomizedResponse
-from labeldp.engines.spark.checking import CheckTask
-from labeldp.engines.spark.drawing import DrawTask
-from labeldp.engines.spark.guard import CHANGED, FAILED, WorkerError, guarded
-from labeldp.engines.spark.pass_two import Draw
-from labeldp.engines.spark.records import RecordReader
+from labeldp.engines.spark.shuffle import DrawTask
+from labeldp.engines.spark.worker import CHANGED, FAILED, CheckTask, RecordReader, WorkerError, without_error_texts
+from labeldp.engines.spark.writing import Draw
 from labeldp.sampling import BoundRandomness
 from spark_cluster import spark_cluster
 
@@ -159,7 +157,7 @@ def kind_of(place):
 
 def assert_the_search_is_whole(watch, scene, search):
     """All that must be found nowhere is known, our shuffle files were read, and the failures with labels were logged."""
-    assert search.names >= {"key", "label", "fingerprint", "randomness", "repeats", "seal"}
+    assert search.names >= {"key", "label", "fingerprint", "randomness", "repeats", "result_key"}
     assert any(path.name.startswith("shuffle_") for path in watch.looked_at)
     log = "".join(path.read_text() for path in (scene.folder / "events").iterdir())
     assert "labeldp: a task failed with ArrowInvalid" in log
@@ -248,7 +246,7 @@ def test_what_leaves_a_guarded_task_shows_no_label(failure):
             yield batch, label
 
     with pytest.raises(WorkerError) as caught:
-        list(guarded(task)(iter([0])))
+        list(without_error_texts(task)(iter([0])))
     shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
     assert "batches = " in shown
     assert "123.45" not in shown
@@ -257,14 +255,14 @@ def test_what_leaves_a_guarded_task_shows_no_label(failure):
 
 def test_tasks_do_not_show_their_secrets():
     search, mechanism = Search(), RandomizedResponse(BOUNDS, 1)
-    own = {name: secrets.token_bytes(96) for name in ("fingerprint", "repeats", "seal")} | {
+    own = {name: secrets.token_bytes(96) for name in ("fingerprint", "repeats", "result_key")} | {
         "subkeys": secrets.token_bytes(64)
     }
     for name, value in own.items():
         search.secret(name, value)
     reader, domain = RecordReader("int", None), Domain.of(BOUNDS)
     randomness = BoundRandomness(mechanism.digest_bytes, own["subkeys"])
-    check = CheckTask(reader, domain, own["fingerprint"], None, own["repeats"], own["seal"])
+    check = CheckTask(reader, domain, own["fingerprint"], None, own["repeats"], own["result_key"])
     draw = Draw(reader, mechanism, domain, randomness, own["fingerprint"])
     task = DrawTask(reader, mechanism, domain, randomness, own["fingerprint"], pa.schema([]))
     assert [search.names_in(repr(one).encode()) for one in (check, draw, task)] == [set()] * 3

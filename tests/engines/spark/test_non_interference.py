@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from spark_scenes import records, release
 
-from labeldp.engines.spark import rows
+from labeldp.engines.spark import shuffle
 from pinned_release import observed, pinned
 
 pytestmark = pytest.mark.filterwarnings("ignore::labeldp.ClippingWarning")
@@ -23,7 +23,7 @@ def seen(frame, folder):
 
 @pytest.mark.parametrize("ids", ["int", "str"])
 def test_labels_of_equal_codes_give_the_same_bytes(spark, tmp_path, monkeypatch, ids):
-    monkeypatch.setattr(rows, "ROWS_PER_PART", 20)
+    monkeypatch.setattr(shuffle, "ROWS_PER_PART", 20)
     table = records(ids=ids)
     whole = table.set_column(1, "y", pa.array(np.rint(table["y"])))
     near = np.rint(np.asarray(table["y"]))

@@ -7,19 +7,20 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from labeldp.engines.spark import packing, unpacking
-from labeldp.engines.spark.guard import REPEATED, WorkerError
-from labeldp.engines.spark.packing import PackTask, packed_schema
-from labeldp.engines.spark.rows import (
+from labeldp.engines.spark import shuffle
+from labeldp.engines.spark.shuffle import (
     MOST_PART_BITS,
     NOTE_CODES,
     SENT_CODE,
+    PackTask,
+    UnpackTask,
     note_batch,
+    packed_schema,
     part_numbers,
     row_batch,
     row_schema,
 )
-from labeldp.engines.spark.unpacking import UnpackTask
+from labeldp.engines.spark.worker import REPEATED, WorkerError
 
 LEAST, LARGEST = -(2**63), 2**63 - 1
 
@@ -95,15 +96,15 @@ def test_equal_keys_are_told_apart_by_their_other_bits():
 
 def test_rows_are_packed_when_there_are_enough_of_them_or_they_are_large_enough(monkeypatch):
     batches = [drawn("str", 100, seed) for seed in range(6)]
-    assert [one.num_rows for one in packing.joined(iter(batches), 250)] == [300, 300]
-    assert [one.num_rows for one in packing.joined(iter(batches), 1000)] == [600]
-    monkeypatch.setattr(packing, "MOST_BYTES", 2 * max(batch.nbytes for batch in batches))
-    assert [one.num_rows for one in packing.joined(iter(batches), 1000)] == [200, 200, 200]
+    assert [one.num_rows for one in shuffle.joined(iter(batches), 250)] == [300, 300]
+    assert [one.num_rows for one in shuffle.joined(iter(batches), 1000)] == [600]
+    monkeypatch.setattr(shuffle, "MOST_BYTES", 2 * max(batch.nbytes for batch in batches))
+    assert [one.num_rows for one in shuffle.joined(iter(batches), 1000)] == [200, 200, 200]
 
 
 @pytest.mark.parametrize("kind", ["int", "str"])
 def test_a_part_that_a_repeated_id_makes_large_is_refused_before_it_has_arrived(monkeypatch, kind):
-    monkeypatch.setattr(unpacking, "ROWS_PER_PART", 100)
+    monkeypatch.setattr(shuffle, "ROWS_PER_PART", 100)
     packed, _ = pack_task(kind, 0)(iter([drawn(kind, 150)]))
     taken = []
 
@@ -118,7 +119,7 @@ def test_a_part_that_a_repeated_id_makes_large_is_refused_before_it_has_arrived(
 
 
 def test_a_large_part_without_repeated_ids_arrives(monkeypatch):
-    monkeypatch.setattr(unpacking, "ROWS_PER_PART", 100)
+    monkeypatch.setattr(shuffle, "ROWS_PER_PART", 100)
     batches = [drawn("int", 150, seed) for seed in range(10)]
     packed = [one for batch in batches for one in by_part(pack_task("int", 0)(iter([batch])))[0]]
     assert sum(batch.num_rows for batch in UnpackTask(schema_of("int"))(iter(packed))) == 1500

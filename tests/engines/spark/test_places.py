@@ -8,7 +8,7 @@ import pytest
 from spark_scenes import frame_of, records, release
 
 import labeldp.spark
-from labeldp.engines.spark.places import file_pattern, file_uri
+from labeldp.engines.spark.session import file_pattern, file_uri
 
 
 def test_paths_as_spark_reads_them():

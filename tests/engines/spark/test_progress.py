@@ -6,7 +6,7 @@ import pytest
 from spark_scenes import records, release
 
 from labeldp import LabelDPError
-from labeldp.engines.spark import progress
+from labeldp.engines.spark import jobs
 from labeldp.spark import apply
 
 
@@ -27,7 +27,7 @@ class Heard:
 
 
 def test_sums(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(jobs, "EVERY_SECONDS", 0.01)
     heard = Heard()
     frame = spark.createDataFrame(records()).repartition(5)
     release(frame, tmp_path, key_file=tmp_path / "key", phase=heard)

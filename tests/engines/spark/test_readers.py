@@ -8,7 +8,7 @@ import pytest
 from spark_scenes import release
 
 from labeldp.cli import main
-from labeldp.engines.spark import rows
+from labeldp.engines.spark import shuffle
 from labeldp.spark import matching_features
 
 ROWS = 600
@@ -23,7 +23,7 @@ def command(monkeypatch, *arguments):
 
 
 def test_audit_and_train(spark, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(rows, "ROWS_PER_PART", 200)
+    monkeypatch.setattr(shuffle, "ROWS_PER_PART", 200)
     x = np.random.default_rng(0).uniform(0, 10, ROWS)
     frame = spark.createDataFrame(pa.table({"id": [f"r{row}" for row in range(ROWS)], "x": x, "y": x}))
     message = release(frame, tmp_path, epsilon=3)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.engines.columns import checked_ids, checked_labels
-from labeldp.engines.spark.records import Faults, RecordReader
+from labeldp.engines.batches import checked_ids, checked_labels
+from labeldp.engines.spark.worker import Faults, RecordReader
 from labeldp.errors import InvalidInput
 
 INTEGERS = {pa.int8(): 7, pa.int16(): 15, pa.int32(): 31, pa.int64(): 63}

@@ -9,7 +9,7 @@ from spark_scenes import assert_same, frame_of, on_one_machine, records, release
 
 import labeldp.spark
 from labeldp import Domain
-from labeldp.engines.spark import rows
+from labeldp.engines.spark import shuffle
 
 pytestmark = pytest.mark.filterwarnings("ignore::labeldp.ClippingWarning")
 
@@ -52,7 +52,7 @@ def same(frame, table, folder, **options):
 
 @pytest.mark.parametrize("ids", ["int", "str"])
 def test_several_parts_follow_each_other_in_the_order_of_one_machine(spark, tmp_path, monkeypatch, ids):
-    monkeypatch.setattr(rows, "ROWS_PER_PART", 20)
+    monkeypatch.setattr(shuffle, "ROWS_PER_PART", 20)
     table = records(100, ids=ids)
     message = same(frame_of(spark, table, tmp_path).repartition(5), table, tmp_path)
     assert len(message.files) == 8
@@ -60,7 +60,7 @@ def test_several_parts_follow_each_other_in_the_order_of_one_machine(spark, tmp_
 
 
 def test_parts_without_rows_leave_no_file(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "ROWS_PER_PART", 1)
+    monkeypatch.setattr(shuffle, "ROWS_PER_PART", 1)
     table = records(10)
     message = same(frame_of(spark, table, tmp_path), table, tmp_path)
     assert all(file.count() for file in message.files)

@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 from spark_scenes import assert_same, on_one_machine, records, release, saved
 
-from labeldp.engines.spark import rows, spark_input
+from labeldp.engines.spark import shuffle, spark_input
 from labeldp.engines.spark.jobs import InputChanged, SparkFailed
-from labeldp.engines.spark.parts import Scratch, place_parts
-from labeldp.engines.spark.pass_two import _check_notes
+from labeldp.engines.spark.writing import Scratch, _check_notes, place_parts
 from labeldp.errors import InvalidInput
 
 
@@ -22,7 +21,7 @@ def scratch(tmp_path):
 
 
 def test_parts_are_fetched_and_the_scratch_folder_is_empty_again(spark, tmp_path, scratch, monkeypatch):
-    monkeypatch.setattr(rows, "ROWS_PER_PART", 20)
+    monkeypatch.setattr(shuffle, "ROWS_PER_PART", 20)
     file, key = saved(records(), tmp_path), tmp_path / "key"
     message = release(spark.read.parquet(str(file)), tmp_path, key_file=key, scratch=f"file://{scratch}/")
     assert_same(message.to_arrow(), on_one_machine(message, file, key, tmp_path))

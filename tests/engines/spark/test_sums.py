@@ -21,10 +21,9 @@ from pyspark.sql import DataFrame
 import labeldp.spark
 from labeldp import ClippingWarning, Domain, InsufficientBudget, InvalidInput, PrivacyRefused, PrivateSums
 from labeldp.central import asking
-from labeldp.engines.spark import cluster, spark_sums, summing
-from labeldp.engines.spark.sealed import unsealed
-from labeldp.engines.spark.spark_sums import SparkSums
-from labeldp.engines.spark.summing import SumTask
+from labeldp.engines.spark import session, spark_sums, worker
+from labeldp.engines.spark.spark_sums import SparkSums, SumTask
+from labeldp.engines.spark.worker import decrypted_row
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this file
 
@@ -108,13 +107,13 @@ def test_durations(spark):
 
 
 def row_of(table, sizes, signs, grid=None, *, rows=100, clip=None):
-    """What a partition gives, cut into batches of so many rows, once it is unsealed."""
+    """What a partition gives, cut into batches of so many rows, decrypted."""
     grid = grid or Domain(0, 400, cells=401)
     task = SumTask(grid, *(clip or (0, grid.count - 1)), sizes, signs)
     (result,) = task(iter(table.to_batches(rows)))
-    row = unsealed(result.to_pylist()[0]["sealed"], task.seal, summing.SCHEMA)
+    row = decrypted_row(result.to_pylist()[0]["result"], task.result_key, spark_sums.SUM_SCHEMA)
     return {
-        name: np.frombuffer(value, np.int64).tolist() if name in summing.TABLES else value
+        name: np.frombuffer(value, np.int64).tolist() if name in spark_sums.SUM_TABLES else value
         for name, value in row.items()
     }
 
@@ -123,8 +122,8 @@ def test_a_partition_gives_the_same_however_it_is_cut():
     first = row_of(TABLE, (5, 24), 2, rows=ROWS)
     assert all(row_of(TABLE, (5, 24), 2, rows=rows) == first for rows in (1, 7, 899))
     nothing = row_of(TABLE[:0], (5, 24), 2)
-    assert not any(nothing[name] for name in summing.COUNTED)
-    assert not any(number for name in summing.TABLES for number in nothing[name])
+    assert not any(nothing[name] for name in spark_sums.SUM_COUNTS)
+    assert not any(number for name in spark_sums.SUM_TABLES for number in nothing[name])
 
 
 def test_sums_beyond_the_floats_are_exact():
@@ -203,7 +202,7 @@ def test_plans_and_metrics_do_not_depend_on_labels_and_nothing_is_shuffled(spark
         table = TABLE.set_column(0, "y", pa.array(values))
         pq.write_table(table, folder / "input.parquet", compression="none", use_dictionary=False)
         frame = spark.read.parquet(str(folder / "input.parquet"))
-        with mock.patch.object(spark_sums, "SumTask", partial(SumTask, seal=key)), logged(spark) as events:
+        with mock.patch.object(spark_sums, "SumTask", partial(SumTask, result_key=key)), logged(spark) as events:
             summed(frame, cells={"region": 5, "hour": 24}, signs=["new"])
         logs.append(shown(events, folder))
         texts.append(str(events))
@@ -220,17 +219,17 @@ def test_plans_and_metrics_do_not_depend_on_labels_and_nothing_is_shuffled(spark
 def test_what_a_task_returns_does_not_compress(codec):
     """Spark compresses it and logs its size. Plain sums compress the better the fewer digits they have."""
     returned, plain = [], []
-    sealed = summing.sealed
+    encrypt = worker.encrypt
     for labels in (Y, np.zeros(ROWS)):
         table = TABLE.set_column(0, "y", pa.array(labels)).select(["y", "hour"])
         task = SumTask(Domain(0, 400, cells=2**20 + 1), 0, 2**20, (24,), 0)
-        with mock.patch.object(summing, "sealed", lambda row, key: plain.append(row.serialize()) or sealed(row, key)):
+        with mock.patch.object(worker, "encrypt", lambda data, key: plain.append(data) or encrypt(data, key)):
             (batch,) = task(iter(table.to_batches()))
         returned.append(batch.column(0)[0].as_py())
     (size,) = {len(row) for row in returned}
     assert all(len(pa.compress(row, codec, asbytes=True)) > size - 8 for row in returned)
-    first, second = (len(pa.compress(row.to_pybytes(), codec, asbytes=True)) for row in plain)
-    assert first - second > 20, "which is why it is sealed"
+    first, second = (len(pa.compress(row, codec, asbytes=True)) for row in plain)
+    assert first - second > 20, "which is why it is encrypted"
 
 
 # what is refused
@@ -321,7 +320,7 @@ def test_frames_that_cannot_be_used(spark, monkeypatch):
     remote = object.__new__(type("DataFrame", (DataFrame,), {"__module__": "pyspark.sql.connect.dataframe"}))
     with pytest.raises(PrivacyRefused, match="belongs to a Spark Connect session"):
         summed(remote, cells="region")
-    monkeypatch.setattr(cluster, "is_local", lambda master: False)
+    monkeypatch.setattr(session, "is_local", lambda master: False)
     frame = spark.createDataFrame(TABLE)
     with pytest.raises(PrivacyRefused, match=r"a key that opens exact sums of labels.*allow_unencrypted=True"):
         summed(frame, cells="region")

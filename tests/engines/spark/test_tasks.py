@@ -11,8 +11,8 @@ import pytest
 from spark_scenes import DOMAIN, KEY, assert_same, draw_task, drawn_by_arrow, order_task, records, saved
 
 from labeldp import Domain, LabelRandomizer, LabelSource, Prior
-from labeldp.engines.spark.guard import CHANGED, REPEATED, WorkerError
-from labeldp.engines.spark.rows import NOTE_CODES
+from labeldp.engines.spark.shuffle import NOTE_CODES
+from labeldp.engines.spark.worker import CHANGED, REPEATED, WorkerError
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.sampling.multiset import MultisetHash
 

@@ -1,34 +1,53 @@
-"""`ArrowInput`: files of labels for a release on one machine."""
+"""`ArrowInput`: files of labels for a release on one machine, in bounded memory.
 
+Each pass uses two threads: one reads a batch, or sorts a partition, while the other one uses the one before.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.arrow import engine
-from labeldp.engines.arrow.faults import reported_together
-from labeldp.engines.arrow.held_ids import spill_of_held
-from labeldp.engines.arrow.integer_ids import with_integer_type
-from labeldp.engines.arrow.repeated_ids import without_duplicates
-from labeldp.engines.arrow.source import PARQUET_SUFFIXES, LabelSource, belongs_to, count_rows
-from labeldp.engines.arrow.unchanged import unchanged
-from labeldp.engines.scan import Progress, Scan
+from labeldp.engines.arrow import input_report
+from labeldp.engines.arrow.source import LabelSource, belongs_to, estimate_rows
+from labeldp.engines.arrow.spill import RepeatedIdError, Spill, open_spill, spill_rows
+from labeldp.engines.batches import LabelBatch, count_outside, draw_batch, repeated_id
+from labeldp.engines.fingerprint import InputFingerprint
+from labeldp.engines.passes import Scan
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.labels_file import LabelsWriter, code_dtype, id_kind
 from labeldp.message.reader import Message
+from labeldp.priors import histogram
 from labeldp.sampling import KeyedRandomness
+from labeldp.tables.files import Progress
+
+Item = TypeVar("Item")
+_END = object()
 
 
 @dataclass(frozen=True)
 class ArrowInput:
-    """A `LabelInput` that streams a source in bounded memory. See there for what the methods promise."""
+    """A `LabelInput` that streams a source. That protocol describes the methods.
+
+    Attributes
+    ----------
+    source : LabelSource
+        The files.
+    integer_type : pyarrow.DataType or None
+        The type that integer ids get, if it is not that of the source.
+    """
 
     source: LabelSource
+    integer_type: pa.DataType | None = None
     keeps_order: ClassVar[bool] = True
     least_row_bytes: ClassVar[int] = 9
     """While a row is sorted: a key of 8 bytes and a code."""
@@ -68,10 +87,10 @@ class ArrowInput:
                 f"the source's unit is {unit}, but that of the bounds is {domain.unit or 'not named'}: name it once, in the "
                 f'domain, as in Domain({domain.lower:g}, {domain.upper:g}, unit="{unit}")'
             )
-        return ArrowInput(replace(self.source, unit=domain.unit))
+        return replace(self, source=replace(self.source, unit=domain.unit))
 
     def with_ids_as(self, id_type: pa.DataType) -> "ArrowInput":
-        return ArrowInput(with_integer_type(self.source, id_type)) if pa.types.is_integer(id_type) else self
+        return replace(self, integer_type=id_type) if pa.types.is_integer(id_type) else self
 
     def readable_as(self, id_kind: str) -> bool:
         try:
@@ -82,7 +101,7 @@ class ArrowInput:
         return True
 
     def row_count(self) -> int | None:
-        return self._parquet_rows
+        return self._rows
 
     def scan(
         self,
@@ -93,14 +112,44 @@ class ArrowInput:
         grid: Domain | None = None,
         progress: Progress | None = None,
     ) -> Scan:
-        source = without_duplicates(self.source, self.row_count())
-        with reported_together(self.source, domain, out_of_range):
-            return engine.scan(source, domain, key=key, out_of_range=out_of_range, grid=grid, progress=progress)
+        fingerprint = InputFingerprint(key)
+        counts = None if grid is None else np.zeros(grid.count, np.int64)
+        records = clipped = id_bytes = 0
+        id_type: pa.DataType | None = None
+        id_types: dict[str, None] = {}
+        words: list[NDArray[np.uint64]] = []
+        with input_report.reported_together(self.source, domain, out_of_range), prefetched(self._batches) as batches:
+            for batch in batches:
+                if id_type is not None and batch.ids.type != id_type:
+                    raise _mixed_types(id_type, batch.ids.type, batch.first_row)
+                id_type = batch.ids.type
+                id_types[batch.types.ids] = None
+                clipped += count_outside(batch, domain, out_of_range)
+                if counts is not None and grid is not None:
+                    counts += histogram(batch.labels, grid)
+                digests = fingerprint.add(batch)
+                records += batch.labels.size
+                id_bytes += batch.ids.nbytes
+                if self.id_column is not None and max(records, self._rows or 0) <= input_report.EARLY_ROWS:
+                    words.append(digests.low)
+                else:
+                    words.clear()
+                if progress is not None:
+                    progress(batch.labels.size)
+            self._refuse_repeated(words, fingerprint)
+        assert id_type is not None, "a source yields at least one batch"
+        return Scan(records, clipped, id_type, tuple(id_types), fingerprint.hexdigest(), id_bytes, grid, counts)
 
     def count_cells(
         self, grid: Domain, scanned: Scan, *, key: bytes, advice: str, progress: Progress | None = None
     ) -> NDArray[np.int64]:
-        return engine.count_cells(unchanged(self.source, scanned, key, advice), grid, progress=progress)
+        counts = np.zeros(grid.count, np.int64)
+        with prefetched(lambda: self._unchanged(scanned, key, advice)) as batches:
+            for batch in batches:
+                counts += histogram(batch.labels, grid)
+                if progress is not None:
+                    progress(batch.labels.size)
+        return counts
 
     def randomize(
         self,
@@ -117,24 +166,139 @@ class ArrowInput:
         held: Message | None = None,
         progress: Progress | None = None,
     ) -> int:
+        assert held is None or not keep_order, "with keep_order, rows are written before held ids are known"
         randomness = KeyedRandomness(key, release)
-        return engine.randomize(
-            unchanged(self.source, scanned, key, advice),
-            mechanism,
-            domain,
-            randomness,
-            scanned,
-            labels_file=labels,
-            work=work,
-            keep_order=keep_order,
-            released=None if held is None else spill_of_held(held, scanned.id_type, randomness),
-            released_rows=0 if held is None else held.records,
-            progress=progress,
-        )
+        size = spill_rows(scanned.records, scanned.id_bytes, 0 if held is None else held.records)
+        skipped = 0
+        with ExitStack() as stack:
+            code_type = code_dtype(mechanism.outputs.size)
+            spill = stack.enter_context(open_spill(work / "rows", scanned.id_type, size, code_type))
+            writer = stack.enter_context(LabelsWriter(labels, self.id_name, scanned.id_type, mechanism))
+            with prefetched(lambda: self._unchanged(scanned, key, advice)) as batches:
+                for batch in batches:
+                    digests, codes = draw_batch(batch, mechanism, domain, randomness)
+                    spill.add(batch.ids, digests, codes)  # which finds equal digests
+                    if keep_order:
+                        writer.write(batch.ids, codes)
+                    if progress is not None:
+                        progress(batch.labels.size)
+            known = None
+            if held is not None:
+                known = stack.enter_context(open_spill(work / "held", scanned.id_type, size, np.uint8))
+                _add_held(known, held, randomness)
+            try:
+                with prefetched(lambda: spill.partitions(known)) as parts:
+                    for part in parts:
+                        skipped += part.skipped
+                        if not keep_order:
+                            writer.write(part.ids, part.codes)
+                        if progress is not None:
+                            progress(len(part.ids) + part.skipped)
+            except RepeatedIdError as found:
+                rows = self._repeated_rows(InputFingerprint(key), found.id)
+                raise repeated_id(rows, "Nothing was released") from None
+        return scanned.records - skipped
 
     @cached_property
-    def _parquet_rows(self) -> int | None:
-        """The number of records if Parquet's metadata tell it. Other formats would have to be read for it."""
-        if all(file.suffix.lower() in PARQUET_SUFFIXES for file in self.source.files()):
-            return count_rows(self.source)
-        return None
+    def _rows(self) -> int | None:
+        return estimate_rows(self.source)
+
+    def _batches(self) -> Iterator[LabelBatch]:
+        """Read the source, with integer ids in the type that they have in a message."""
+        for batch in self.source.batches():
+            if self.integer_type is None or not pa.types.is_integer(batch.ids.type):
+                yield batch
+                continue
+            try:
+                ids = batch.ids.cast(self.integer_type)
+            except pa.ArrowInvalid:
+                raise InvalidInput(
+                    f"{self.source.path}: some ids from row {batch.first_row + 1} on (rows count from 1) do not fit into "
+                    f"{self.integer_type}, the type of the message's ids. Only a new release can hold them"
+                ) from None  # it shows an id
+            yield replace(batch, ids=ids)
+
+    def _unchanged(self, scanned: Scan, key: bytes, advice: str) -> Iterator[LabelBatch]:
+        """Read the source, and raise `InvalidInput` if it differs from what was scanned, before anything is published.
+
+        Under one release, an id must never be drawn with two labels. A release is resumed by the fingerprint of its scan, so
+        the labels that are randomized must be those that were scanned, even if somebody writes to the file in between. So must
+        the labels that are counted. `key` is that of the scan, and `advice` ends the error.
+        """
+        changed = InvalidInput(f"{self.source.path} changed while it was read. Nothing was released. {advice}")
+        fingerprint = InputFingerprint(key)
+        for batch in self._batches():
+            if batch.ids.type != scanned.id_type:  # what comes next was made for the type that was scanned
+                raise changed
+            fingerprint.add(batch)
+            yield batch
+        if fingerprint.hexdigest() != scanned.input_hmac:
+            raise changed
+
+    def _refuse_repeated(self, words: list[NDArray[np.uint64]], fingerprint: InputFingerprint) -> None:
+        """Raise `InvalidInput` if ids repeat, given one word of each digest. Nothing is charged yet.
+
+        Larger inputs are searched while they are randomized, when the release is charged already.
+        """
+        ordered = np.sort(np.concatenate(words or [np.empty(0, np.uint64)]))
+        words.clear()
+        suspects = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+        # 64 bits of two text ids may agree by chance, so the ids themselves are compared
+        if suspects.size and (rows := self._repeated_rows(fingerprint, suspects)):
+            raise repeated_id(rows, "Nothing was released or charged")
+
+    def _repeated_rows(self, fingerprint: InputFingerprint, suspects: NDArray[np.uint64] | pa.Array) -> tuple[int, ...]:
+        """Return the first two rows with one id, among ids like these: words of digests, or an array of ids."""
+        words = fingerprint.digests(suspects).low if isinstance(suspects, pa.Array) else suspects
+        rows: dict[object, int] = {}
+        for batch in self._batches():
+            for index in np.flatnonzero(np.isin(fingerprint.digests(batch.ids).low, words)).tolist():
+                value, row = batch.ids[index].as_py(), batch.first_row + index
+                if value in rows:
+                    return rows[value], row
+                rows[value] = row
+        return ()
+
+
+@contextmanager
+def prefetched(make: Callable[[], Iterator[Item]]) -> Iterator[Iterator[Item]]:
+    """Give the items of the iterator that `make` returns, each made by another thread while the one before it is in use.
+
+    The items, their order, and which error comes after which item do not depend on the threads. At most one item waits. When the
+    block ends, the iterator is closed, in its own thread, before anything that the block was given is.
+    """
+    with ThreadPoolExecutor(1, "labeldp-prefetch") as thread:
+        items = make()
+        try:
+            yield _in_order(thread, items)
+        finally:
+            thread.submit(_close, items).result()
+
+
+def _in_order(thread: ThreadPoolExecutor, items: Iterator[Item]) -> Iterator[Item]:
+    waiting: Future[object] = thread.submit(next, items, _END)
+    while (item := waiting.result()) is not _END:
+        waiting = thread.submit(next, items, _END)
+        yield item  # type: ignore[misc]
+
+
+def _close(items: Iterator[object]) -> None:
+    if isinstance(items, Generator):
+        items.close()
+
+
+def _add_held(spill: Spill, message: Message, randomness: KeyedRandomness) -> None:
+    """Add all ids of a message to a spill with which new rows are compared."""
+    for ids, _ in (batch for file in message.files for batch in file.batches()):
+        same = ids.cast(spill.id_type)
+        digests = randomness.id_digests(same, digest=message.mechanism.digest_bytes)
+        spill.add(same, digests, np.zeros(len(same), np.uint8))
+
+
+def _mixed_types(before: pa.DataType, after: pa.DataType, row: int) -> InvalidInput:
+    hint = (
+        "convert them to one type first, or give --id-type str"
+        if id_kind(before) == id_kind(after)
+        else "give --id-type str to read all ids as text"
+    )
+    return InvalidInput(f"ids change their type from {before} to {after} at row {row + 1} (rows count from 1): {hint}")

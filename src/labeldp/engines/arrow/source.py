@@ -2,31 +2,26 @@
 
 import os
 import stat
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from labeldp.arrays import check_unit
-from labeldp.engines.arrow import files
-from labeldp.engines.arrow.text import TEXT_SUFFIXES, checked_delimiter, file_format
-from labeldp.engines.batches import FileTypes, LabelBatch
-from labeldp.engines.columns import checked_ids, checked_labels
-from labeldp.errors import InvalidInput, described, expect_path, why_unreadable
+from labeldp.engines.batches import FileTypes, LabelBatch, check_columns, checked_ids, checked_labels
+from labeldp.errors import InvalidInput, described, expect_path
 from labeldp.message.labels_file import id_kind
+from labeldp.tables import files
+from labeldp.tables.csv_text import TEXT_SUFFIXES, checked_delimiter, count_lines, file_format
+from labeldp.tables.files import BATCH_ROWS, count_records, read_columns, readable, table_format
 
-BATCH_ROWS = files.BATCH_ROWS
 DECIDING_ROWS = 1 << 19
-"""So many ids of a text file decide whether its ids are integers."""
-PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
-IPC_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
+"""The first ids of a text file, up to this many, decide whether its ids are integers."""
 ROW_NUMBERS = "row numbers"
-"""Stands for the type of the id column where there is none."""
-_DAMAGED = (pa.ArrowException, OSError, EOFError, zlib.error)
+"""The type of the id column where there is none."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +37,9 @@ class LabelSource:
         The file, or a folder whose files are read in the order of their names. Files and folders whose names begin with
         "." or "_" are ignored.
     label_column : str
-        The name of the label column. It must hold finite numbers, booleans, or durations if the domain has a unit.
+        The name of the label column. It must contain finite numbers, booleans, or durations if the domain has a unit.
     id_column : str, optional
-        The name of the id column. It must hold integers or text. Without it, a record's id is its row number, from 0,
+        The name of the id column. It must contain integers or text. Without it, a record's id is its row number, from 0,
         and a message shows the order of the input: if that follows the labels, it reveals them.
     id_type : {"int", "str"}, optional
         Convert the ids to this type. Otherwise the file decides; text ids in a CSV file become integers if all of them
@@ -89,12 +84,7 @@ class LabelSource:
             raise InvalidInput(f'the decimal separator must be "." or "," (--decimal), got {described(self.decimal)}')
         if self.unit is not None:
             check_unit(self.unit)
-        if self.id_type is not None and not (isinstance(self.id_type, str) and self.id_type in ("int", "str")):
-            raise InvalidInput(f'id_type must be "int" or "str", got {described(self.id_type)}')
-        if self.id_column == self.label_column:
-            raise InvalidInput(
-                f"the label column {self.label_column!r} cannot be the id column too: the message shows the ids as they are. Name another id column"
-            )
+        check_columns(self.label_column, self.id_column, self.id_type)
 
     def batches(self) -> Iterator[LabelBatch]:
         """Read the records, checked, in the order of the files and of their rows.
@@ -125,10 +115,10 @@ class LabelSource:
         if waiting:
             yield _joined(waiting)
         if total == 0:
-            raise InvalidInput(f"{self.path} holds no records: there is nothing to randomize")
+            raise InvalidInput(f"{self.path} has no records: there is nothing to randomize")
 
     def files(self) -> list[Path]:
-        """The file itself, or the data files of a folder in the order in which they are read.
+        """Return the file itself, or the data files of a folder in the order in which they are read.
 
         Returns
         -------
@@ -137,13 +127,13 @@ class LabelSource:
         Raises
         ------
         InvalidInput
-            If there is no such file, or the folder holds no data files.
+            If there is no such file, or the folder has no data files.
         """
         path = Path(self.path)
         if path.is_dir():
             parts = sorted(part for part in path.rglob("*") if part.is_file() and belongs_to(part, path))
             if not parts:
-                raise InvalidInput(f"the folder {path} holds no data files: check the path")
+                raise InvalidInput(f"the folder {path} has no data files: check the path")
             return parts
         if not path.exists():
             raise InvalidInput(f"there is no file {path}: check the path")
@@ -162,10 +152,11 @@ class LabelSource:
         first = 0
         for file in self.files():
             is_text = file_format(file) in TEXT_SUFFIXES
-            with _readable(file):
+            with readable(file):
+                batches = read_columns(file, wanted, self.delimiter, number=self.label_column, decimal=self.decimal)
                 if is_text and id_type is None and self.id_column is not None:
-                    id_type = _kind_of_text_ids(file, self.id_column, self.delimiter, first)
-                for batch in read_columns(file, wanted, self.delimiter, number=self.label_column, decimal=self.decimal):
+                    id_type, batches = _text_id_type(batches, self.id_column, first, file)
+                for batch in batches:
                     if not batch.num_rows:
                         continue
                     column = batch.column(self.label_column)
@@ -182,72 +173,50 @@ class LabelSource:
 
 
 def belongs_to(file: Path, folder: Path) -> bool:
-    """Whether a file is read with the files of a folder: it lies below it, and no name on the way begins with "." or "_"."""
+    """Return whether a file is read with the files of a folder: it lies below it, and no name on the way begins with "." or "_"."""
     return file.is_relative_to(folder) and not any(name[0] in "._" for name in file.relative_to(folder).parts)
 
 
 def count_rows(source: LabelSource) -> int:
-    """How many records there are, without reading a label: from Parquet's metadata, or by reading ids or lines."""
+    """Return the number of records without reading a label: from Parquet's metadata, or by reading ids or lines."""
+    column = source.label_column if source.id_column is None else source.id_column
     total = 0
     for file in source.files():
-        with _readable(file):
-            if file.suffix.lower() in PARQUET_SUFFIXES:
-                total += files.parquet_rows(file)
-                continue
-            wanted = [source.label_column if source.id_column is None else source.id_column]
-            total += sum(batch.num_rows for batch in read_columns(file, wanted, source.delimiter))
+        with readable(file):
+            total += count_records(file, column, source.delimiter)
     return total
 
 
-def _kind_of_text_ids(file: Path, name: str, delimiter: str | None, first: int) -> str | None:
-    """What the ids of a text file are, "int" or "str"; None if it has no rows. A later id that differs is refused.
+def estimate_rows(source: LabelSource) -> int | None:
+    """Return the number of records if it can be found without parsing them. For text files it may be wrong: see `count_lines`."""
+    total = 0
+    for file in source.files():
+        with readable(file):
+            kind = table_format(file)
+            if kind == "ipc":
+                return None
+            total += count_lines(file) if kind == "csv" else count_records(file, source.label_column, None)
+    return total
 
-    The first `DECIDING_ROWS` ids decide. The first block of the file must not: its rows are as many as fit into so many
-    bytes, so the digits of labels would decide whether a file is refused.
+
+def _text_id_type(
+    batches: Iterator[pa.RecordBatch], name: str, first: int, file: Path
+) -> tuple[str | None, Iterator[pa.RecordBatch]]:
+    """Return what the ids of a text file are, "int" or "str" (None if it has no rows), and all batches, from the first one on.
+
+    The first `DECIDING_ROWS` ids decide, and a later id that differs is refused. The first block of the file must not decide: the
+    number of its rows depends on the digits of labels.
     """
-    seen = 0
-    for batch in read_columns(file, [name], delimiter):
+    held, seen = [], 0
+    for batch in batches:
+        held.append(batch)
         ids = checked_ids(batch.column(name)[: DECIDING_ROWS - seen], name, first + seen, file, None, text_file=True)
         if id_kind(ids.type) == "str":
-            return "str"
+            return "str", chain(held, batches)
         seen += len(ids)
         if seen == DECIDING_ROWS:
             break
-    return "int" if seen else None
-
-
-def read_columns(
-    file: Path, wanted: list[str], delimiter: str | None, *, number: str | None = None, decimal: str = "."
-) -> Iterator[pa.RecordBatch]:
-    """These columns of one file, unchecked, in batches of bounded size. In text files all but `number` are text."""
-    suffix = file_format(file)
-    if suffix in TEXT_SUFFIXES:
-        return files.read_text(file, delimiter, wanted, number=number, decimal=decimal)
-    if suffix in IPC_SUFFIXES:
-        return files.read_ipc(file, wanted)
-    if suffix in PARQUET_SUFFIXES or files.magic(file) == b"PAR1":
-        return files.read_parquet(file, wanted)
-    raise InvalidInput(
-        f"cannot tell the format of {file}: name it .parquet, .csv, .tsv (these two also with .gz), .arrow or .feather"
-    )
-
-
-@contextmanager
-def _readable(file: Path) -> Iterator[None]:
-    """Turns pyarrow's errors about a damaged file into one that names the file."""
-    try:
-        yield
-    except MemoryError as error:  # Arrow's is also an ArrowException
-        raise InvalidInput(
-            f"cannot read {file}: a part of it does not fit into memory. Is the file complete and undamaged? If so, use a "
-            "machine with more memory, or write it in smaller row groups"
-        ) from error
-    except UnicodeDecodeError:  # of a name or a note in the file; it would carry the whole text along
-        raise InvalidInput(f"cannot read {file}: something in it is not UTF-8 text. Is the file undamaged?") from None
-    except _DAMAGED as error:
-        raise InvalidInput(
-            f"cannot read {file}: {why_unreadable(error)}. Is the file complete and undamaged?"
-        ) from None
+    return "int" if seen else None, chain(held, batches)
 
 
 def _joined(pieces: list[LabelBatch]) -> LabelBatch:

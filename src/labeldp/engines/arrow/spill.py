@@ -2,7 +2,8 @@
 
 Each row has a key, a function of its id: SplitMix64's bijection of an integer, or the keyed BLAKE2b digest of a text. The
 leading bits of the key choose the row's partition. Later each partition is read back, sorted by key, and searched for equal
-keys, which are repeated ids. So memory is bounded, and the order says nothing about labels or the order of the input.
+keys, which are repeated ids. So memory is bounded, and the order does not depend on labels or on the order of the input. The files contain ids, their digests and codes,
+never a true label.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.arrays import read_only
-from labeldp.engines.arrow._kernels import gather_text, mark_known, mix_keys, part_integers, part_texts, sort_parts
-from labeldp.engines.columns import TEXT
+from labeldp.engines.arrow.spill_kernels import gather_text, mark_known, mix_keys, part_integers, part_texts, sort_parts
+from labeldp.engines.batches import TEXT
 from labeldp.sampling import IdDigests
 from labeldp.sampling.ids import array_of, text_buffers, unmix
 
@@ -28,9 +29,9 @@ TEXT_PER_PARTITION = 1 << 26
 """Bytes of ids."""
 MAX_PARTITION_BITS = 12
 PART_ROWS = 1 << 12
-"""Before a partition is sorted, it is divided in memory into parts of about so many rows, which stay in the cache."""
+"""Before a partition is sorted, it is divided in memory into parts of about this many rows, which stay in the cache."""
 BUCKET_ROWS = 4
-"""About how many rows each bucket of the sort within a part has."""
+"""About the number of rows in each bucket of the sort within a part."""
 LONGEST_BUCKET = 64
 """With a longer bucket, the sort falls back to NumPy's."""
 Keys = NDArray[np.uint64]
@@ -65,7 +66,7 @@ class Rows(NamedTuple):
 
 
 def open_spill(folder: Path, id_type: pa.DataType, rows: int, code_type: Any) -> Spill:
-    """A spill for about `rows` rows, in nameless files in `folder`, which is made if it does not exist."""
+    """Return a spill for about `rows` rows, in nameless files in `folder`, which is made if it does not exist."""
     folder.mkdir(exist_ok=True)
     bits = min(MAX_PARTITION_BITS, (rows // ROWS_PER_PARTITION).bit_length())
     kind = IntegerSpill if pa.types.is_integer(id_type) else TextSpill
@@ -73,7 +74,7 @@ def open_spill(folder: Path, id_type: pa.DataType, rows: int, code_type: Any) ->
 
 
 def spill_rows(rows: int, id_bytes: int, known: int = 0) -> int:
-    """The size to open a spill with, so that partitions stay small: larger for long ids and for many known ones."""
+    """Return the size to open a spill with, so that partitions stay small: larger for long ids and for many known ones."""
     wide = max(rows, id_bytes // TEXT_PER_PARTITION * ROWS_PER_PARTITION)
     return wide * (rows + known) // rows
 
@@ -90,10 +91,10 @@ class Spill(ABC):
 
     @abstractmethod
     def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
-        """Writes rows."""
+        """Write rows."""
 
     def partitions(self, known: Spill | None = None) -> Iterator[Partition]:
-        """All partitions, their rows sorted by key, without rows whose id is in `known`. Refuses repeated ids.
+        """Return all partitions, their rows sorted by key, without rows whose id is in `known`. Raise `RepeatedIdError` for repeated ids.
 
         Memory is O(rows of a partition). Time is O(rows) in all, since keys are spread evenly.
         """
@@ -112,7 +113,7 @@ class Spill(ABC):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Removes the files."""
+        """Remove the files."""
         for column in self._columns:
             column.close()
 
@@ -122,11 +123,11 @@ class Spill(ABC):
 
     @abstractmethod
     def _sorted(self, number: int) -> Rows:
-        """The rows of a partition, sorted."""
+        """Return the rows of a partition, sorted."""
 
     @abstractmethod
     def _ids(self, rows: Rows) -> pa.Array:
-        """The ids of rows."""
+        """Return the ids of rows."""
 
     def _marked(self, rows: Rows, known: Spill, number: int) -> NDArray[np.bool_]:
         assert (known.bits, type(known)) == (self.bits, type(self))
@@ -170,7 +171,7 @@ class IntegerSpill(Spill):
         return array_of(words.view(np.int64) if signed else words).cast(self.id_type)
 
     def _parted(self, keys: Keys, codes: NDArray[Any], same: int, bits: int) -> tuple[Starts, Keys, NDArray[Any]]:
-        """Rows by `bits` bits of their keys, after the `same` leading ones, and where the rows of each value begin."""
+        """Return where the rows of each value of `bits` bits of the keys begin, after the `same` leading bits, and rows in that order."""
         codes, starts = np.ascontiguousarray(codes, self._codes.kind), np.zeros((1 << bits) + 1, np.int64)
         if bits == 0:
             starts[1] = keys.size
@@ -214,7 +215,7 @@ class TextSpill(Spill):
         return pa.Array.from_buffers(TEXT, rows.low.size, buffers).cast(self.id_type)
 
     def _parted(self, rows: Rows, same: int, bits: int) -> tuple[Starts, Starts, Rows]:
-        """Rows by `bits` bits of their keys, after the `same` leading ones, and where the rows and the texts of each value begin."""
+        """Return where the rows and the texts of each value of `bits` bits begin, after the `same` leading bits, and rows in that order."""
         codes = np.ascontiguousarray(rows.codes, self._codes.kind)
         starts, text_starts = np.zeros((1 << bits) + 1, np.int64), np.zeros((1 << bits) + 1, np.int64)
         if bits == 0:
@@ -234,13 +235,13 @@ class TextSpill(Spill):
 
 
 class ReusedMemory:
-    """Arrays whose memory is used again: to get it anew from the operating system would take longer than to fill it."""
+    """Arrays whose memory is reused: to get new memory from the operating system takes longer than to fill it."""
 
     def __init__(self) -> None:
         self._held: dict[object, NDArray[np.uint8]] = {}
 
     def array(self, purpose: object, size: int, kind: Any) -> NDArray[Any]:
-        """An array with any content, which is overwritten by the next array for that purpose."""
+        """Return an array with any content, which is overwritten by the next array for that purpose."""
         needed = size * np.dtype(kind).itemsize
         if purpose not in self._held or self._held[purpose].size < needed:
             self._held[purpose] = np.empty(needed + needed // 8, np.uint8)
@@ -262,7 +263,7 @@ class PartitionedColumn:
         self._batches: list[tuple[int, NDArray[np.int64]]] = []
 
     def append(self, values: NDArray[Any], starts: NDArray[np.int64]) -> None:
-        """Writes a batch whose partition p is `values[starts[p]:starts[p + 1]]`. Keeps `starts` itself, not a copy."""
+        """Write a batch whose partition p is `values[starts[p]:starts[p + 1]]`. Keeps `starts` itself, not a copy."""
         self._batches.append((self._size, starts))
         self._file.seek(self._size * self.kind.itemsize)
         self._size += values.size
@@ -271,7 +272,7 @@ class PartitionedColumn:
             data = data[self._file.write(data) :]
 
     def read(self, partition: int, memory: ReusedMemory | None = None) -> NDArray[Any]:
-        """All values of a partition, in the order in which they were written. In reused memory they last until the next read."""
+        """Return all values of a partition, in the order of writing. In reused memory they last until the next read."""
         pieces = [
             (first + starts[partition], starts[partition + 1] - starts[partition]) for first, starts in self._batches
         ]
@@ -294,28 +295,28 @@ class PartitionedColumn:
 
 
 def _ends(lengths: NDArray[Any]) -> NDArray[np.int64]:
-    """The offsets of strings of these lengths."""
+    """Return the offsets of strings of these lengths."""
     ends = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     return ends
 
 
 def _part_bits(rows: int) -> int:
-    """How many bits of the keys divide a partition into parts of about `PART_ROWS` rows."""
+    """Return how many bits of the keys divide a partition into parts of about `PART_ROWS` rows."""
     return max(1, (rows // PART_ROWS).bit_length())
 
 
 def _shifts(same: int, bits: int) -> tuple[np.uint64, np.uint64]:
-    """A key shifted left by the first and right by the second number has `bits` bits, those after the `same` leading ones."""
+    """Return by how many bits a key is shifted left and right to keep the `bits` bits after the `same` leading ones."""
     return np.uint64(same), np.uint64(64 - bits)
 
 
 def _order(low: Keys, high: NDArray[np.uint32], starts: Starts, same: int) -> tuple[Keys, Order]:
-    """Evenly spread keys in their order, and that order. They come in parts whose keys agree in their first `same` bits."""
+    """Return evenly spread keys in their order, and that order. They come in parts whose keys agree in their first `same` bits."""
     rows = low.size // (starts.size - 1)
     fine = min(64 - same, max(1, (rows // BUCKET_ROWS).bit_length()))
     ordered, order = np.empty_like(low), np.empty(low.size, np.int64)
     if not sort_parts(low, high, starts, np.uint64(same), np.uint64(fine), LONGEST_BUCKET, ordered, order):
-        order = np.lexsort((high, low))  # somebody chose ids whose keys lie close together
+        order = np.lexsort((high, low))  # ids may be chosen so that their keys lie close together
         ordered = low[order]
     return ordered, order

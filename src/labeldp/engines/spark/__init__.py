@@ -1,8 +1,26 @@
 """The engine for a cluster: Apache Spark reads, draws, shuffles and writes. It needs the extra `spark`.
 
-`spark_input` makes the passes over a frame. What runs on the workers is in `checking` (pass one), `drawing` (pass two, before
-the shuffle) and `ordering` (after it); `records` says how they read a record, `rows` how a drawn one travels and `sealed` how
-counts do. `guard` keeps labels out of their errors. `jobs` runs them and turns their failures into our errors, `parts` takes
-what Spark's writer left, `columns` and `places` name columns and folders so that Spark finds them, `cluster` asks whether a
-session may carry secrets, `session` starts one for the command line.
+`spark_input` has the passes that a release asks for, and `spark_sums` the pass for exact sums. Tasks of the workers are in `worker` (before the
+shuffle) and `shuffle`. `writing` draws and writes a message, `jobs` runs Spark jobs, `reading` makes frames of files, and
+`session` starts sessions and checks that they encrypt. This module imports nothing of Spark, so that asking for it costs little.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from labeldp.errors import MissingExtra
+
+LEAST_PYSPARK = (4, 1)
+"""The first version with `repartitionById`."""
+
+
+def require_pyspark() -> None:
+    """Raise `MissingExtra` unless PySpark is installed and new enough."""
+    try:
+        found = import_module("pyspark").__version__
+        import_module("pandas")  # which PySpark needs to exchange Arrow data with its workers
+    except ImportError as error:
+        raise MissingExtra("Spark needs pyspark and pandas: pip install 'labeldp[spark]'") from error
+    if tuple(int(part) for part in found.split(".")[:2]) < LEAST_PYSPARK:
+        raise MissingExtra(f"pyspark {found} is too old: labeldp needs 4.1 or newer, pip install -U 'labeldp[spark]'")

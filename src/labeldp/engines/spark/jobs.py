@@ -1,4 +1,4 @@
-"""Runs jobs on a cluster and turns their failures into errors that say what to do and show no label."""
+"""Spark jobs: how they run, how progress bars follow them, and how their failures become errors that show no label."""
 
 from __future__ import annotations
 
@@ -7,24 +7,68 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from threading import Event, Thread
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext, StatusTracker
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from labeldp.engines.scan import Progress
-from labeldp.engines.spark.guard import CHANGED, FAILED, REPEATED, Batches, guarded
-from labeldp.engines.spark.progress import watched
+from labeldp.engines.spark.worker import CHANGED, FAILED, REPEATED, Batches, without_error_texts
 from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused
+from labeldp.tables.files import Progress
 
+EVERY_SECONDS = 0.5
 MOST_RESULT_BYTES = 1 << 28
-"""The driver gets at most about so many bytes of results in all, unless that would be fewer than two results for each core."""
+"""The driver gets at most about this many bytes of results in all, unless that would be fewer than two results for each core."""
 _CODEC = "spark.sql.execution.arrow.compression.codec"
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+
+
+@contextmanager
+def watched(context: SparkContext, group: str, rows: int, progress: Progress | None) -> Iterator[None]:
+    """During the block, report `rows` rows in all to `progress`, as the tasks of the job group end."""
+    if progress is None:
+        yield
+        return
+    told, ended, tracker = 0, Event(), context.statusTracker()
+
+    def tell(share: float) -> None:
+        nonlocal told
+        if (done := int(share * rows)) > told:
+            progress(done - told)
+            told = done
+
+    def watch() -> None:
+        with suppress(Py4JError, OSError):  # Spark is gone, which the job's own error says
+            while not ended.wait(EVERY_SECONDS):
+                tell(_share_done(tracker, group))
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+        ended.set()
+        thread.join()
+        tell(1.0)
+    finally:
+        ended.set()
+
+
+def _share_done(tracker: StatusTracker, group: str) -> float:
+    """Return the share of the tasks of a job group that are done. Stages that have not begun count as one task."""
+    tasks = done = 0
+    for number in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(number)
+        for stage in () if info is None else info.stageIds:
+            known = tracker.getStageInfo(stage)
+            tasks += 1 if known is None else known.numTasks
+            done += 0 if known is None else known.numCompletedTasks
+    return done / tasks if tasks else 0.0
 
 
 class InputChanged(Exception):  # noqa: N818 - reads as what it is
@@ -40,17 +84,17 @@ class SparkFailed(OSError):  # noqa: N818
 
 
 def few_results(frame: DataFrame, result_bytes: int) -> DataFrame:
-    """The frame in so few partitions that their results, of about so many bytes each, fit the driver."""
+    """Return the frame in so few partitions that their results, of about `result_bytes` each, fit into the driver."""
     cores = frame.sparkSession.sparkContext.defaultParallelism
     return frame.coalesce(max(2 * cores, MOST_RESULT_BYTES // (result_bytes + 128)))
 
 
 def mapped(frame: DataFrame, task: Callable[[Batches], Batches], schema: StructType | str) -> DataFrame:
-    """The frame after `task`, which runs on the workers. Refuses a task that is too large to travel inside the plan.
+    """Return the frame after `task`, which runs on the workers. Raise `PrivacyRefused` if it is too large to travel inside the plan.
 
     PySpark makes a broadcast of a larger one. Its file lies in plain text in temporary folders unless Spark encrypts them.
     """
-    run = guarded(task)
+    run = without_error_texts(task)
     size = len(CloudPickleSerializer().dumps(run))
     if 2 * size > _broadcast_threshold(frame.sparkSession):  # twice, since PySpark adds the schema and some more
         raise PrivacyRefused(
@@ -64,7 +108,7 @@ def mapped(frame: DataFrame, task: Callable[[Batches], Batches], schema: StructT
 
 @contextmanager
 def job(spark: SparkSession, rows: int, progress: Progress | None) -> Iterator[None]:
-    """A block that runs one job over so many rows. Its failures become ours, and a stopped run stops the job."""
+    """Run one job over `rows` rows during the block. Its failures become ours, and a stopped run stops the job."""
     context = spark.sparkContext
     group = f"labeldp-{uuid.uuid4()}"
     before: dict[str, str | None] = {}
@@ -85,7 +129,7 @@ def job(spark: SparkSession, rows: int, progress: Progress | None) -> Iterator[N
 
 @contextmanager
 def nothing_charged() -> Iterator[None]:
-    """For the passes before the charge: a job that fails there has cost nothing."""
+    """Report, for the passes before the charge, that a job that fails has cost nothing."""
     try:
         yield
     except SparkFailed as error:
@@ -93,14 +137,14 @@ def nothing_charged() -> Iterator[None]:
 
 
 def tidy(step: Callable[[], object]) -> None:
-    """Does a step that undoes something. If Spark is gone there is nothing left to undo, and the first error is the one to show."""
+    """Run a step that undoes something. If Spark is gone there is nothing left to undo, and the first error is the one to show."""
     with suppress(PySparkException, Py4JError, OSError):
         step()
 
 
 @contextmanager
 def without_spark_texts() -> Iterator[None]:
-    """Takes Spark's own errors out of what ours were raised from, since their texts may show a value."""
+    """Remove Spark's own errors from the causes of ours, since their texts may show a value."""
     try:
         yield
     except LabelDPError as error:
@@ -115,7 +159,7 @@ def without_spark_texts() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps PySpark from printing the texts of errors, which may show a value: it does so for errors in expressions."""
+    """Keep PySpark from printing the texts of errors in expressions, which may show a value."""
     loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
     before = [logger.disabled for logger in loggers]
     try:
@@ -129,7 +173,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _uncompressed(spark: SparkSession) -> Iterator[None]:
-    """Keeps Spark from compressing what workers read: the event log says how many bytes that made, which would depend on the labels."""
+    """Keep Spark from compressing what workers read: the event log shows the number of bytes, which would depend on the labels."""
     chosen = spark.conf.get(_CODEC, "none") or "none"
     if chosen == "none":
         yield

@@ -1,6 +1,7 @@
-"""Starts and stops Spark for the command line: quiet, on this machine alone unless told otherwise, encrypted on a cluster.
+"""Spark sessions: which ones may process a release, how the command line starts one, and how paths are written for them.
 
-What Java and Spark print goes to a file. It is kept only if something fails, for whoever wants to know why.
+A session of the command line is quiet, runs on this machine unless told otherwise, and encrypts on a cluster. What Java and Spark print
+goes to a file, which is kept only if something fails.
 """
 
 from __future__ import annotations
@@ -22,12 +23,20 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
-from labeldp.engines.spark.cluster import is_local
-from labeldp.engines.spark.places import file_uri
-from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.errors import InvalidInput, PrivacyRefused, why_unreadable
 
+_WILDCARDS = frozenset("\\{}[]*?")
+ENCRYPTED = {
+    "disks": ("spark.io.encryption.enabled",),
+    "network": ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled"),
+}
+"""What must be on: one setting of each row."""
+SCRATCH, ALLOW_UNENCRYPTED = "spark.labeldp.scratch", "spark.labeldp.allowUnencrypted"
+"""Settings of the command line that are labeldp's own, named as Spark names those of its packages."""
+SUBKEYS = "subkeys that undo the noise of this release"
 THIS_MACHINE = "local[*]"
 ENCRYPTION = ("spark.io.encryption.enabled", "spark.network.crypto.enabled", "spark.authenticate")
 MAKES_ITS_SECRET = ("yarn", "k8s://")
@@ -42,31 +51,94 @@ _CHATTER = re.compile(r"WARNING:|NOTE:|Using Spark's|Setting default|To adjust|P
 OLD_JAVA = "Spark needs Java 17 or newer, and this one is older: install a newer one, and set JAVA_HOME to its folder"
 
 
+def file_uri(path: str | os.PathLike[str]) -> str:
+    """Return the URI under which Spark writes to a path. Hadoop reads it as it is, so nothing in it is percent-encoded."""
+    return f"file:///{Path(path).absolute().as_posix().lstrip('/')}"
+
+
+def file_pattern(path: str | os.PathLike[str]) -> str:
+    """Return the URI under which Spark reads a path, with wildcards escaped."""
+    return "".join(f"\\{sign}" if sign in _WILDCARDS else sign for sign in file_uri(path))
+
+
+def is_local(master: str) -> bool:
+    """Return whether everything runs inside the driver, on one machine."""
+    return master.split("[", maxsplit=1)[0] == "local"
+
+
+def check_is_frame(frame: Any) -> None:
+    """Raise `InvalidInput` unless `frame` is a frame of a running session."""
+    if not isinstance(frame, DataFrame):
+        kind = f"{type(frame).__module__}.{type(frame).__name__}"
+        raise InvalidInput(f"frame must be a Spark DataFrame, got {kind}: make one with spark.read.parquet(…)")
+    if isinstance(frame, ClassicFrame) and frame.sparkSession.sparkContext._jsc is None:  # noqa: SLF001 - None once it is stopped
+        raise InvalidInput("the Spark session of this frame was stopped: start one, and read the frame again")
+
+
+def check_frame(frame: Any) -> None:
+    """Raise an error unless `frame` belongs to a classic session and can be read more than once."""
+    check_is_frame(frame)
+    if not isinstance(frame, ClassicFrame):
+        raise PrivacyRefused(
+            "this frame belongs to a Spark Connect session, which sends the release's subkeys inside its plan: use a classic "
+            "session, made with SparkSession.builder.master(…)"
+        )
+    if frame.isStreaming:
+        raise InvalidInput("this frame is a stream, and a release reads its input twice: save a batch of it first")
+    if not frame._jdf.queryExecution().analyzed().deterministic():  # noqa: SLF001 - Spark says it only there
+        raise InvalidInput(
+            "this frame gives other rows each time it is read: something in it is random or depends on the partitioning, such "
+            "as rand(), uuid() or monotonically_increasing_id(). Save it first, and read it back"
+        )
+
+
+def check_encryption(spark: SparkSession, *, allow_unencrypted: bool, secret: str = SUBKEYS) -> None:
+    """Raise `PrivacyRefused` if a cluster writes or sends a secret in plain text, unless that is allowed. `secret` names what workers get.
+
+    Spark may keep what it sends them in temporary folders of driver and executors, where it stays if a process is killed.
+    """
+    context = spark.sparkContext
+    if allow_unencrypted or is_local(str(context.master)):
+        return
+    settings = context.getConf()
+    missing = [names[0] for names in ENCRYPTED.values() if not any(is_on(settings.get(name)) for name in names)]
+    if missing:
+        raise PrivacyRefused(
+            f"the workers of this cluster get {secret}, and Spark would keep or send this in plain text. Set "
+            f"{' and '.join(f'{name}=true' for name in missing)} when the session starts (network encryption needs "
+            "spark.authenticate=true too). If disks and network are encrypted otherwise, give allow_unencrypted=True "
+            f"(--conf {ALLOW_UNENCRYPTED}=true)"
+        )
+
+
+def is_on(value: str | None) -> bool:
+    """Return whether Spark reads the text of a setting as true."""
+    return value is not None and value.strip().lower() == "true"
+
+
 class NotStarted(InvalidInput):
-    """Spark refuses to start as it was told to."""
+    """Spark does not start with these settings."""
 
 
 @contextmanager
-def running(master: str | None, given: Mapping[str, str], *, kept: Callable[[Path], None]) -> Iterator[SparkSession]:
-    """A session while the block runs. One that this process has already is used as it is, and left running.
+def running(given: Mapping[str, str], *, kept: Callable[[Path], None]) -> Iterator[SparkSession]:
+    """Run a session during the block. One that this process has already is used as it is, and left running.
 
     Parameters
     ----------
-    master : str or None
-        Where Spark runs. By default on this machine.
     given : mapping
-        Settings by their names. They win over ours.
+        Settings by their names, which override ours. By default Spark runs on this machine.
     kept : callable
-        Told where Spark's log is if the block fails for another reason than bad input.
+        Called with the path of Spark's log if the block fails for another reason than bad input.
     """
     if (active := SparkSession.getActiveSession()) is not None:
-        if master is not None or given:
+        if given:
             raise InvalidInput(
-                "Spark runs in this process already, with its own settings: leave out --master and --conf"
+                "Spark runs in this process already, with its own settings: leave out --spark-conf and --conf"
             )
         yield active
         return
-    place = THIS_MACHINE if master is None else master
+    place = given.get("spark.master", THIS_MACHINE)
     _refuse_connect(place, given)
     _require_java()
     folder = Path(tempfile.mkdtemp(prefix="labeldp-spark-"))
@@ -87,7 +159,7 @@ def running(master: str | None, given: Mapping[str, str], *, kept: Callable[[Pat
 
 
 def settings(master: str, given: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """All settings of a session, those given and ours. None of ours is a secret."""
+    """Return all settings of a session, those given and ours. None of ours is a secret."""
     ours = {"spark.app.name": "labeldp", "spark.ui.showConsoleProgress": "false"}
     if is_local(master):
         ours |= {
@@ -105,19 +177,26 @@ def settings(master: str, given: Mapping[str, str], folder: Path) -> dict[str, s
     return ours | dict(given) | {"spark.master": master}
 
 
-def parsed_settings(texts: Sequence[str]) -> dict[str, str]:
-    """Settings from texts such as "spark.driver.memory=8g". Errors show names and no values, which may be secret."""
+def parsed_settings(file: Path | None, texts: Sequence[str]) -> dict[str, str]:
+    """Return settings from a file like spark-defaults.conf and from texts such as "spark.driver.memory=8g", which override it.
+
+    Errors show names and no values, which may be secret.
+    """
+    try:
+        lines = [] if file is None else file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"cannot read --spark-conf {file}: {why_unreadable(error)}") from None
+    written = [line.strip() for line in lines if line.strip()[:1] not in ("", "#")]
+    in_file = [re.split(r"\s*[=:]\s*|\s+", line, maxsplit=1) for line in written]
     found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        name = name.strip()
-        if not equals or not name.startswith("spark."):
-            raise InvalidInput(f"--conf takes a setting of Spark as in spark.driver.memory=8g, got {name!r}")
-        if name == "spark.master":
-            raise InvalidInput("--conf spark.master: give --master instead")
-        if name in found:
-            raise InvalidInput(f"--conf {name} is given twice: leave one out")
-        found[name] = value.strip()
+    for option, pairs in ((f"--spark-conf {file}", in_file), ("--conf", [text.split("=", 1) for text in texts])):
+        names = [pair[0].strip() for pair in pairs]
+        for name, pair in zip(names, pairs, strict=True):
+            if len(pair) < 2 or not name.startswith("spark."):
+                raise InvalidInput(f"{option} takes settings of Spark such as spark.driver.memory=8g, got {name!r}")
+            if names.count(name) > 1:
+                raise InvalidInput(f"{option} has {name} twice: leave one out")
+            found[name] = pair[1].strip()
     return found
 
 
@@ -125,8 +204,8 @@ def _refuse_connect(master: str, given: Mapping[str, str]) -> None:
     mode = given.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))
     if master.startswith("sc://") or "spark.remote" in given or "SPARK_REMOTE" in os.environ or mode == "connect":
         raise PrivacyRefused(
-            "Spark Connect sends the release's subkeys inside its plan: give --master of a classic cluster (yarn, k8s://…, "
-            "spark://…), and unset SPARK_REMOTE and SPARK_API_MODE"
+            "Spark Connect sends the release's subkeys inside its plan: give --conf spark.master of a classic cluster (yarn, "
+            "k8s://…, spark://…), and unset SPARK_REMOTE and SPARK_API_MODE"
         )
 
 
@@ -151,7 +230,7 @@ def _session(master: str, chosen: Mapping[str, str], log: Path) -> Iterator[Spar
             said = log.read_text(errors="replace")
             if "UnsupportedClassVersionError" in said or "Unrecognized option: --add-modules" in said:
                 raise InvalidInput(OLD_JAVA) from None
-            raise NotStarted(f"Spark does not start with --master {master}: {_reason(error, said)}") from None
+            raise NotStarted(f"Spark does not start with spark.master={master}: {_reason(error, said)}") from None
         stack.callback(_stop, session)
         yield session
 

@@ -1,9 +1,10 @@
-"""`SparkInput`: a frame of labels for a release on a cluster."""
+"""`SparkInput`: a frame of labels for a release on a cluster. The workers check and count their partitions, and the driver adds up."""
 
 from __future__ import annotations
 
 import hmac
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,46 +17,91 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.batches import repeated_id
-from labeldp.engines.columns import TEXT, check_boolean_bounds, checked_ids, checked_labels
-from labeldp.engines.scan import Progress, Scan
-from labeldp.engines.spark.checking import CheckTask
-from labeldp.engines.spark.cluster import check_encryption, check_frame
-from labeldp.engines.spark.columns import arrow_type, numbered, place_of
-from labeldp.engines.spark.faults import refuse_faults
-from labeldp.engines.spark.jobs import IdRepeated, InputChanged, job, nothing_charged
-from labeldp.engines.spark.parts import Scratch, check_scratch
-from labeldp.engines.spark.pass_one import Found, check_records
-from labeldp.engines.spark.pass_two import Draw, write_records
-from labeldp.engines.spark.records import RecordReader
-from labeldp.errors import InvalidInput, described
+from labeldp.engines.batches import (
+    TEXT,
+    check_boolean_bounds,
+    check_columns,
+    checked_ids,
+    checked_labels,
+    equal_digests,
+    repeated_id,
+)
+from labeldp.engines.fingerprint import fingerprint_subkeys, typed_digest
+from labeldp.engines.passes import Scan
+from labeldp.engines.spark.jobs import IdRepeated, InputChanged, few_results, job, mapped, nothing_charged
+from labeldp.engines.spark.reading import arrow_type, by_index, column_index
+from labeldp.engines.spark.session import check_encryption, check_frame
+from labeldp.engines.spark.worker import CHECK_COUNTS, CHECK_SCHEMA, RESULT_DDL, CheckTask, RecordReader, decrypted_row
+from labeldp.engines.spark.writing import Draw, Scratch, check_scratch, write_records
+from labeldp.errors import InvalidInput
+from labeldp.formatting import count_of
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.reader import Message
 from labeldp.sampling import KeyedRandomness
 from labeldp.sampling.multiset import MultisetHash
+from labeldp.tables.files import Progress
 
+_REPAIR = "Drop or repair these records first"
 EARLY_ROWS = 1 << 23
-"""Up to so many rows, repeated ids are found before anything is charged. The driver gets 12 bytes per row for it."""
+"""In frames of up to this many rows, repeated ids are found before anything is charged. The driver gets 12 bytes per row for it."""
 _HERE = "the frame"
+
+
+def refuse_faults(totals: Mapping[str, int], label: str, ids: str, domain: Domain, out_of_range: OutOfRange) -> None:
+    """Raise `InvalidInput` if the first pass found faults. Nothing is charged yet."""
+    refuse_label_faults(totals, label, domain, out_of_range)
+    found = {name: count_of(count, "record") for name, count in totals.items()}
+    if totals["missing_ids"]:
+        raise InvalidInput(f"the id column {ids!r} has no id in {found['missing_ids']}. {_REPAIR}")
+    if totals["not_text"]:
+        raise InvalidInput(
+            f"the id of {found['not_text']} in {ids!r} is not UTF-8 text, so nobody could read it. {_REPAIR}"
+        )
+    if totals["not_integers"]:
+        raise InvalidInput(
+            f"the id of {found['not_integers']} in {ids!r} is not a plain 64-bit integer. Give --id-type str to read all ids as text"
+        )
+
+
+def refuse_label_faults(totals: Mapping[str, int], label: str, domain: Domain, out_of_range: OutOfRange) -> None:
+    """Raise `InvalidInput` if labels cannot be released, for the worst reason first."""
+    found = {name: count_of(count, "record") for name, count in totals.items()}
+    if totals["missing_labels"]:
+        raise InvalidInput(f"the label column {label!r} is missing in {found['missing_labels']}. {_REPAIR}")
+    if totals["not_finite"]:
+        raise InvalidInput(
+            f"labels must be finite numbers, but {label!r} has NaN or infinity in {found['not_finite']}. {_REPAIR}"
+        )
+    if totals["not_whole"]:
+        raise InvalidInput(
+            f"labels must be whole numbers, as the bounds say, but {found['not_whole']} in {label!r} are not. Is it the right "
+            f"column? For labels in between, a release is made with Domain({domain.lower:g}, {domain.upper:g}) "
+            "(privatize --lower --upper)"
+        )
+    if out_of_range == "error" and totals["clipped"]:
+        raise InvalidInput(
+            f"labels must lie from {domain.lower:g} to {domain.upper:g}, but {found['clipped']} in {label!r} do not. Widen the "
+            "bounds, or move such labels to them with --out-of-range clip"
+        )
 
 
 @dataclass(frozen=True)
 class SparkInput:
-    """A `LabelInput` over a Spark frame. See there for what the methods promise.
+    """A `LabelInput` over a Spark frame. That protocol describes the methods.
 
     Attributes
     ----------
     frame : DataFrame
-        Where the two columns are. It is evaluated twice or three times.
+        The frame of the two columns. It is evaluated twice or three times.
     label_column, id_column : str
         Their names.
     id_type : {"int", "str"}, optional
-        What the ids become; by default what the frame says.
+        The kind that the ids get; by default that of the frame.
     unit : str, optional
         The unit of labels that are durations.
     scratch : str, optional
         A folder, on a file system that all machines of the cluster share, where Spark may write the parts of the message.
-        By default Spark writes beside the message.
+        By default Spark writes next to the message.
     """
 
     frame: DataFrame
@@ -72,17 +118,12 @@ class SparkInput:
     def __post_init__(self) -> None:
         check_frame(self.frame)
         for name in (self.label_column, self.id_column):
-            place_of(self.frame, name, _HERE)
+            column_index(self.frame, name, _HERE)
         if self.id_column.lower() in ("code", "private_label"):  # Spark does not tell Code from code
             raise InvalidInput(
                 f"the id column cannot be called {self.id_column!r}, which the message uses itself: rename it"
             )
-        if self.id_type not in (None, "int", "str"):
-            raise InvalidInput(f'id_type must be "int" or "str", got {described(self.id_type)}')
-        if self.id_column == self.label_column:
-            raise InvalidInput(
-                f"the label column {self.label_column!r} cannot be the id column too: the message shows the ids as they are. Name another id column"
-            )
+        check_columns(self.label_column, self.id_column, self.id_type)
 
     @property
     def id_name(self) -> str:
@@ -111,7 +152,7 @@ class SparkInput:
     def readable_as(self, id_kind: str) -> bool:
         if id_kind == "str":
             return True
-        task = CheckTask(RecordReader("int", self.unit), Domain(0, 1), self._fingerprint(os.urandom(32)), None, None)
+        task = CheckTask(RecordReader("int", self.unit), Domain(0, 1), fingerprint_subkeys(os.urandom(32)), None, None)
         with nothing_charged():
             return not check_records(self._records, task, self._rows).totals["not_integers"]
 
@@ -128,7 +169,7 @@ class SparkInput:
         progress: Progress | None = None,
     ) -> Scan:
         if not self._rows:
-            raise InvalidInput("the frame holds no records: there is nothing to randomize")
+            raise InvalidInput("the frame has no records: there is nothing to randomize")
         repeats = os.urandom(32) if self._rows <= EARLY_ROWS else None
         with nothing_charged():
             found = self._check(domain, key, grid, progress, repeats)
@@ -138,9 +179,9 @@ class SparkInput:
         return Scan(
             found.totals["records"],
             found.totals["clipped"],
-            pa.int64() if self._id_kind == "int" else TEXT,
+            self._id_arrow_type,
             (self.frame.schema[self.id_column].dataType.simpleString(),),
-            found.fingerprint,
+            self._digest(found),
             found.totals["id_bytes"],
             grid,
             found.cells,
@@ -150,7 +191,7 @@ class SparkInput:
         self, grid: Domain, scanned: Scan, *, key: bytes, advice: str, progress: Progress | None = None
     ) -> NDArray[np.int64]:
         found = self._check(grid, key, grid, progress)
-        if found.fingerprint != scanned.input_hmac:
+        if self._digest(found) != scanned.input_hmac:
             raise _changed(advice)
         assert found.cells is not None, "a grid was given"
         return found.cells
@@ -172,7 +213,7 @@ class SparkInput:
     ) -> int:
         assert not keep_order, "refused before: a frame has no order"
         randomness = KeyedRandomness(key, release).bound(mechanism.digest_bytes)
-        draw = Draw(self._reader, mechanism, domain, randomness, self._fingerprint(key))
+        draw = Draw(self._reader, mechanism, domain, randomness, fingerprint_subkeys(key), self._types)
         name = hmac.digest(key, b"labeldp scratch folder\0" + release, "sha256").hex()[
             :32
         ]  # the same when the run is repeated
@@ -188,9 +229,9 @@ class SparkInput:
 
     @property
     def _records(self) -> DataFrame:
-        """The frame's two columns, under names of our own: what the workers read."""
-        ids, labels = (str(place_of(self.frame, name, _HERE)) for name in (self.id_column, self.label_column))
-        return numbered(self.frame).select(F.col(ids).alias("id"), F.col(labels).alias("label"))
+        """The two columns that the workers read, renamed."""
+        ids, labels = (str(column_index(self.frame, name, _HERE)) for name in (self.id_column, self.label_column))
+        return by_index(self.frame).select(F.col(ids).alias("id"), F.col(labels).alias("label"))
 
     @cached_property
     def _rows(self) -> int:
@@ -218,15 +259,63 @@ class SparkInput:
         progress: Progress | None = None,
         repeats: bytes | None = None,
     ) -> Found:
-        task = CheckTask(self._reader, domain, self._fingerprint(key), grid, repeats)
+        task = CheckTask(self._reader, domain, fingerprint_subkeys(key), grid, repeats)
         return check_records(self._records, task, self._rows, progress)
 
-    def _fingerprint(self, key: bytes) -> bytes:
-        """The subkeys of the fingerprint of inputs whose columns have these types."""
-        types = "\0".join((self._id_kind, *map(str, self._arrow_types)))
-        return MultisetHash.subkeys(
-            hmac.digest(key, b"labeldp input fingerprint on Spark 1\0" + types.encode(), "sha256")
-        )
+    @property
+    def _id_arrow_type(self) -> pa.DataType:
+        return pa.int64() if self._id_kind == "int" else TEXT
+
+    @property
+    def _types(self) -> tuple[str, ...]:
+        """The types under which the fingerprint hashes the records."""
+        return tuple(map(str, (self._id_arrow_type, *self._arrow_types)))
+
+    def _digest(self, found: Found) -> str:
+        return typed_digest({self._types: found.records})
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the first pass found. All of it is as private as the labels.
+
+    Attributes
+    ----------
+    totals : dict
+        The counts of `CHECK_COUNTS`.
+    records : MultisetHash
+        The hash of all records.
+    cells : array of int64 or None
+        Exact counts per cell, if a grid was given.
+    repeated : bool
+        Whether two ids are equal, if the task looked for them.
+    """
+
+    totals: dict[str, int]
+    records: MultisetHash
+    cells: NDArray[np.int64] | None
+    repeated: bool
+
+
+def check_records(frame: DataFrame, task: CheckTask, rows: int, progress: Progress | None = None) -> Found:
+    """Run the task over a frame of about `rows` rows. The exact counts go from worker to driver, through no shuffle."""
+    cells = 0 if task.grid is None else task.grid.count
+    with job(frame.sparkSession, rows, progress):
+        returned = mapped(few_results(frame, 8 * cells), task, RESULT_DDL).collect()
+    results = [decrypted_row(row["result"], task.result_key, CHECK_SCHEMA) for row in returned]
+    totals = {name: sum(result[name] for result in results) for name in CHECK_COUNTS}
+    whole = MultisetHash.from_subkeys(task.fingerprint)
+    for result in results:
+        limbs = np.asarray([result["limb_0"], result["limb_1"]], np.int64).view(np.uint64).tolist()
+        whole.merge((limbs[0], limbs[1]), result["records"])
+    counts = (
+        None
+        if task.grid is None
+        else sum((np.frombuffer(result["cells"], np.int64) for result in results), np.zeros(cells, np.int64))
+    )
+    low = np.frombuffer(b"".join(result["low"] for result in results), np.uint64)
+    high = np.frombuffer(b"".join(result["high"] for result in results), np.uint32)
+    return Found(totals, whole, counts, bool(equal_digests(low, high)))
 
 
 def _changed(advice: str) -> InvalidInput:

@@ -3,33 +3,126 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
+from labeldp.arrays import Floats
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.columns import check_boolean_bounds, checked_labels
-from labeldp.engines.exact_sums import ExactSums, Integers
-from labeldp.engines.spark import summing
-from labeldp.engines.spark.cluster import check_encryption, check_frame
-from labeldp.engines.spark.columns import arrow_type, numbered, place_of
-from labeldp.engines.spark.faults import refuse_label_faults
+from labeldp.engines.batches import check_boolean_bounds, checked_labels, label_numbers, outside
+from labeldp.engines.passes import ExactSums, Integers, add_over_cells, centre_of, signed_sums, units_of
 from labeldp.engines.spark.jobs import few_results, job, mapped, nothing_charged
-from labeldp.engines.spark.sealed import unsealed
-from labeldp.engines.spark.summing import COUNTED, TABLES, SumTask
+from labeldp.engines.spark.reading import arrow_type, by_index, column_index
+from labeldp.engines.spark.session import check_encryption, check_frame
+from labeldp.engines.spark.spark_input import refuse_label_faults
+from labeldp.engines.spark.worker import RESULT_DDL, Batches, decrypted_row, encrypted_row, new_result_key
 from labeldp.errors import InvalidInput, described
 from labeldp.formatting import count_of
 
+SUM_COUNTS = ("records", "clipped", "not_whole", "missing_labels", "not_finite")
+"""What is counted in every partition."""
+SUM_TABLES = ("cells", "signs", "faults")
+"""Tables of two rows of int64: sums and counts of cells, those of signs, and of every public column the records where it is missing or
+cannot be used."""
+SUM_SCHEMA = pa.schema([*((name, pa.int64()) for name in SUM_COUNTS), *((name, pa.binary()) for name in SUM_TABLES)])
+"""The row that a task returns, encrypted."""
 _HERE = "the frame"
 _GIVEN = "a key that opens exact sums of labels"
 
 
 @dataclass(frozen=True)
+class SumTask:
+    """A task that returns one encrypted row per partition. Its size depends on the numbers of cells and columns only: the event log shows it.
+
+    The first column of a batch holds labels, then come those of cells and those of signs.
+
+    Attributes
+    ----------
+    grid : Domain
+        The bounds and the grid.
+    lower, upper : int
+        The range to which units are clipped.
+    sizes : tuple of int
+        The number of cells of each column of cells.
+    signs : int
+        The number of columns of signs.
+    result_key : bytes
+        The key under which the row goes to the driver. By default a new one.
+    """
+
+    grid: Domain
+    lower: int
+    upper: int
+    sizes: tuple[int, ...]
+    signs: int
+    result_key: bytes = field(default_factory=new_result_key, repr=False)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """The shapes of `SUM_TABLES`."""
+        columns = (sum(self.sizes), self.signs, len(self.sizes) + self.signs)
+        return {name: (2, number) for name, number in zip(SUM_TABLES, columns, strict=True)}
+
+    def __call__(self, batches: Batches) -> Batches:
+        totals = dict.fromkeys(SUM_COUNTS, 0)
+        tables = {name: np.zeros(shape, np.int64) for name, shape in self.shapes.items()}
+        for batch in batches:
+            labels, found = self._labels(batch.column(0))
+            for name, count in ({"records": batch.num_rows} | found).items():
+                totals[name] += count
+            public, faults = self._public(batch.columns[1:])
+            tables["faults"] += faults
+            if labels.size == batch.num_rows and not faults.any():
+                self._add(labels, public, tables)
+        values = [*totals.values(), *(table.tobytes() for table in tables.values())]
+        yield encrypted_row(values, SUM_SCHEMA, self.result_key)
+
+    def _labels(self, column: pa.Array) -> tuple[Floats, dict[str, int]]:
+        """Return the labels as float64, and counts. If one is missing or not a number, there are none."""
+        if column.null_count:
+            return np.empty(0), {"missing_labels": column.null_count}
+        labels = label_numbers(column, self.grid.unit, "the labels")
+        if bad := int(np.count_nonzero(~np.isfinite(labels))):
+            return np.empty(0), {"not_finite": bad}
+        found = {"clipped": int(np.count_nonzero(outside(labels, self.grid)))}
+        if self.grid.whole:
+            found["not_whole"] = int(np.count_nonzero(labels != np.rint(labels)))
+        return labels, found
+
+    def _public(self, columns: Sequence[pa.Array]) -> tuple[list[NDArray[np.integer]], Integers]:
+        """Return cells and signs as numbers, and how many of each column are missing or cannot be used."""
+        faults = np.zeros(self.shapes["faults"], np.int64)
+        faults[0] = [column.null_count for column in columns]
+        if faults.any():
+            return [], faults
+        numbers: list[NDArray[np.integer]] = [np.asarray(column) for column in columns]
+        for place, column in enumerate(numbers):
+            if place < len(self.sizes):
+                bad = (column < 0) | (column >= self.sizes[place])
+            else:
+                bad = (column != 1) & (column != -1)
+            faults[1, place] = np.count_nonzero(bad)
+        return numbers, faults
+
+    def _add(self, labels: Floats, public: list[NDArray[np.integer]], tables: dict[str, Integers]) -> None:
+        units = units_of(labels, self.grid, self.lower, self.upper)
+        sums, counts = tables["cells"]
+        ends = np.cumsum(self.sizes, dtype=np.int64).tolist()
+        for codes, size, end in zip(public, self.sizes, ends, strict=False):
+            add_over_cells(sums[end - size : end], codes, units, self.lower)
+            np.add.at(counts[end - size : end], codes.astype(np.intp), 1)
+        if self.signs:
+            signs = np.stack(public[len(self.sizes) :], axis=1).astype(np.int8)
+            tables["signs"] += signed_sums(units, signs, centre_of(self.lower, self.upper))
+
+
+@dataclass(frozen=True)
 class SparkSums:
-    """A `SumInput` over a Spark frame. See there for what the methods promise.
+    """A `SumInput` over a Spark frame. That protocol describes the methods.
 
     Attributes
     ----------
@@ -54,7 +147,7 @@ class SparkSums:
         if not self.cells and not self.signs:
             raise InvalidInput("there is nothing to sum over: give columns of cell numbers (cells) or of signs (signs)")
         for name in (self.label_column, *self._public):
-            place_of(self.frame, name, _HERE)
+            column_index(self.frame, name, _HERE)
         if self.label_column in self._public:
             raise InvalidInput(
                 f"the label column {self.label_column!r} cannot be a column of cells or signs too: these are public"
@@ -83,7 +176,7 @@ class SparkSums:
         *,
         allow_unencrypted: bool,
     ) -> SparkSums:
-        """From the columns as users name them: one name, several, or for cells the numbers of cells by name."""
+        """Make one from the columns as users name them: one name, several, or for cells the numbers of cells by name."""
         sizes = cells if isinstance(cells, Mapping) else dict.fromkeys(_names(cells, "cells"))
         return cls(frame, label, sizes, _names(signs, "signs"), allow_unencrypted)
 
@@ -124,9 +217,9 @@ class SparkSums:
         return (*self.cells, *self.signs)
 
     def _select(self, names: Sequence[str]) -> DataFrame:
-        """These columns, called by their places in the list."""
-        places = [str(place_of(self.frame, name, _HERE)) for name in names]
-        return numbered(self.frame).select(*(F.col(old).alias(str(new)) for new, old in enumerate(places)))
+        """Return these columns, named by their index in the list."""
+        places = [str(column_index(self.frame, name, _HERE)) for name in names]
+        return by_index(self.frame).select(*(F.col(old).alias(str(new)) for new, old in enumerate(places)))
 
     def _refuse_public(self, faults: Integers, sizes: tuple[int, ...]) -> None:
         repair = "Drop or repair these records first"
@@ -146,17 +239,17 @@ class SparkSums:
 
 
 def _run(frame: DataFrame, task: SumTask) -> tuple[dict[str, int], dict[str, Integers]]:
-    """Counts and tables of all partitions, added up. They go from worker to driver, through no shuffle."""
-    totals = dict.fromkeys(COUNTED, 0)
+    """Return counts and tables of all partitions, added up. They go from worker to driver, through no shuffle."""
+    totals = dict.fromkeys(SUM_COUNTS, 0)
     tables = {name: np.zeros(shape, np.int64) for name, shape in task.shapes.items()}
     result_bytes = sum(table.nbytes for table in tables.values())
     with job(frame.sparkSession, 0, None):
-        returned = mapped(few_results(frame, result_bytes), task, summing.DDL).collect()
+        returned = mapped(few_results(frame, result_bytes), task, RESULT_DDL).collect()
     for row in returned:
-        result = unsealed(row["sealed"], task.seal, summing.SCHEMA)
-        for name in COUNTED:
+        result = decrypted_row(row["result"], task.result_key, SUM_SCHEMA)
+        for name in SUM_COUNTS:
             totals[name] += result[name]
-        for name in TABLES:
+        for name in SUM_TABLES:
             tables[name] += np.frombuffer(result[name], np.int64).reshape(tables[name].shape)
     return totals, tables
 

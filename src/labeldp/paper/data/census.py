@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from labeldp.engines.arrow.text import looks_like_data
 from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.paper.data.dataset import RARE, Dataset
 from labeldp.paper.data.reading import located, reading
+from labeldp.tables.csv_text import looks_like_data
 
 BLANK = -1
 """The value of an empty field."""

@@ -1,20 +1,17 @@
-"""All faults of an input in one report: what is wrong, on which lines or rows, and what to do.
+"""A report of all faults of an input: what is wrong, on which lines or rows, and what to do.
 
 A pass over good input stops at the first fault. Only then is the input read once more, by `reported_together`, which looks for
 every fault. The report contains no label and no id.
 """
 
 import csv
-import gzip
 import os
 import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,17 +20,25 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain, OutOfRange
-from labeldp.engines.arrow import repeated_ids, text
-from labeldp.engines.arrow.files import require_columns
-from labeldp.engines.arrow.source import DECIDING_ROWS, LabelSource, read_columns
-from labeldp.engines.batches import outside
-from labeldp.engines.columns import TEXT, checked_ids, checked_labels, label_numbers, not_text, written_as_integers
+from labeldp.engines.arrow.source import DECIDING_ROWS, LabelSource
+from labeldp.engines.batches import (
+    TEXT,
+    checked_ids,
+    checked_labels,
+    equal_digests,
+    label_numbers,
+    not_text,
+    outside,
+    written_as_integers,
+)
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 from labeldp.sampling.ids import digest_ids
+from labeldp.tables import csv_text
+from labeldp.tables.files import read_columns, require_columns, table_format
 
-_CHUNK = 1 << 16
-"""Text files are read in chunks of this many lines. It divides `DECIDING_ROWS`."""
+EARLY_ROWS = 1 << 23
+"""In inputs of up to this many rows, repeated ids are found before anything is charged. It takes 8 bytes of memory per row."""
 _MOST_LINES = 20
 """The most faults that are listed."""
 _MOST_PLACES = 3
@@ -110,12 +115,12 @@ class _Report:
             self._check_labels(chunk)
             if chunk.ids is not None:
                 good = self._check_ids(chunk)
-                if good is not None and self.records <= repeated_ids.EARLY_ROWS:
+                if good is not None and self.records <= EARLY_ROWS:
                     found = digest_ids(chunk.ids.filter(pa.array(good)), key)
                     digests.append((found.low, found.high))
                     places.append((chunk.file, chunk.is_text, chunk.numbers[good]))
             self.records += chunk.numbers.size
-        if digests and self.records <= repeated_ids.EARLY_ROWS:
+        if digests and self.records <= EARLY_ROWS:
             self._check_repeated(digests, places)
 
     def sentences(self) -> list[str]:
@@ -186,7 +191,7 @@ class _Report:
             self._add(chunk, beyond, f"{{count}} with a label in {name} outside the bounds {bounds}: {{where}}. {hint}")
 
     def _check_label_texts(self, chunk: _Chunk, name: str) -> tuple[Floats, Marks]:
-        found = text.sort_numbers(chunk.labels, self.source.decimal)
+        found = csv_text.parse_numbers(chunk.labels, self.source.decimal)
         self._add(chunk, found.missing, f"{{count}} with a missing label in {name}: {{where}}. {_REPAIR}")
         comma = f"{{count}} with a decimal comma in {name}: {{where}}. Give --decimal , or write decimals with a point"
         self._add(chunk, found.comma, comma)
@@ -194,7 +199,7 @@ class _Report:
         self._add(chunk, found.other, f"{{count}} with a label in {name} that is not a number: {{where}}. {rule}")
         values = found.values
         if found.comma.any():  # they are read as the cure would read them, so that nothing is left for a second report
-            values = np.where(found.comma, text.sort_numbers(chunk.labels, ",").values, values)
+            values = np.where(found.comma, csv_text.sort_numbers(chunk.labels, ",").values, values)
         return values, ~(found.missing | found.other)
 
     def _check_ids(self, chunk: _Chunk) -> Marks | None:
@@ -240,11 +245,7 @@ class _Report:
         places: list[tuple[Path, bool, NDArray[np.int64]]],
     ) -> None:
         low, high = (np.concatenate(words) for words in zip(*digests, strict=True))
-        order = np.lexsort((high, low))  # stable, so the first record with an id comes first
-        same = np.flatnonzero((low[order[1:]] == low[order[:-1]]) & (high[order[1:]] == high[order[:-1]]))
-        if not same.size:
-            return
-        pairs = sorted((int(order[one + 1]), int(order[one])) for one in same.tolist())
+        pairs = equal_digests(low, high)
         ends = np.cumsum([numbers.size for _, _, numbers in places])
 
         def place(record: int) -> tuple[Path, str]:
@@ -267,7 +268,7 @@ class _Report:
         source = self.source
         wanted = [source.label_column] if source.id_column is None else [source.label_column, source.id_column]
         for file in source.files():
-            if text.file_format(file) in text.TEXT_SUFFIXES:
+            if table_format(file) == "csv":
                 yield from self._text_chunks(file, wanted)
                 continue
             first = 1
@@ -280,22 +281,12 @@ class _Report:
                 first += batch.num_rows
 
     def _text_chunks(self, file: Path, wanted: list[str]) -> Iterator[_Chunk]:
-        """Read a text file line by line, since Arrow does not know the lines of its records."""
-        sign = text.delimiter_of(file) if self.source.delimiter is None else self.source.delimiter
-        names = text.header(file, sign)
+        sign = csv_text.delimiter_of(file) if self.source.delimiter is None else self.source.delimiter
+        names = csv_text.header(file, sign)
         require_columns(wanted, names, file)
-        columns = [names.index(name) for name in wanted]
-        opener: Any = gzip.open if text.is_packed(file) else open
-        with opener(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as opened:
-            reader = csv.reader(opened, delimiter=sign, strict=True)
-            next(reader)
-            lines = _numbered(reader, several=len(names) > 1)
-            while chunk := list(islice(lines, _CHUNK)):
-                whole = [(number, row) for number, row in chunk if len(row) == len(names)]
-                self._note_ragged(file, [number for number, row in chunk if len(row) != len(names)], len(names), sign)
-                found = [pa.array([row[column] for _, row in whole], TEXT) for column in columns]
-                numbers = np.array([number for number, _ in whole], np.int64)
-                yield _Chunk(file, found[0], found[1] if len(found) > 1 else None, numbers, is_text=True)
+        for columns, lines, ragged in csv_text.numbered_records(file, sign, wanted):
+            self._note_ragged(file, ragged, len(names), sign)
+            yield _Chunk(file, columns[0], columns[1] if len(columns) > 1 else None, lines, is_text=True)
 
     def _note_ragged(self, file: Path, lines: list[int], columns: int, sign: str) -> None:
         if lines:
@@ -305,15 +296,6 @@ class _Report:
                 "the columns of the header line"
             )
             self.faults.setdefault((file, sentence), _Fault()).add([f"line {one}" for one in lines], len(lines))
-
-
-def _numbered(reader: Any, *, several: bool) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records with the line of the file on which each begins. The header is line 1."""
-    begins = reader.line_num + 1
-    for row in reader:
-        if row or not several:  # in a file of one column an empty line is a record without its label
-            yield begins, row or [""]
-        begins = reader.line_num + 1
 
 
 def _where(fault: _Fault) -> str:

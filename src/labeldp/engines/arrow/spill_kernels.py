@@ -18,7 +18,7 @@ _mixed = nb.njit(_mixed_in_python)
 
 @nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def mix_keys(words: Any, keys: Any) -> None:  # pragma: no cover - compiled
-    """The key of each integer id."""
+    """Compute the key of each integer id."""
     for i in range(words.size):
         keys[i] = _mixed(words[i])
 
@@ -27,7 +27,7 @@ def mix_keys(words: Any, keys: Any) -> None:  # pragma: no cover - compiled
 def part_integers(
     keys: Any, codes: Any, skipped: Any, shift: Any, starts: Any, parted_keys: Any, parted_codes: Any
 ) -> None:  # pragma: no cover - compiled
-    """Rows by the bits of their keys after the skipped ones. Part p has the rows `starts[p]` to `starts[p + 1]`."""
+    """Order rows by the bits of their keys after the skipped ones. Part p has the rows `starts[p]` to `starts[p + 1]`."""
     for i in range(keys.size):
         starts[((keys[i] << skipped) >> shift) + _ONE] += 1
     for p in range(1, starts.size):
@@ -46,7 +46,7 @@ def part_texts(
     low: Any, high: Any, codes: Any, content: Any, ends: Any, skipped: Any, shift: Any,
     starts: Any, text_starts: Any, parted_low: Any, parted_high: Any, parted_codes: Any, parted_text: Any, parted_ends: Any,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
-    """The same for rows with texts `content[ends[i]:ends[i + 1]]`, whose parts have the bytes `text_starts[p]` to `text_starts[p + 1]`.
+    """Do the same for rows with texts `content[ends[i]:ends[i + 1]]`, whose parts have the bytes `text_starts[p]` to `text_starts[p + 1]`.
 
     In `parted_ends` the first entry is 0, and each row has the place where its text ends.
     """
@@ -74,7 +74,7 @@ def part_texts(
 def sort_parts(
     low: Any, high: Any, starts: Any, skipped: Any, fine: Any, longest: Any, ordered: Any, order: Any
 ) -> bool:  # pragma: no cover - compiled
-    """Sorts the rows of each part: `order` gets their places and `ordered` their `low`. Says whether it could.
+    """Sort the rows of each part: `order` gets their indices and `ordered` their `low`. Return whether it was possible.
 
     A part is divided by the `fine` bits of its keys after the skipped ones into buckets of a few rows, which are sorted by
     insertion. With a bucket of more than `longest` rows that would take very long, and the result must not be used.
@@ -110,7 +110,7 @@ def sort_parts(
 def gather_text(
     content: Any, ends: Any, order: Any, new_ends: Any, gathered: Any
 ) -> None:  # pragma: no cover - compiled
-    """Copies the strings `content[ends[i]:ends[i + 1]]` in another order into `gathered`, and says in `new_ends` where they end."""
+    """Copy the strings `content[ends[i]:ends[i + 1]]` in another order into `gathered`, and their ends into `new_ends`."""
     target = np.uint64(0)
     new_ends[0] = 0
     for i in range(order.size):
@@ -123,14 +123,14 @@ def gather_text(
 
 @nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _copy(content: Any, source: Any, copied: Any, target: Any, size: Any) -> None:  # pragma: no cover - compiled
-    """Copies some bytes. All are unsigned, so that the compiler can copy many at a time."""
+    """Copy some bytes. All are unsigned, so that the compiler can copy many at a time."""
     for j in range(size):
         copied[target + j] = content[source + j]
 
 
 @nb.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def mark_known(low: Any, high: Any, known_low: Any, known_high: Any, marks: Any) -> None:  # pragma: no cover - compiled
-    """Marks the (low, high) pairs that occur among the known ones. Both sides are sorted."""
+    """Mark the (low, high) pairs that occur among the known ones. Both sides are sorted."""
     j = 0
     for i in range(low.size):
         while j < known_low.size and (known_low[j] < low[i] or (known_low[j] == low[i] and known_high[j] < high[i])):

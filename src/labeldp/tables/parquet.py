@@ -1,4 +1,4 @@
-"""Opens Parquet files so that a damaged one takes no more memory than its own size accounts for."""
+"""Parquet files, opened so that a damaged one takes no more memory than its size justifies."""
 
 from pathlib import Path
 

@@ -1,14 +1,14 @@
-"""A file of features, read in batches: only the columns asked for, and never more than a batch at a time.
+"""Files of features, read in batches: only the requested columns, each with one type in the whole file.
 
-Parquet (also a folder of parts), CSV and TSV (also gzipped) and Arrow IPC.
+Parquet (also a folder of parts), CSV and TSV (also gzip-compressed) and Arrow IPC.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyarrow import csv, ipc
 
-from labeldp.engines.arrow import text
-from labeldp.engines.arrow.files import read_ipc
-from labeldp.engines.arrow.source import IPC_SUFFIXES, PARQUET_SUFFIXES
-from labeldp.engines.scan import Progress
-from labeldp.errors import InvalidInput, why_unreadable
-from labeldp.features.tables import closest
+from labeldp.errors import InvalidInput
 from labeldp.json_text import parse_json
-from labeldp.parquet_file import open_parquet
-from labeldp.release.outcome import Phase
+from labeldp.tables import csv_text
+from labeldp.tables.files import Progress, ipc_schema, read_ipc, read_parquet, readable, require_columns, table_format
 
+Phase = Callable[[str, int | None], Progress | None]
+"""Called when a phase begins, with its name and its number of rows if known. Returns the callback for its progress."""
 MOST_ROWS = 1 << 16
 MOST_CELLS = 1 << 21
-"""A batch has at most so many rows, and fewer if it is so wide that it would have more cells than this."""
+"""A batch has at most `MOST_ROWS` rows and at most `MOST_CELLS` values."""
 
 BLOCK_BYTES = 1 << 20
 """Text files are parsed in blocks of this size. Arrow reads ahead, so that larger ones take much more memory."""
@@ -60,7 +56,7 @@ class FeatureFile(ABC):
     names : list of str
         The names of its columns.
     rows : int or None
-        The number of rows, if the file says so at its beginning or end.
+        The number of rows, if the file states it.
     delimiter : str or None
         What separates the columns of a text file.
     """
@@ -76,24 +72,20 @@ class FeatureFile(ABC):
 
         Without a delimiter, the header line of a text file shows it.
         """
-        path, sign = Path(path), text.checked_delimiter(delimiter)
+        path, sign = Path(path), csv_text.checked_delimiter(delimiter)
         if not path.exists():
             raise InvalidInput(f"there is no file {path}: check the path")
-        suffix = text.file_format(path)
-        with _readable(path):
+        with readable(path):
             if path.is_dir():
                 return _ParquetFolder(path)
-            if suffix in PARQUET_SUFFIXES:
-                return _ParquetFile(path)
-            if suffix in text.TEXT_SUFFIXES:
-                return _TextFile(path, text.delimiter_of(path) if sign is None else sign)
-            if suffix in IPC_SUFFIXES:
-                return _IpcFile(path)
-        raise InvalidInput(f"cannot tell what {path} is: name it .parquet, .csv, .tsv (these also with .gz) or .arrow")
+            kind = table_format(path)
+            if kind == "csv":
+                return _TextFile(path, csv_text.delimiter_of(path) if sign is None else sign)
+            return _IpcFile(path) if kind == "ipc" else _ParquetFile(path)
 
     def require(self, name: str, advice: str = "") -> None:
-        """Refuse a name that is no column, or that several columns have. `advice` ends the error about a missing one."""
-        require_column(name, self.names, self.path, advice)
+        """Raise `InvalidInput` unless exactly one column has this name. `advice` is added to the error about a missing one."""
+        require_columns([name], self.names, self.path, advice)
 
     @property
     def index_columns(self) -> list[str]:
@@ -102,32 +94,39 @@ class FeatureFile(ABC):
 
     @abstractmethod
     def prepare(self, columns: Sequence[str], phase: Phase = lambda name, rows: None) -> None:  # noqa: ARG005
-        """Find out the types of these columns. Only text files must be read for it: that is the phase "checking"."""
+        """Find the types of these columns. Only text files must be read for it: that is the phase "checking"."""
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
-        """The types of these columns."""
-        with _readable(self.path, self.delimiter):
+        """Return the types of these columns."""
+        with readable(self.path, self._explain):
             return self._schema(columns)
 
     def type_as_written(self, column: str) -> pa.DataType:
-        """The type of a column that `batches` gives as it is written: text in a text file."""
+        """Return the type of a column that `batches` gives as it is written: text in a text file."""
         return self.schema([column]).types[0]
 
     def batches(
         self, columns: Sequence[str], progress: Progress | None = None, *, as_written: str | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """These columns of all rows, in the order of the file.
+        """Read these columns of all rows, in the order of the file.
 
         `as_written` is one more column, put last, for ids. A text file gives its text as it is: 007 stays 007.
         """
         rows = max(1, min(MOST_ROWS, MOST_CELLS // max(1, len(columns))))
-        with _readable(self.path, self.delimiter):
+        with readable(self.path, self._explain):
             for batch in self._batches(list(columns), rows, as_written):
                 for start in range(0, batch.num_rows, rows):
                     piece = batch.slice(start, rows)
                     yield piece
                     if progress is not None:
                         progress(piece.num_rows)
+
+    @property
+    def _explain(self) -> Callable[[str], str] | None:
+        """What turns Arrow's text about a text file into a message."""
+        if self.delimiter is None:
+            return None
+        return partial(csv_text.explain_csv_error, file=self.path, delimiter=self.delimiter)
 
     @abstractmethod
     def _schema(self, columns: Sequence[str]) -> pa.Schema: ...
@@ -147,7 +146,7 @@ class _WithSchema(FeatureFile):
         return pandas_index(self._whole)
 
     def prepare(self, columns: Sequence[str], phase: Phase = lambda name, rows: None) -> None:  # noqa: ARG005
-        """There is nothing to find out."""
+        """Do nothing: the types are known."""
 
     def _schema(self, columns: Sequence[str]) -> pa.Schema:
         return pa.schema([self._whole.field(name) for name in columns])
@@ -161,7 +160,7 @@ class _WithSchema(FeatureFile):
 
     @abstractmethod
     def _typed(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """These columns, each with the type that the file states."""
+        """Read these columns, each with the type that the file states."""
 
 
 class _ParquetFile(_WithSchema):
@@ -171,7 +170,7 @@ class _ParquetFile(_WithSchema):
             self.rows = int(parquet.metadata.num_rows)
 
     def _typed(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        return _parquet_batches(self.path, columns, rows)
+        return read_parquet(self.path, columns, rows)
 
 
 class _ParquetFolder(_WithSchema):
@@ -182,7 +181,7 @@ class _ParquetFolder(_WithSchema):
             path, format="parquet", partitioning=ds.HivePartitioning.discover(infer_dictionary=True)
         )
         if not self._parts.files:
-            raise InvalidInput(f"the folder {path} holds no data files: check the path")
+            raise InvalidInput(f"the folder {path} has no data files: check the path")
         super().__init__(path, self._parts.schema)
         self.rows = sum(int(part.metadata.num_rows) for part in self._parts.get_fragments())
 
@@ -191,7 +190,7 @@ class _ParquetFolder(_WithSchema):
         for part in self._parts.get_fragments():
             stated = ds.get_partition_keys(part.partition_expression)
             inside = [name for name in columns if name in part.physical_schema.names and name not in stated]
-            for batch in _parquet_batches(Path(part.path), inside, rows):
+            for batch in read_parquet(Path(part.path), inside, rows):
                 yield pa.record_batch(
                     [
                         _converted(batch.column(name), kind, name, part.path)
@@ -205,13 +204,7 @@ class _ParquetFolder(_WithSchema):
 
 class _IpcFile(_WithSchema):
     def __init__(self, path: Path) -> None:
-        with pa.OSFile(str(path)) as opened:
-            try:
-                schema = ipc.open_file(opened).schema
-            except pa.ArrowInvalid:
-                opened.seek(0)
-                schema = ipc.open_stream(opened).schema
-        super().__init__(path, schema)
+        super().__init__(path, ipc_schema(path))
 
     def _typed(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - pieces are cut later
         return read_ipc(self.path, columns)
@@ -220,13 +213,13 @@ class _IpcFile(_WithSchema):
 class _TextFile(FeatureFile):
     """CSV or TSV. A column has the same type in all batches: the one that `pyarrow.csv.read_csv` would give it.
 
-    Only a column that is asked for as it is written is text whatever it holds.
+    Only a column that is requested as written is always text.
     """
 
     def __init__(self, path: Path, delimiter: str) -> None:
         self.path, self.delimiter = path, delimiter
         self._types: dict[str, pa.DataType] = {}
-        with _readable(path, delimiter), self._opened() as stream:
+        with readable(path, self._explain), csv_text.open_stream(self.path) as stream:
             self.names = self._reader(stream).schema.names
 
     def prepare(self, columns: Sequence[str], phase: Phase = lambda name, rows: None) -> None:  # noqa: ARG005
@@ -235,14 +228,14 @@ class _TextFile(FeatureFile):
         if not wanted:
             return
         progress = phase("checking", None)
-        with _readable(self.path, self.delimiter):
+        with readable(self.path, self._explain):
             types: dict[str, pa.DataType] = {}
             while True:
-                with self._opened() as stream:
+                with csv_text.open_stream(self.path) as stream:
                     try:
                         reader = self._reader(stream, wanted, types)
                         types = types or {field.name: field.type for field in reader.schema}
-                        commas = text.DecimalCommas()
+                        commas = csv_text.DecimalCommas()
                         for batch in reader:
                             commas.look(batch)
                             if progress is not None:
@@ -274,45 +267,31 @@ class _TextFile(FeatureFile):
     ) -> Iterator[pa.RecordBatch]:
         self.prepare(columns)
         if as_written is None:
-            with self._opened() as stream:
+            with csv_text.open_stream(self.path) as stream:
                 yield from self._reader(stream, columns, self._types)
             return
         text_type = {as_written: pa.string()}
         if as_written not in columns:
-            with self._opened() as stream:
+            with csv_text.open_stream(self.path) as stream:
                 yield from self._reader(stream, [*columns, as_written], self._types | text_type)
             return
         with (
-            self._opened() as stream,
-            self._opened() as again,
+            csv_text.open_stream(self.path) as stream,
+            csv_text.open_stream(self.path) as again,
         ):  # Arrow cuts both at the same rows: at bytes of the file
             readers = self._reader(stream, columns, self._types), self._reader(again, [as_written], text_type)
             for typed, written in zip(*readers, strict=True):
                 yield pa.record_batch([*typed.columns, *written.columns], [*columns, as_written])
 
-    def _opened(self) -> Any:
-        return pa.input_stream(str(self.path), compression="gzip" if self.path.suffix.lower() == ".gz" else None)
-
     def _reader(self, stream: Any, columns: list[str] | None = None, types: dict[str, Any] | None = None) -> Any:
-        return csv.open_csv(
-            stream,
-            read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
-            parse_options=csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(include_columns=columns, column_types=types),
+        assert self.delimiter is not None
+        return csv_text.open_csv(
+            stream, self.delimiter, block_bytes=BLOCK_BYTES, include_columns=columns, column_types=types
         )
 
 
-def require_column(name: str, names: Sequence[str], where: object, advice: str = "") -> None:
-    """Refuse a name that is no column, or that several columns have; `where` says in errors what has these columns."""
-    if list(names).count(name) > 1:
-        raise InvalidInput(f"{where} has several columns named {name!r}: rename all but one")
-    if name not in names:
-        shown = [other for other in names if not text.looks_like_data(other)]
-        raise InvalidInput(f"{where} has no column {name!r}{closest(name, shown)}{advice}")
-
-
 def pandas_index(schema: pa.Schema) -> list[str]:
-    """The columns of a schema that are the index of the pandas table it was made from."""
+    """Return the columns that are the index of the pandas table from which a file was made."""
     try:
         described = parse_json((schema.metadata or {}).get(b"pandas", b"{}"), "pandas' note in the file")
     except InvalidInput:
@@ -323,14 +302,8 @@ def pandas_index(schema: pa.Schema) -> list[str]:
     return [name for name in index if isinstance(name, str) and name in schema.names]
 
 
-def _parquet_batches(path: Path, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-    with open_parquet(path, piecewise=True) as parquet:
-        for batch in parquet.iter_batches(rows, columns=columns):
-            yield batch.select(columns)
-
-
 def _converted(column: Any, kind: pa.DataType, name: str, part: str) -> Any:
-    """A column of a part as the type that it has in the whole folder."""
+    """Return a column of a part with the type that it has in the whole folder."""
     try:
         return column.cast(kind)
     except pa.ArrowException:  # its text shows the value
@@ -341,7 +314,7 @@ def _converted(column: Any, kind: pa.DataType, name: str, part: str) -> Any:
 
 
 def _select(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
-    """These columns of a batch, one of them perhaps twice."""
+    """Return these columns of a batch, one of them perhaps twice."""
     return pa.record_batch([batch.column(name) for name in columns], columns)
 
 
@@ -350,21 +323,3 @@ def _repeated(value: Any, rows: int, kind: pa.DataType) -> Any:
         codes = pa.array(np.zeros(rows, kind.index_type.to_pandas_dtype()))
         return pa.DictionaryArray.from_arrays(codes, pa.array([value], kind.value_type))
     return pa.array([value] * rows, kind)
-
-
-@contextmanager
-def _readable(path: Path, delimiter: str | None = None) -> Iterator[None]:
-    """Name the file, and say in other words what Arrow says: its own words may show values, and these may be labels."""
-    try:
-        yield
-    except MemoryError as error:  # Arrow's is also an ArrowException
-        raise InvalidInput(
-            f"cannot read {path}: a part of it does not fit into memory. Is the file complete and undamaged? If so, use a "
-            "machine with more memory, or write it in smaller row groups"
-        ) from error
-    except UnicodeDecodeError:
-        raise InvalidInput(f"cannot read {path}: something in it is not UTF-8 text. Is the file undamaged?") from None
-    except (pa.ArrowException, OSError) as error:
-        if delimiter is not None and isinstance(error, pa.ArrowInvalid):
-            raise InvalidInput(f"cannot read {path}: {text.problem(str(error), path, delimiter)}") from None
-        raise InvalidInput(f"cannot read {path}: {why_unreadable(error)}") from None

@@ -1,0 +1,254 @@
+"""What a release asks of an engine: passes over records, and what each pass returns.
+
+`LabelInput` and `SumInput` are the protocols. `Scan` is the result of the first pass over labels, `ExactSums` that of the pass over
+labels and public columns. The functions below them sum labels exactly, in whole numbers, and every engine uses them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.domain import Domain, OutOfRange
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.labels_file import id_kind
+from labeldp.message.reader import Message
+from labeldp.tables.files import Progress
+
+_ROWS = 1 << 14
+"""Rows that are summed at a time. A sum of 2^14 numbers below 2^33 stays below 2^53, where floats are exact."""
+_ENTRIES = 1 << 16
+"""Signs that are multiplied at a time. With so few, BLAS starts no threads, which take 100 times as long on shared machines."""
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """The result of the first pass. `clipped`, `input_hmac` and `counts` are as private as the labels: never released.
+
+    Attributes
+    ----------
+    records : int
+        The number of records.
+    clipped : int
+        How many labels lie outside the bounds.
+    id_type : pyarrow.DataType
+        The type of the ids.
+    id_types : tuple of str
+        The types that the id column has in the input, each once, in the order in which they come.
+    input_hmac : str
+        The input's fingerprint.
+    id_bytes : int
+        The size of all ids in memory.
+    grid : Domain or None
+        The grid of `counts`.
+    counts : array of int64 or None
+        Exact counts per cell of `grid`, if a grid was given.
+    """
+
+    records: int
+    clipped: int
+    id_type: pa.DataType
+    id_types: tuple[str, ...]
+    input_hmac: str
+    id_bytes: int = 0
+    grid: Domain | None = None
+    counts: NDArray[np.int64] | None = None
+
+    @property
+    def id_kind(self) -> str:
+        """What the ids are: "int" or "str"."""
+        return id_kind(self.id_type)
+
+
+class LabelInput(Protocol):
+    """Labels and their ids as an engine reads them, more than once: one pass checks, one may count, one randomizes.
+
+    `release/` decides what happens in which order and writes everything but the labels. It calls `check_places` and
+    `in_unit` first, then `scan`, and only after the release is charged `count_cells` and `randomize`. It passes the same `key`
+    to all of them. Whatever the engine, equal keys, ids, labels and mechanisms give equal private labels.
+
+    Errors name places and rows and never show a label or an id. An engine raises `InvalidInput` for an input that cannot be
+    released and `OSError` or `MemoryError` for a machine that failed; `release/` then reports what was charged and how to continue.
+    """
+
+    @property
+    def label_column(self) -> str:
+        """The name of the label column."""
+
+    @property
+    def id_column(self) -> str | None:
+        """The name of the id column, or None if row numbers are the ids."""
+
+    @property
+    def id_name(self) -> str:
+        """The name of the id column in the message."""
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether `randomize` can write the rows in the order of the input."""
+
+    @property
+    def least_row_bytes(self) -> int:
+        """The least disk space, besides the message, that a row takes while it is randomized, to refuse a full disk in time."""
+
+    def check_places(self, message: Path, key_file: Path | None) -> None:
+        """Raise `InvalidInput` if the input cannot be read twice, or if the message or the key file would become a part of it.
+
+        Reads nothing. `release/` checks what does not depend on the engine.
+        """
+
+    def in_unit(self, domain: Domain) -> LabelInput:
+        """Return the input with durations in the unit of the domain. Raise `InvalidInput` if it names another unit."""
+
+    def with_ids_as(self, id_type: pa.DataType) -> LabelInput:
+        """Return the input with ids of the type that they have in a message, for a later batch.
+
+        Integers outside the range of the type are refused. Ids of another kind are not converted, and `Scan.id_kind` shows it.
+        """
+
+    def readable_as(self, id_kind: str) -> bool:
+        """Return whether all ids could be read as "int" or "str". Reads the input; only an error's advice depends on it."""
+
+    def row_count(self) -> int | None:
+        """Return the number of records if it can be found without parsing them, else None. It may be wrong: `scan` counts."""
+
+    def scan(
+        self,
+        domain: Domain,
+        *,
+        key: bytes,
+        out_of_range: OutOfRange,
+        grid: Domain | None = None,
+        progress: Progress | None = None,
+    ) -> Scan:
+        """Check, fingerprint (under `key`) and count all records: per cell if a grid is given.
+
+        Repeated ids are refused as far as memory allows, since nothing is charged yet. `randomize` refuses the others.
+        """
+
+    def count_cells(
+        self, grid: Domain, scanned: Scan, *, key: bytes, advice: str, progress: Progress | None = None
+    ) -> NDArray[np.int64]:
+        """Return exact counts of the labels per cell of a grid that was not known at the scan.
+
+        Raise `InvalidInput`, which ends with `advice`, if the input is not the one that was scanned.
+        """
+
+    def randomize(
+        self,
+        mechanism: FiniteMechanism,
+        domain: Domain,
+        scanned: Scan,
+        *,
+        key: bytes,
+        release: bytes,
+        advice: str,
+        labels: Path,
+        work: Path,
+        keep_order: bool = False,
+        held: Message | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """Draw every label, write them to `labels`, a new file or folder, and return the number of rows written.
+
+        Privacy: labels are drawn with `KeyedRandomness(key, release)`, so a record that is drawn again gets the same draw. If the
+        input is not the one that was scanned (`advice` ends the error), or an id is repeated, this raises, and what was written
+        must not be used. Rows come in an order that depends on their ids only, unless `keep_order`.
+
+        `work` is an empty folder on the disk of `labels`, which is removed later. Rows whose ids are in the message `held`
+        are drawn and not written; `keep_order` is not possible then. `progress` gets every record twice.
+        """
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactSums:
+    """The sums of an engine. `clipped` and both sums are as private as the labels; the rest is public.
+
+    Attributes
+    ----------
+    domain : Domain
+        The grid.
+    lower, upper : int
+        The range to which units were clipped.
+    records : int
+        The number of labels.
+    clipped : int
+        How many labels lie outside the domain.
+    sizes : tuple of int
+        The number of cells of each partition.
+    cell_sums, cell_counts : array of int64
+        For each cell the sum of (unit − lower) and the number of records, one partition after the other.
+    sign_sums, sign_counts : array of int64
+        For each column of signs the sum of sign·(unit − centre) and the sum of the signs.
+    """
+
+    domain: Domain
+    lower: int
+    upper: int
+    records: int
+    clipped: int
+    sizes: tuple[int, ...]
+    cell_sums: Integers
+    cell_counts: Integers
+    sign_sums: Integers
+    sign_counts: Integers
+
+
+class SumInput(Protocol):
+    """Labels and public columns as an engine reads them. Errors name columns and numbers of records and show no label."""
+
+    @property
+    def sign_columns(self) -> int:
+        """How many columns of signs there are."""
+
+    def sizes(self) -> tuple[int, ...]:
+        """Return the number of cells of each partition: the given number, or the largest cell number plus one. Reads no label."""
+
+    def sum_labels(
+        self, grid: Domain, lower: int, upper: int, sizes: tuple[int, ...], out_of_range: OutOfRange
+    ) -> ExactSums:
+        """Return all sums, from one pass over the labels. Raise `InvalidInput` for labels, cells and signs that cannot be summed."""
+
+
+def units_of(labels: Floats, grid: Domain, lower: int, upper: int) -> Integers:
+    """Return finite labels in grid units, clipped."""
+    return np.clip(grid.cell(labels).astype(np.int64), lower, upper)
+
+
+def add_over_cells(sums: Integers, codes: NDArray[np.integer], units: Integers, lower: int) -> None:
+    """Add (unit − lower) of every record to the sum of its cell."""
+    for start in range(0, units.size, _ROWS):
+        rows = slice(start, start + _ROWS)
+        np.add.at(sums, codes[rows].astype(np.intp), units[rows] - lower)
+
+
+def signed_sums(units: Integers, signs: NDArray[np.integer], centre: int) -> Integers:
+    """Return two rows: per column the sum of sign·(unit − centre), and the sum of the signs, which must be ±1.
+
+    Each product is a float and exact: a partial sum is a whole number of at most 2^14·2^32 < 2^53 in size. The sums of blocks of
+    rows are added as integers.
+    """
+    totals = np.zeros((2, signs.shape[1]), np.int64)
+    for rows in row_blocks(*signs.shape):
+        weights = np.ones((2, units[rows].size))
+        weights[0] = units[rows] - centre
+        totals += (weights @ signs[rows].astype(np.float64)).astype(np.int64)
+    return totals
+
+
+def row_blocks(records: int, columns: int) -> list[slice]:
+    """Return the rows of a table of signs, cut so that a block is summed exactly and in little memory."""
+    rows = max(1, min(_ROWS, _ENTRIES // columns))
+    return [slice(start, start + rows) for start in range(0, records, rows)]
+
+
+def centre_of(lower: int, upper: int) -> int:
+    """Return the whole number that signed sums subtract from each unit."""
+    return (lower + upper) // 2

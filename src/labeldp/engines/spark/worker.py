@@ -1,0 +1,218 @@
+"""What workers do with the records of a partition: read them, check and count them, and return results and errors that show no label.
+
+A frame's rows have no numbers, so faults are counted, and the driver reports the counts. When a task fails, only the name of the
+error leaves the worker. Its text would go into the logs of driver and executor and into the event log, and Arrow's and NumPy's texts
+may show a value. Spark can also be set to show the variables of every function that the exception went through
+(`spark.sql.execution.pyspark.udf.tracebackWithLocals.enabled`), so the error is raised where no variable contains a label, and
+tasks do not show their secrets.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from labeldp.arrays import Floats
+from labeldp.domain import Domain
+from labeldp.engines.batches import (
+    TEXT,
+    label_numbers,
+    not_text,
+    outside,
+    written_as_integers,
+)
+from labeldp.priors import histogram
+from labeldp.sampling.ids import digest_ids, text_buffers
+from labeldp.sampling.multiset import MultisetHash
+
+Batches = Iterator[pa.RecordBatch]
+
+REPEATED = "labeldp: an id is repeated"
+CHANGED = "labeldp: the input is not the one that was checked"
+FAILED = "labeldp: a task failed with"
+RESULT_DDL = "result binary"
+"""The column in which a task returns one encrypted row to the driver."""
+_NONCE_BYTES = 12
+
+
+class WorkerError(Exception):
+    """A failure on a worker. Its text is one of those above, which the driver turns into its own errors."""
+
+
+def without_error_texts(task: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """Return the task, with exceptions that contain nothing of the data."""
+
+    def run(batches: Batches) -> Batches:
+        try:
+            yield from task(batches)
+        except WorkerError as error:
+            text = str(error)
+        except Exception as error:  # noqa: BLE001 - of any kind: its text must not get out
+            text = f"{FAILED} {type(error).__name__}"
+        else:
+            return
+        # outside the handlers, so that the first error and the variables round it are not shown with this one
+        raise WorkerError(text)
+
+    return run
+
+
+class Faults(NamedTuple):
+    """Numbers of records that cannot be released, by reason."""
+
+    missing_ids: int = 0
+    missing_labels: int = 0
+    not_finite: int = 0
+    not_integers: int = 0
+    not_text: int = 0
+
+    def __bool__(self) -> bool:
+        return any(self)
+
+
+@dataclass(frozen=True)
+class RecordReader:
+    """A reader of batches whose first column has ids and whose second has labels.
+
+    Attributes
+    ----------
+    id_kind : {"int", "str"}
+        What the ids become.
+    unit : str or None
+        The unit of labels that are durations.
+    """
+
+    id_kind: str
+    unit: str | None
+
+    def read(self, batch: pa.RecordBatch) -> tuple[pa.Array, Floats, Faults]:
+        """Return the ids as int64 or `TEXT`, the labels as float64, and the faults. With faults, both are empty."""
+        ids, labels = batch.columns
+        faults = Faults(missing_ids=ids.null_count, missing_labels=labels.null_count)
+        if not faults:
+            typed, found = self._ids(ids)
+            numbers = label_numbers(labels, self.unit, "the labels")
+            faults = found._replace(not_finite=int(np.count_nonzero(~np.isfinite(numbers))))
+        if faults:
+            return pa.array([], pa.int64()), np.empty(0), faults
+        return typed, numbers, faults
+
+    def _ids(self, ids: pa.Array) -> tuple[pa.Array, Faults]:
+        if pa.types.is_integer(ids.type):
+            return ids.cast(TEXT if self.id_kind == "str" else pa.int64()), Faults()
+        text = ids.cast(TEXT)
+        if bad := int(np.count_nonzero(not_text(text))):
+            return text, Faults(not_text=bad)
+        if self.id_kind == "str":
+            return text, Faults()
+        bad = int(np.count_nonzero(~np.asarray(written_as_integers(text))))
+        return text if bad else text.cast(pa.int64()), Faults(not_integers=bad)
+
+
+def new_result_key() -> bytes:
+    """Return a key for one pass. Every task of the pass encrypts with it, so nonces are random."""
+    return os.urandom(32)
+
+
+def encrypted_row(values: Sequence[Any], schema: pa.Schema, key: bytes) -> pa.RecordBatch:
+    """Return one row of `schema` as one encrypted value. Its size should not depend on labels.
+
+    Spark compresses what a task returns, and the event log shows the number of bytes. Plain counts of labels would compress the
+    better the fewer cells they fill; encrypted ones do not compress. Nor do copies in Spark's temporary folders show them.
+    """
+    columns = [pa.array([value], kind) for value, kind in zip(values, schema.types, strict=True)]
+    return pa.record_batch(
+        [[encrypt(pa.record_batch(columns, schema=schema).serialize().to_pybytes(), key)]], ["result"]
+    )
+
+
+def encrypt(data: bytes, key: bytes) -> bytes:
+    """Return a nonce and the data, encrypted with AES-GCM."""
+    nonce = os.urandom(_NONCE_BYTES)
+    return nonce + AESGCM(key).encrypt(nonce, data, None)
+
+
+def decrypted_row(data: bytes, key: bytes, schema: pa.Schema) -> dict[str, Any]:
+    """Return the row of `schema` that `encrypted_row` encrypted."""
+    plain = AESGCM(key).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], None)
+    row: dict[str, Any] = pa.ipc.read_record_batch(pa.py_buffer(plain), schema).to_pylist()[0]
+    return row
+
+
+CHECK_COUNTS = ("records", "clipped", "not_whole", "id_bytes", *Faults._fields)
+"""What is counted in every partition."""
+
+CHECK_SCHEMA = pa.schema(
+    [
+        *((name, pa.int64()) for name in (*CHECK_COUNTS, "limb_0", "limb_1")),
+        *((name, pa.binary()) for name in ("cells", "low", "high")),
+    ]
+)
+"""The row that a check returns, encrypted."""
+
+
+@dataclass(frozen=True)
+class CheckTask:
+    """A task that returns one encrypted row per partition. Its size depends on the grid and the number of records only: the event log shows it.
+
+    Attributes
+    ----------
+    reader : RecordReader
+        Reads the records.
+    domain : Domain
+        The bounds.
+    fingerprint : bytes
+        The subkeys of the input's fingerprint.
+    grid : Domain or None
+        Where to count, if known.
+    repeats : bytes or None
+        A key that was drawn for this check. With it, the digests of all ids go to the driver, which looks for equal ones.
+    result_key : bytes
+        The key under which the row goes to the driver. By default a new one.
+    """
+
+    reader: RecordReader
+    domain: Domain
+    fingerprint: bytes = field(repr=False)
+    grid: Domain | None
+    repeats: bytes | None = field(repr=False)
+    result_key: bytes = field(default_factory=new_result_key, repr=False)
+
+    def __call__(self, batches: Batches) -> Batches:
+        totals = dict.fromkeys(CHECK_COUNTS, 0)
+        seen = MultisetHash.from_subkeys(self.fingerprint)
+        cells = np.zeros(0 if self.grid is None else self.grid.count, np.int64)
+        low: list[bytes] = []
+        high: list[bytes] = []
+        for batch in batches:
+            ids, labels, faults = self.reader.read(batch)
+            found = {"records": batch.num_rows, "id_bytes": text_bytes(ids)} | faults._asdict()
+            found["clipped"] = int(np.count_nonzero(outside(labels, self.domain)))
+            if self.domain.whole:
+                found["not_whole"] = int(np.count_nonzero(labels != np.rint(labels)))
+            for name, count in found.items():
+                totals[name] += count
+            seen.add(ids, labels)
+            if self.grid is not None:
+                cells += histogram(labels, self.grid)
+            if self.repeats is not None:
+                digests = digest_ids(ids, self.repeats)
+                low.append(digests.low.tobytes())
+                high.append(digests.high.tobytes())
+        limbs = np.asarray(seen.limbs, np.uint64).view(np.int64)
+        values = [*totals.values(), *limbs.tolist(), cells.tobytes(), b"".join(low), b"".join(high)]
+        yield encrypted_row(values, CHECK_SCHEMA, self.result_key)
+
+
+def text_bytes(ids: pa.Array) -> int:
+    """Return the bytes of text in ids; integers have none. The result depends on the ids alone, not on how a partition was cut into batches."""
+    if pa.types.is_integer(ids.type):
+        return 0
+    _, ends = text_buffers(ids)
+    return int(ends[-1] - ends[0])

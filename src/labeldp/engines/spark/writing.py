@@ -1,0 +1,267 @@
+"""The pass that draws and writes a message: draw, shuffle each row to its part, sort, look for repeated ids, write Parquet.
+
+    frame ─► draw ─► (without held ids) ─► pack by the key's leading bits ─► shuffle ─► sort by key ─► ids and labels ─► Parquet
+
+Labels are drawn before the shuffle, so that its files contain only what is released. The parts that Spark's committer left are moved into
+the message's folder, or fetched from another file system.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark import Broadcast
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+
+from labeldp.domain import Domain
+from labeldp.engines.fingerprint import typed_digest
+from labeldp.engines.passes import Scan
+from labeldp.engines.spark import shuffle
+from labeldp.engines.spark.jobs import InputChanged, SparkFailed, job, mapped, tidy
+from labeldp.engines.spark.reading import held_ids
+from labeldp.engines.spark.session import SCRATCH, file_uri
+from labeldp.engines.spark.shuffle import Chain, DrawTask, OrderTask, PackTask, UnpackTask, packed_schema
+from labeldp.engines.spark.worker import RecordReader
+from labeldp.errors import InvalidInput
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.layout import part_path
+from labeldp.message.reader import Message
+from labeldp.sampling import BoundRandomness
+from labeldp.sampling.multiset import MultisetHash
+from labeldp.tables.files import Progress
+
+_PART = re.compile(r"part-(\d+)-.*\.parquet")
+
+
+def write_parts(rows: DataFrame, place: str) -> None:
+    """Write each partition as one Parquet file below `place`, a new folder on any file system that Spark knows."""
+    fixed: dict[str, str | int] = {"compression": "snappy", "maxRecordsPerFile": 0, "mapreduce.output.basename": "part"}
+    rows.write.options(**fixed).parquet(place)
+
+
+class Scratch:
+    """The folder that Spark writes to: in the working folder, or on a file system that all machines share.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    work : Path
+        The working folder of the release.
+    uri : str or None
+        Where all machines can write, if the working folder is not such a place.
+    name : str
+        The name of the new folder there. Others should not be able to guess it.
+    """
+
+    def __init__(self, spark: SparkSession, work: Path, uri: str | None, name: str) -> None:
+        self._java: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
+        self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        self._work = work
+        self.local = work / "spark" / "parts" if uri is None else None
+        self._own = file_uri(work / "spark") if uri is None else f"{uri.rstrip('/')}/{name}"
+        self.place = f"{self._own}/parts"
+
+    def make(self) -> None:
+        """Make a new folder for Spark's folder, which others can neither read nor write where the file system has permissions."""
+        path = self._path(self._own)
+        rights = self._java.org.apache.hadoop.fs.permission.FsPermission("700")
+        if not path.getFileSystem(self._settings).mkdirs(path, rights):
+            raise SparkFailed(f"cannot make {self._own}")
+
+    def remove(self) -> None:
+        """Remove both, which a killed run may have left."""
+        path = self._path(self._own)
+        path.getFileSystem(self._settings).delete(path, True)
+
+    def files(self) -> dict[int, Path]:
+        """Return the committed files by the number of their partition, on a disk of this machine."""
+        names = sorted(self._names())
+        found = {int(match[1]): name for name in names if (match := _PART.fullmatch(name))}
+        if len(found) != sum(bool(_PART.fullmatch(name)) for name in names):
+            raise SparkFailed("Spark wrote a partition more than once")
+        return {number: self._fetched(name) for number, name in found.items()}
+
+    def _names(self) -> list[str]:
+        path = self._path(self.place)
+        return [status.getPath().getName() for status in path.getFileSystem(self._settings).listStatus(path)]
+
+    def _fetched(self, name: str) -> Path:
+        if self.local is not None:
+            return self.local / name
+        source, target = self._path(f"{self.place}/{name}"), self._work / name
+        source.getFileSystem(self._settings).copyToLocalFile(False, source, self._path(file_uri(target)), True)
+        return target
+
+    def _path(self, uri: str) -> Any:
+        return self._java.org.apache.hadoop.fs.Path(uri)
+
+
+def check_scratch(spark: SparkSession, uri: str) -> None:
+    """Raise `InvalidInput` if the driver cannot write to a scratch folder. What it writes is removed."""
+    probe = Scratch(spark, Path(), uri, f"labeldp-{uuid.uuid4()}")
+    try:
+        probe.make()
+        probe.remove()
+    except (PySparkException, Py4JError, SparkFailed):
+        raise InvalidInput(
+            f"Spark cannot write to the scratch folder {uri}. Give one on a file system that all machines share, such as "
+            "hdfs:///tmp, and that Spark has the libraries and rights for"
+        ) from None
+
+
+def place_parts(files: dict[int, Path], labels: Path) -> int:
+    """Move the parts, in the order of their partitions, into the folder of a batch, and return their number of rows.
+
+    Partitions without rows leave no part.
+    """
+    labels.mkdir()
+    total = part = 0
+    for number in sorted(files):
+        rows = int(pq.read_metadata(files[number]).num_rows)
+        if rows:
+            shutil.move(files[number], part_path(labels, part))
+            part, total = part + 1, total + rows
+    return total
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What the workers need to draw the records of a release.
+
+    Attributes
+    ----------
+    reader : RecordReader
+        Reads the records.
+    mechanism : FiniteMechanism
+        What draws.
+    domain : Domain
+        The bounds.
+    randomness : BoundRandomness
+        The release's subkeys.
+    fingerprint : bytes
+        The subkeys of the input's fingerprint.
+    types : tuple of str
+        The types of the columns, which the fingerprint includes.
+    """
+
+    reader: RecordReader
+    mechanism: FiniteMechanism
+    domain: Domain
+    randomness: BoundRandomness
+    fingerprint: bytes = field(repr=False)
+    types: tuple[str, ...] = ()
+
+
+def packed_rows(
+    frame: DataFrame,
+    draw: Draw,
+    mechanism: Broadcast[FiniteMechanism],
+    bits: int,
+    held: DataFrame | None = None,
+    mask_key: bytes | None = None,
+) -> DataFrame:
+    """Return what goes through the shuffle, lazily and in the frame's partitions, without records whose ids are held."""
+    spark, kind, outputs = frame.sparkSession, draw.reader.id_kind, draw.mechanism.outputs.size
+    schema = shuffle.row_schema(kind, outputs, with_id=held is not None)
+    arrow = _arrow(spark, schema)
+    task = DrawTask(draw.reader, mechanism, draw.domain, draw.randomness, draw.fingerprint, arrow, mask_key)
+    packed = packed_schema(shuffle.row_schema(kind, outputs))
+    pack = PackTask(bits, _arrow(spark, packed))
+    if held is None:
+        return mapped(frame, Chain(task, pack), packed)
+    new = mapped(frame, task, schema).join(held, "id", "left_anti")
+    return mapped(new.select(*shuffle.row_schema(kind, outputs).names), pack, packed)
+
+
+def message_rows(
+    frame: DataFrame, draw: Draw, mechanism: Broadcast[FiniteMechanism], id_name: str, bits: int, held: DataFrame | None
+) -> DataFrame:
+    """Return the rows of the message, lazily, in 2^bits partitions and one of notes. Reading them twice draws them twice."""
+    spark, kind, outputs = frame.sparkSession, draw.reader.id_kind, draw.mechanism.outputs.size
+    mask_key = None if held is None else os.urandom(32)
+    packed = packed_rows(frame, draw, mechanism, bits, held, mask_key).repartitionById((1 << bits) + 1, "part")
+    unpack = UnpackTask(_arrow(spark, shuffle.row_schema(kind, outputs)))
+    schema = StructType(
+        [
+            StructField(id_name, StringType() if kind == "str" else LongType(), nullable=False),
+            StructField("code", shuffle.code_type(outputs), nullable=False),
+            StructField("private_label", DoubleType(), nullable=False),
+        ]
+    )
+    return mapped(packed, Chain(unpack, OrderTask(mechanism, _arrow(spark, schema), mask_key)), schema)
+
+
+def write_records(
+    frame: DataFrame,
+    draw: Draw,
+    scanned: Scan,
+    id_name: str,
+    *,
+    labels: Path,
+    scratch: Scratch,
+    held: Message | None,
+    progress: Progress | None,
+) -> int:
+    """Draw the records of a frame into the parts of a batch, and return the number of rows.
+
+    Raises `InputChanged` if the frame gave other records than those that were scanned, and then no part is at `labels`.
+    """
+    spark = frame.sparkSession
+    bits = shuffle.part_bits(scanned.records, scanned.id_bytes)
+    with ExitStack() as stack:
+        with job(spark, 2 * scanned.records, progress):
+            scratch.remove()
+            scratch.make()
+            mechanism = spark.sparkContext.broadcast(draw.mechanism)
+            stack.callback(tidy, mechanism.destroy)
+            stack.callback(tidy, scratch.remove)
+            known = None if held is None else held_ids(spark, held)
+            write_parts(message_rows(frame, draw, mechanism, id_name, bits, known), scratch.place)
+            files = scratch.files()
+        sent = _check_notes(files, 1 << bits, draw, scanned, scratch)
+        written = place_parts(files, labels)
+    if written != sent or (held is None and written != scanned.records):
+        raise SparkFailed(f"Spark wrote {written:,} of {sent:,} rows, or the driver cannot see all of them")
+    return written
+
+
+def _check_notes(files: dict[int, Path], number: int, draw: Draw, scanned: Scan, scratch: Scratch) -> int:
+    """Remove the part of notes from the files, and return how many rows were sent.
+
+    Raise `InputChanged` if the workers whose rows were written have read anything else than what was scanned.
+    """
+    if number not in files:
+        if files and not any(pq.read_metadata(file).num_rows for file in files.values()):
+            raise InputChanged  # no worker had anything to read
+        raise SparkFailed(
+            f"the workers did not write to {scratch.place}, or the driver cannot see it. Give scratch "
+            f"(--conf {SCRATCH}=URI), a folder on a file system that all machines share"
+        )
+    table = pq.read_table(files.pop(number))
+    noted = dict(zip(table["code"].to_pylist(), table[0].to_pylist(), strict=True))
+    first, second, count, sent = (int(noted[code]) % (1 << 64) for code in shuffle.NOTE_CODES)
+    seen = MultisetHash.from_subkeys(draw.fingerprint)
+    seen.merge((first, second), count)
+    if typed_digest({draw.types: seen}) != scanned.input_hmac:
+        raise InputChanged
+    return sent
+
+
+def _arrow(spark: SparkSession, schema: StructType) -> pa.Schema:
+    """Return the Arrow schema that Spark expects of a worker."""
+    large = spark.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
+    return to_arrow_schema(schema, prefers_large_types=large)

@@ -1,0 +1,181 @@
+"""Files of tables: their formats, some of their columns in batches of bounded size, and errors about damaged files."""
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import ipc
+
+from labeldp.errors import InvalidInput, why_unreadable
+from labeldp.tables import csv_text
+from labeldp.tables.csv_text import TEXT_SUFFIXES, file_format
+from labeldp.tables.parquet import open_parquet
+
+PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
+IPC_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
+BATCH_ROWS = 1 << 19
+BATCH_BYTES = 1 << 26
+"""A batch has at most `BATCH_ROWS` rows, and at most about `BATCH_BYTES` bytes if the ids are long."""
+MAPPED_BATCH = 1 << 28
+"""An Arrow file whose batches are larger on average is memory-mapped, since a batch might not fit into memory."""
+
+Progress = Callable[[int], None]
+"""Called with the number of rows done since the last call."""
+
+
+@contextmanager
+def readable(
+    file: Path, explain: Callable[[str], str] | None = None, advice: str = "Is the file complete and undamaged?"
+) -> Iterator[None]:
+    """Turn errors about a damaged file into `InvalidInput` that names the file and ends with `advice`.
+
+    Arrow's own texts may show values, and these may be labels, so they are replaced. `explain` returns the whole message for the text
+    of an error about the content of a text file.
+    """
+    try:
+        yield
+    except MemoryError as error:  # Arrow's is also an ArrowException
+        raise InvalidInput(
+            f"cannot read {file}: a part of it does not fit into memory. Is the file complete and undamaged? If so, use a "
+            "machine with more memory, or write it in smaller row groups"
+        ) from error
+    except UnicodeDecodeError:  # of a name or a note in the file; it would carry the whole text along
+        raise InvalidInput(f"cannot read {file}: something in it is not UTF-8 text. Is the file undamaged?") from None
+    except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+        if explain is not None and isinstance(error, (pa.ArrowInvalid, pa.ArrowKeyError)):
+            raise InvalidInput(explain(str(error))) from None
+        raise InvalidInput(f"cannot read {file}: {why_unreadable(error)}. {advice}") from None
+
+
+def table_format(file: Path) -> str:
+    """Return "csv", "ipc" or "parquet". Names decide, and for Parquet also the first bytes."""
+    suffix = file_format(file)
+    if suffix in TEXT_SUFFIXES:
+        return "csv"
+    if suffix in IPC_SUFFIXES:
+        return "ipc"
+    if suffix not in PARQUET_SUFFIXES:
+        with file.open("rb") as opened:
+            if opened.read(4) != b"PAR1":
+                raise InvalidInput(
+                    f"cannot tell the format of {file}: name it .parquet, .csv, .tsv (these two also with .gz), .arrow or .feather"
+                )
+    return "parquet"
+
+
+def read_columns(
+    file: Path, wanted: list[str], delimiter: str | None, *, number: str | None = None, decimal: str = "."
+) -> Iterator[pa.RecordBatch]:
+    """Read these columns of one file, in batches of bounded size. In text files all but `number` are text."""
+    kind = table_format(file)
+    if kind == "csv":
+        sign = csv_text.delimiter_of(file) if delimiter is None else delimiter
+        names = csv_text.header(file, sign)
+        csv_text.refuse_missing_header(file, wanted, names)
+        require_columns(wanted, names, file)
+        return csv_text.read_csv(file, sign, wanted, number=number, decimal=decimal)
+    return read_ipc(file, wanted) if kind == "ipc" else read_parquet(file, wanted)
+
+
+def count_records(file: Path, column: str, delimiter: str | None) -> int:
+    """Return the number of rows: from Parquet's metadata, or by reading a column as text."""
+    if table_format(file) == "parquet":
+        return int(pq.read_metadata(file).num_rows)
+    return sum(batch.num_rows for batch in read_columns(file, [column], delimiter))
+
+
+def read_parquet(file: Path, wanted: list[str], rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Read these columns of a Parquet file, with at most `rows` rows in a batch."""
+    with open_parquet(file, piecewise=True) as parquet:
+        require_columns(wanted, parquet.schema_arrow.names, file)
+        for batch in parquet.iter_batches(rows or _rows_in_bytes(parquet.metadata), columns=wanted):
+            yield batch.select(wanted)
+
+
+def ipc_schema(file: Path) -> pa.Schema:
+    """Return the columns of an Arrow IPC file or stream."""
+    with pa.OSFile(str(file)) as opened:
+        return _ipc_reader(opened)[0].schema
+
+
+def read_ipc(file: Path, wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    """Read these columns of an Arrow IPC file (Feather) or stream."""
+    with pa.OSFile(str(file)) as opened:
+        reader, is_stream = _ipc_reader(opened)
+        names = reader.schema.names
+        require_columns(wanted, names, file)
+        if is_stream:
+            for batch in reader:
+                yield from _pieces(_sound(batch.select(wanted), file))
+            return
+        options = ipc.IpcReadOptions(included_fields=[names.index(name) for name in wanted])
+        large = file.stat().st_size > MAPPED_BATCH * max(1, reader.num_record_batches)
+        with pa.memory_map(str(file)) if large else pa.OSFile(str(file)) as again:
+            narrow = ipc.open_file(again, options=options)
+            for number in range(narrow.num_record_batches):
+                yield from _pieces(_sound(narrow.get_batch(number).select(wanted), file))
+
+
+def require_columns(wanted: Sequence[str], names: Sequence[str], where: object, advice: str = "") -> None:
+    """Raise `InvalidInput` if a column is missing or its name is not unique. `advice` ends the error about a missing one.
+
+    Names that look like data are not shown: the file may have no header line.
+    """
+    for name in wanted:
+        if list(names).count(name) > 1:
+            raise InvalidInput(f"{where} has {list(names).count(name)} columns named {name!r}: rename all but one")
+        if name not in names:
+            others = [other for other in names if other not in wanted]  # the id column is not a likely label
+            shown = [other for other in others if not csv_text.looks_like_data(other)]
+            close = get_close_matches(name, shown, n=3, cutoff=0.4)
+            hint = (
+                f"Did you mean {' or '.join(map(repr, close))}?"
+                if close
+                else f"It has {', '.join(map(repr, names[:20]))}."
+                if len(shown) == len(others)
+                else f"Its first line has {len(names)} entries that look like data: it needs a header line with column names."
+            )
+            raise InvalidInput(f"{where} has no column {name!r}{advice}. {hint}")
+
+
+def _ipc_reader(opened: Any) -> tuple[Any, bool]:
+    """Return the reader of an IPC file or stream, and whether it is a stream."""
+    try:
+        return ipc.open_file(opened), False
+    except pa.ArrowInvalid:
+        opened.seek(0)
+        return ipc.open_stream(opened), True
+
+
+def _sound(batch: pa.RecordBatch, file: Path) -> pa.RecordBatch:
+    """Return the batch if its buffers are consistent. Arrow maps them as they are, and would read beyond them otherwise."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:  # its text may show a value
+        raise InvalidInput(f"cannot read {file}: its content contradicts itself. Is the file undamaged?") from None
+    return batch
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    bytes_per_row = batch.get_total_buffer_size() // max(1, batch.num_rows)
+    step = max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, bytes_per_row)))
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)
+
+
+def _rows_in_bytes(metadata: Any) -> int:
+    """Return how many rows a batch may have, from the row group whose rows are widest.
+
+    All columns count, since pyarrow ends the process (`std::terminate`) where it is asked for the metadata of one that is damaged.
+    """
+    widest = 1
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        if group.num_rows > 0:
+            widest = max(widest, group.total_byte_size // group.num_rows)
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // widest))

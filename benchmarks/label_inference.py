@@ -53,9 +53,9 @@ from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
 from labeldp.mechanisms.catalogue import MECHANISMS
 from labeldp.mechanisms.label_scale import NormalScores
+from labeldp.mechanisms.prediction import value_share
 from labeldp.paper.data import criteo_like, criteo_prior
 from labeldp.priors import BudgetWarning
-from labeldp.training.sizing import value_share
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]

@@ -33,6 +33,7 @@ _NAMES_IN = {
     "mechanisms.auto": "Choice alternatives choose",
     "mechanisms.comparison": "Comparison compare",
     "mechanisms.decoding": "code_values",
+    "mechanisms.prediction": "label_share",
     "mechanisms.posterior": "posterior_means refined_means",
     "mechanisms.proof": "Proof",
     "message": "Message",
@@ -48,7 +49,7 @@ _NAMES_IN = {
     "training.joining": "Joined join",
     "training.regressor": "LabelDPRegressor",
     "training.saved": "SavedModel",
-    "training.sizing": "boosting_settings label_share",
+    "training.sizing": "boosting_settings",
     "training.suspects": "FeatureWarning",
 }
 """The room of every public name; `__init__.pyi` says the same to type checkers."""

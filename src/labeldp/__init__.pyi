@@ -54,6 +54,7 @@ from labeldp.mechanisms.comparison import compare as compare
 from labeldp.mechanisms.decoding import code_values as code_values
 from labeldp.mechanisms.posterior import posterior_means as posterior_means
 from labeldp.mechanisms.posterior import refined_means as refined_means
+from labeldp.mechanisms.prediction import label_share as label_share
 from labeldp.mechanisms.proof import Proof as Proof
 from labeldp.message import Message as Message
 from labeldp.priors import BudgetWarning as BudgetWarning
@@ -74,7 +75,6 @@ from labeldp.training.joining import join as join
 from labeldp.training.regressor import LabelDPRegressor as LabelDPRegressor
 from labeldp.training.saved import SavedModel as SavedModel
 from labeldp.training.sizing import boosting_settings as boosting_settings
-from labeldp.training.sizing import label_share as label_share
 
 __version__: str
 from labeldp.training.suspects import FeatureWarning as FeatureWarning

@@ -11,13 +11,15 @@ for quantiles. How a model for that loss is then trained is in `labeldp.training
 
 CAPACITY and VISIBLE are two numbers about models and data that nobody knows before training. They were fitted once, on
 generated data (docs/concepts/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom,
-and taking features to explain 0.7 of the label is a cautious guess. Being wrong about either by a factor of two costs a
-few percent. The choice is a function of public numbers and costs no privacy.
+and assuming that features explain 0.7 of the label is a cautious guess. Being wrong about either by a factor of two costs a
+few percent. The choice is a function of public numbers and costs no privacy. The error that is predicted for the model comes from
+`labeldp.mechanisms.prediction`; the formula here is its convex simplification.
 """
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,16 +33,13 @@ from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_va
 from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request, few_records_advice
 from labeldp.mechanisms.cells import DESIGN_CELLS, MOST_LABELS, coarse_prior
 from labeldp.mechanisms.decoding import code_values, training_decoder
-from labeldp.mechanisms.excess import Excess
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.model_error import ModelErrors
+from labeldp.mechanisms.prediction import ModelErrors, Prediction, epsilon_for_prior
 from labeldp.mechanisms.rr_on_bins import RROnBins
 from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.priors import BudgetSplit, NoisyCounts, Prior, check_histogram, noisy_counts, unimodal_masses
 from labeldp.shown import Shown
 
-MOST_FOR_PRIOR = Fraction(1, 10)
-"""The most that `auto` spends on its prior, unless records are few."""
 PRIOR_WITH_FEW = 4
 """With few records n, the prior gets this number over √n: the noise scale of its counts is then √n/2, like their sampling error."""
 FEW_RECORDS = 3000
@@ -51,7 +50,7 @@ FEWEST_CELLS = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice(Shown):
-    """A mechanism, what its codes stand for in training, and what that is expected to cost.
+    """A mechanism, the training values of its codes, and the error that is predicted for a model.
 
     Attributes
     ----------
@@ -60,11 +59,11 @@ class Choice(Shown):
     mechanism : FiniteMechanism
         What randomizes the labels.
     decoder : str
-        What its codes stand for in training, a name for `code_values`.
-    excess : Excess
-        The bias that a model keeps and the variance that it averages.
-    predicted_error : float
-        The test MSE that the rule expects, of features that explain VISIBLE of the label.
+        The decoder of its training values, a name for `code_values`.
+    prior : Prior
+        The distribution of the labels.
+    records : int
+        The number of labels that the model is trained on.
     why : str
         The reason in words.
 
@@ -79,14 +78,24 @@ class Choice(Shown):
     name: str
     mechanism: FiniteMechanism
     decoder: str
-    excess: Excess
-    predicted_error: float
+    prior: Prior
+    records: int
     why: str
 
     @property
     def values(self) -> Floats:
         """A number to train on for each code."""
         return code_values(self.mechanism, self.decoder)
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """The predicted test error of a model on these values, for features that explain half of the labels' variance."""
+        return ModelErrors(self.prior).of(self.mechanism, self.records, self.values)
+
+    @property
+    def predicted_error(self) -> float:
+        """The mean squared error of `prediction`."""
+        return self.prediction.mse
 
     def _facts(self) -> dict[str, str]:
         return {
@@ -140,16 +149,16 @@ def choose(
     except LabelDPError:  # the solver gave up on this noisy prior: a second draw would be a second look at the labels
         bins = RROnBins.optimal(prior, epsilon, measure, domain=domain)
         why = "RR-on-Bins: the program had no solution"
-        return _judged("auto", bins, training_decoder(bins), ModelErrors(prior, records), why)
+        return Choice("auto", bins, training_decoder(bins), prior, records, why)
     why = (
         f"least expected error of a model for {measure.name} loss on {records:,} records: visible bias² + {tau:.3g} × "
-        f"variance, features taken to explain {VISIBLE:g} of the label"
+        f"variance, if features explain {VISIBLE:g} of the label"
     )
-    return _judged("auto", mechanism, "bins", ModelErrors(prior, records), why)
+    return Choice("auto", mechanism, "bins", prior, records, why)
 
 
 def split_for_training(request: Request) -> BudgetSplit:
-    """ε/25 for the prior, at most MOST_FOR_PRIOR, and the rest for the labels: a design needs only a rough prior.
+    """Return the split of ε: `epsilon_for_prior` for the prior and the rest for the labels, since a design needs only a rough prior.
 
     The paper's √(cells/records) grows too large where cells are many and too small where they are few: whether a tail
     is real or noise is worth more than the 4 % that the labels lose. At large ε the labels' variance grows with e^ε₁,
@@ -161,7 +170,7 @@ def split_for_training(request: Request) -> BudgetSplit:
     total, records = exact_epsilon(request.epsilon), request.known_records
     check_histogram(request.domain.count, records)
     few = PRIOR_WITH_FEW / math.sqrt(records) * min(1.0, FEW_RECORDS / float(records * total**2))
-    most = min(total / 2, max(min(total / 25, MOST_FOR_PRIOR), Fraction(few)))
+    most = min(total / 2, max(epsilon_for_prior(total), Fraction(few)))
     return BudgetSplit.spending(most, total, few_records_advice(request) or coarse_advice(request))
 
 
@@ -241,19 +250,15 @@ def alternatives(
     """
     budget, tau = exact_epsilon(epsilon), weight_of_variance(records)
     prior, domain = coarse_prior(prior, domain)
-    models = ModelErrors(prior, records)
     bins = RROnBins.optimal(prior, budget)
     unbiased = Unbiased.optimal(prior, budget, domain=domain)
     pointwise = BiasVariance.optimal(prior, budget, tau, domain=domain)
     return [
-        _judged("rr-on-bins", bins, "bins", models, "the paper: least error of the labels"),
-        _judged("rr-on-bins, debiased", bins, "debiased", models, "the same message, its bias corrected by bins"),
-        _judged("unbiased", unbiased, "bins", models, "no bias at any label"),
-        _judged("bias-variance", pointwise, "bins", models, "bias at every label weighed against variance"),
+        Choice("rr-on-bins", bins, "bins", prior, records, "the paper: least error of the labels"),
+        Choice(
+            "rr-on-bins, debiased", bins, "debiased", prior, records, "the same message, its bias corrected by bins"
+        ),
+        Choice("unbiased", unbiased, "bins", prior, records, "no bias at any label"),
+        Choice("bias-variance", pointwise, "bins", prior, records, "bias at every label weighed against variance"),
         choose(prior, budget, records, domain=domain),
     ]
-
-
-def _judged(name: str, mechanism: FiniteMechanism, decoder: str, models: ModelErrors, why: str) -> Choice:
-    excess = models.excess(mechanism, code_values(mechanism, decoder))
-    return Choice(name, mechanism, decoder, excess, models.error(excess), why)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.channels import Anchors, best_values, bias_variance_channel, integer_channel, visible_bias_matrix
 from labeldp.domain import Domain
@@ -20,9 +21,9 @@ from labeldp.mechanisms.unbiased import MOST_EPSILON_DESIGNED, default_anchors
 from labeldp.priors import Prior
 
 CAPACITY = 30.0
-"""Degrees of freedom that a model spends."""
+"""Degrees of freedom of a model, for designs. Predictions have their own, finer curve (`labeldp.mechanisms.prediction`)."""
 VISIBLE = 0.7
-"""The share of the label that features are taken to explain."""
+"""The share of the label that features are assumed to explain, for designs."""
 
 
 @mechanism(
@@ -156,8 +157,22 @@ class BiasVariance(FiniteMechanism):
         return self.parameter("visible")
 
 
+def visible_bias_and_variance(
+    mechanism: FiniteMechanism, values: Floats, prior: Prior, visible: float
+) -> tuple[float, float]:
+    """Return the two terms of the criterion, E[(E[bias | x])²] and E[Var(value | x)], for training on `values[code]`."""
+    held = prior.masses > 0
+    labels, masses = prior.values[held], prior.masses[held]
+    center = float(masses @ labels)  # nothing depends on where zero is, but large numbers would cancel
+    means, variances = mechanism.conditional_moments(labels, values)
+    means, bias = means - center, means - labels
+    joint = visible_bias_matrix(masses, visible)
+    second = float(masses @ (variances + np.square(means)))
+    return float(bias @ joint @ bias), second - float(means @ joint @ means)
+
+
 def weight_of_variance(records: int) -> float:
-    """τ = CAPACITY / n, at most 1: the share of the values' variance in the error of a model trained on n of them."""
+    """Return τ = CAPACITY / n, at most 1: the share of the values' variance in the error of a model trained on n of them."""
     if records < 1:
         raise InvalidInput(f"the number of records must be at least 1, got {records}")
     return min(1.0, CAPACITY / records)

@@ -14,11 +14,10 @@ import pandas as pd  # which Streamlit brings
 from labeldp import plots
 from labeldp.advice import Advice
 from labeldp.arrays import Floats
-from labeldp.explore.channel import Channel, grouped
-from labeldp.explore.comparison import Point
-from labeldp.explore.one_label import Reported
-from labeldp.explore.outlook import Headline
+from labeldp.explore.answers import Headline
+from labeldp.explore.views import Channel, Reported, grouped
 from labeldp.mechanisms.catalogue import MECHANISMS
+from labeldp.mechanisms.comparison import Comparison
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.priors import Prior
 
@@ -208,7 +207,7 @@ def channel_chart(table: Channel) -> Picture:
     return _finished(alt.layer(drawn), "how often labels are reported as what", height=520, canvas=True)
 
 
-def comparison_chart(points: Sequence[Point], figure: str, title: str, epsilon: float) -> Picture:
+def comparison_chart(points: Sequence[Comparison], figure: str, title: str, epsilon: float) -> Picture:
     """One figure of several mechanisms against ε, on logarithmic scales, with the current ε marked."""
     names = list(dict.fromkeys(point.mechanism for point in points))
     rows = [

@@ -49,7 +49,10 @@ def test_what_to_choose_for_a_model_stands_first_and_the_mean_shows_what_is_usel
     assert errors == sorted(errors)
     assert names.index("rr-on-bins") < names.index("mean-only") < names.index("laplace")
     said = " ".join(out.split())
-    assert "training on 20,000 records, if features explain 0.5 of the labels' variance; --records and --explained change it" in said
+    assert (
+        "training on 20,000 records, if features explain 0.5 of the labels' variance; --records and --explained change it"
+        in said
+    )
     assert "To train a model choose auto" in said
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.plots.axes import FLOOR, INK, NORMAL, PRIOR, QUIET, SMALL, WIDTH, new_figure, tidy
-from labeldp.plots.lines import CURVES
+from labeldp.plots.pictures import CURVES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput, expect
-from labeldp.evaluation.other_losses import estimate_loss
+from labeldp.evaluation.scoring import estimate_loss
 from labeldp.features.tables import FeatureTable
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels

@@ -46,17 +46,14 @@ class Names:
 
 
 def command(question: Question, names: Names) -> str:
-    """The `labeldp privatize` command for this question, quoted for a POSIX shell."""
+    """Return the `labeldp privatize` command for this question, quoted for a POSIX shell."""
     parts = [_path(_home(names.source)), f"--label={names.label}"]
     if names.id:
         parts.append(f"--id={names.id}")
     parts.append(f"--epsilon={_number(question.epsilon)}")
-    if question.whole:
-        parts.append(f"--integers={_number(question.lower)}:{_number(question.upper)}")
-    else:
-        parts += [f"--lower={_number(question.lower)}", f"--upper={_number(question.upper)}"]
-        if question.cells is not None:
-            parts.append(f"--cells={question.cells}")
+    parts += _bounds(question)
+    if not question.whole and question.cells is not None:
+        parts.append(f"--cells={question.cells}")
     if question.unit is not None:
         parts.append(f"--unit={question.unit}")
     parts += [f"--loss={question.loss}", f"--mechanism={question.mechanism}"]
@@ -67,7 +64,7 @@ def command(question: Question, names: Names) -> str:
 
 
 def python_call(question: Question, names: Names) -> str:
-    """The same release as Python code."""
+    """Return the same release as Python code."""
     classes = ["Domain", "LabelRandomizer", "LabelSource", *(["Prior"] if question.public else []), "privatize"]
     ids = f", id_column={names.id!r}" if names.id else ""
     unit = "" if question.unit is None else f", unit={question.unit!r}"
@@ -92,26 +89,27 @@ def python_call(question: Question, names: Names) -> str:
 
 
 def advise_command(question: Question) -> str | None:
-    """The `labeldp advise` command that prints the advisor's figures; None where the distribution came from a file."""
+    """Return the `labeldp advise` command that prints the advisor's figures; None where the distribution came from a file."""
     if isinstance(question.distribution, Prior):
         return None
-    bounds = (
-        [f"--integers={_number(question.lower)}:{_number(question.upper)}"]
-        if question.whole
-        else [f"--lower={_number(question.lower)}", f"--upper={_number(question.upper)}"]
-    )
     parts = [
-        *bounds,
+        *_bounds(question),
         f"--records={question.records}",
         f"--explained={_number(question.explained)}",
         f"--shape={question.distribution}",
         f"--epsilon={_number(question.epsilon)}",
+        *(["--public"] if question.public else []),
     ]
     return "labeldp advise " + " \\\n    ".join(map(quote, parts))
 
 
+def _bounds(question: Question) -> list[str]:
+    lower, upper = _number(question.lower), _number(question.upper)
+    return [f"--integers={lower}:{upper}"] if question.whole else [f"--lower={lower}", f"--upper={upper}"]
+
+
 def prior_csv(prior: Prior) -> str:
-    """The distribution as the text of a CSV file."""
+    """Return the distribution as the text of a CSV file."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / PRIOR_FILE
         prior.to_csv(path)

@@ -284,8 +284,7 @@ def _calls(question: Question) -> None:
     advice = advise_command(question)
     if advice is not None:
         whose = "The prediction on top of this page" if question.mechanism == "auto" else "The prediction with auto"
-        bought = ", which counts a private prior as bought" if question.public else ""
-        st.markdown(f"{whose}{bought}:")
+        st.markdown(f"{whose}:")
         st.code(advice, language="bash", wrap_lines=True)
 
 

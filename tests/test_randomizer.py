@@ -182,5 +182,5 @@ def test_bounds_that_a_loss_is_not_defined_for_are_refused_at_once(loss, bounds,
 
 
 def test_a_coarse_grid_is_pointed_out_for_losses_that_look_at_single_labels():
-    with pytest.warns(BudgetWarning, match="told apart in 9 cells only, which is coarse for absolute loss"):
+    with pytest.warns(BudgetWarning, match="distinguished in 9 cells only, which is coarse for absolute loss"):
         LabelRandomizer(1, (0, 400), "absolute").rehearse(500)

@@ -43,7 +43,7 @@ def moment_values(
     plus their variance over `records` is least. The share `even_share` of the prior is replaced by an even one, because a
     private prior may miss labels that occur: the larger it is, the less bias there is at labels that the prior thinks rare.
 
-    With `clipped`, t estimates the label clipped to the range in which labels can be told apart. Beyond it no number has
+    With `clipped`, t estimates the label clipped to the range where labels can be distinguished. Beyond it no number has
     E[t | y] = y for all labels, but t can be nearly unbiased for the clipped label.
     """
     prior = known_prior(mechanism)
@@ -65,7 +65,7 @@ def moment_values(
 
 
 def known_prior(mechanism: FiniteMechanism) -> Prior:
-    """The mechanism's prior, or an error that says what it is needed for."""
+    """Return the mechanism's prior, or raise `InvalidInput` if it has none."""
     if mechanism.prior is None:
         raise InvalidInput(
             "noise can be taken out only with the prior of the mechanism, and this one has none. Design it from a prior."

@@ -46,9 +46,9 @@ def _own(predictions: Floats, labels: Floats, loss: str) -> dict[str, float | No
 
 
 GROUPS = 64
-"""Predictions are taken together in so many groups."""
+"""The number of groups of predictions."""
 CONSTANTS = 99
-"""So many quantiles of the prior are tried as single answers."""
+"""The number of quantiles of the prior that are tried as single answers."""
 
 
 @dataclass(frozen=True)

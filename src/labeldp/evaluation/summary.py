@@ -75,7 +75,7 @@ def cross_validated_error(
 
 
 def out_of_fold_predictions(estimator: Any, X: Any, targets: Floats, folds: int) -> Floats:
-    """A prediction for every record by a clone of `estimator` that was trained without the record's fold."""
+    """Return a prediction for every record by a clone of `estimator` that was trained without the record's fold."""
     from sklearn.model_selection import KFold, cross_val_predict
 
     # A fixed shuffle: which record falls into which fold must not depend on the order of labels.
@@ -88,7 +88,7 @@ Figures = dict[str, dict[str, float | None]]
 
 
 def estimates_of_mean(private: PrivateLabels, assume: Collection[str] = ()) -> Figures:
-    """The labels' `mean`, and `error_of_mean`: the mean squared error of always predicting it.
+    """Return the labels' `mean`, and `error_of_mean`: the mean squared error of always predicting it.
 
     Empty if the mechanism has no prior or too many outputs to be evaluated, or if there are fewer than two labels.
     """
@@ -101,7 +101,7 @@ def estimates_of_mean(private: PrivateLabels, assume: Collection[str] = ()) -> F
 
 
 def estimates_of_model(private: PrivateLabels, predictions: Floats, assume: Collection[str] = ()) -> Figures:
-    """A model's mean squared test `error`, its `gain` over answering the mean, and its `r2`, from out-of-fold predictions."""
+    """Return a model's mean squared test `error`, its `gain` over answering the mean, and its `r2`, from out-of-fold predictions."""
     return _figures(
         error=estimate_error(private, predictions, visible=1.0, assume=assume),
         gain=estimate_gain(private, predictions, assume=assume),
@@ -112,7 +112,7 @@ def estimates_of_model(private: PrivateLabels, predictions: Floats, assume: Coll
 def predicted_out_of_fold(
     estimator: Any, X: Any, targets: NDArray[Any], private: PrivateLabels, folds: int
 ) -> Floats | None:
-    """A prediction for every record by a model that was trained on the `targets` of the other folds, within the bounds.
+    """Return a prediction for every record by a model that was trained on the `targets` of the other folds, within the bounds.
 
     None if there are fewer than two records for each fold.
     """
@@ -133,7 +133,7 @@ def _figures(**estimates: Estimate) -> Figures:
 
 
 def made_assumptions(private: PrivateLabels, assume: Collection[str]) -> list[str]:
-    """Those of the accepted assumptions that make a difference for these labels, by name."""
+    """Return the names of the accepted assumptions that make a difference for these labels."""
     counts = usable_counts(private.mechanism, len(private))
     matters = {
         TAILS: bool(LabelPieces.of(private.mechanism).tails()),

@@ -135,7 +135,7 @@ class Headline:
     risk : Risk
         What this ε lets anybody learn.
     statement : str
-        What the risk is told about.
+        The event that the risk is stated for.
     """
 
     sentence: str

@@ -132,7 +132,7 @@ def _path(name: str) -> str:
 
 
 FIGURES = ("predicted error", "outputs over the distribution", "one label", "comparison")
-"""What can be downloaded. The heat map of the channel is on the page only."""
+"""Figures to download. The heat map of the channel is on the page only."""
 
 
 def figure(name: str, question: Question, *, label: float, names: tuple[str, ...]) -> Axes:

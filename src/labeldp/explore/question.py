@@ -72,7 +72,7 @@ class Question:
 
     @property
     def domain(self) -> Domain:
-        """The bounds as `privatize` is told them."""
+        """The bounds, as for `privatize`."""
         if self.whole:
             return Domain.integers(int(self.lower), int(self.upper), self.unit)
         return Domain(self.lower, self.upper, self.cells, unit=self.unit)

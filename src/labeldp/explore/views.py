@@ -57,7 +57,7 @@ def channel(mechanism: FiniteMechanism, prior: Prior, bounds: tuple[float, float
 
 
 def grouped(outputs: Floats, weights: Floats, most: int) -> tuple[Floats, Floats]:
-    """Outputs in increasing order with their weights; where they are more than `most`, the middles of so many cells with sums."""
+    """Outputs in increasing order with their weights; if there are more than `most`, the middles of `most` cells with sums."""
     order = np.argsort(outputs, kind="stable")
     outputs, weights = outputs[order], weights[order]
     if outputs.size <= most:

@@ -45,7 +45,7 @@ PRIOR_WITH_FEW = 4
 FEW_RECORDS = 3000
 """Up to this n·ε², private values are drawn towards the mean of the prior so much that the prior needs more of ε."""
 FEWEST_CELLS = 20
-"""Fewer cells than this are pointed out to whoever asks for a loss other than squared."""
+"""Fewer cells than this cause a warning for a loss other than squared."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -175,12 +175,12 @@ def split_for_training(request: Request) -> BudgetSplit:
 
 
 def coarse_advice(request: Request) -> str | None:
-    """A word of warning if a loss that looks at single labels meets a grid that hardly tells them apart."""
+    """Return a warning if the grid is coarse for a loss that depends on single labels, else None."""
     loss, cells = get_loss(request.loss), request.domain.count
     if cells >= FEWEST_CELLS or isinstance(loss, Squared) or request.domain.whole:
         return None
     return (
-        f"with {request.known_records:,} records at epsilon = {float(exact_epsilon(request.epsilon)):g} labels are told apart in {cells} cells "
+        f"with {request.known_records:,} records at epsilon = {float(exact_epsilon(request.epsilon)):g} labels are distinguished in {cells} cells "
         f"only, which is coarse for {loss.name} loss. Narrower bounds, more records or a larger epsilon help; so do cells "
         "(--cells) if most labels lie in few of them."
     )
@@ -189,12 +189,12 @@ def coarse_advice(request: Request) -> str | None:
 def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request) -> Prior:
     """The private prior of `auto` from exact counts on the request's grid.
 
-    Privacy: 2/scale, for replacing one label. Cells that a design cannot tell apart are counted together; then integer
+    Privacy: 2/scale, for replacing one label. Cells that a design cannot distinguish are counted together; then integer
     Laplace noise is added once, and what `unimodal_masses` makes of the noisy counts is post-processing.
     """
     domain, exact_cells = request.domain, True
     if domain.count > MOST_LABELS:
-        # Labels between whole numbers may be counted in the cell beside the one that they are randomized in.
+        # Labels between whole numbers may be counted in the cell next to the one that they are randomized in.
         exact_cells = domain.whole
         domain = domain.with_cells(DESIGN_CELLS)
         counts = np.bincount(domain.cell(request.domain.grid), counts, DESIGN_CELLS).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The finitely many labels that a designed mechanism tells apart, with their prior masses and their encoder."""
+"""The finitely many labels that a designed mechanism distinguishes, with their prior masses and their encoder."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DEFAULT_CELLS = 1001
 MOST_LABELS = 2_001
 """The criterion is a matrix over all pairs of labels: beyond this it takes minutes and gigabytes, and gains nothing."""
 DESIGN_CELLS = 1001
-"""Cells of a design whose domain has more labels than a design can tell apart."""
+"""Cells of a design whose domain has more labels than a design can distinguish."""
 
 
 def gridded(domain: Domain | tuple[float, float]) -> Domain:
-    """The domain with a grid: its own, or `DEFAULT_CELLS` cells where it has none."""
+    """Return the domain with a grid: its own, or `DEFAULT_CELLS` cells."""
     frame = Domain.of(domain)
     return frame if frame.cells is not None else frame.with_cells(DEFAULT_CELLS)
 
@@ -39,7 +39,7 @@ class Cells:
 
     @classmethod
     def of(cls, prior: Prior, domain: Domain | tuple[float, float] | None) -> Cells:
-        """The cells of the domain, each with the mass of the prior values nearest to it; else the prior's own values."""
+        """Return the cells of the domain, each with the mass of the prior values nearest to it; else the prior's own values."""
         expect_prior(prior)
         if domain is None:
             values = prior.values

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 CURVES = ("#ce4a13", "#1689d1", "#b162af", "#41794b", "#bd9062", "#0e6479", "#e97498", "#4d56cb")
-"""For lines that have no colour of their own."""
+"""Default colours of lines."""
 SOLID: dict[str, Any] = {"ls": "-", "lw": 2.4, "ms": 5}
 DASHED: dict[str, Any] = {"ls": "--", "lw": 1.5, "ms": 7, "mfc": "none"}
 
@@ -44,7 +44,7 @@ def curves(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw one line a name against ε, each with a marker of its own, and the legend below.
+    """Draw one line a name against ε, each with its own marker, and the legend below.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def curves(
     lines : mapping of str to sequence of float
         The figures of each name.
     published : mapping of str to sequence of float, optional
-        Figures to show beside a line, as large hollow circles in its colour.
+        Figures to show next to a line, as large hollow circles in its colour.
     colours : mapping of str to str, optional
         The colour of a name, where it has its own.
     dashed : collection of str
@@ -133,7 +133,7 @@ def error_parts(
     Parameters
     ----------
     names : sequence of str
-        What each bar stands for, from top to bottom.
+        The name of each bar, from top to bottom.
     floor, bias, noise : sequence of float
         The three parts of each bar.
     colours : mapping of str to str, optional

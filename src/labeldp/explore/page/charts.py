@@ -309,7 +309,7 @@ def _data(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _finished(chart: Any, words: str, *, height: int = HEIGHT, canvas: bool = False) -> Picture:
-    """Height, words for those who do not see the chart, and no menu: one of its entries leads to a site on the network."""
+    """Set the height and a description for people who do not see the chart, and remove the menu: one of its entries leads to a site on the network."""
     embed = {"embedOptions": {"renderer": "canvas" if canvas else "svg", "actions": False}}
     made: Picture = chart.properties(
         height=height, description=words, usermeta=embed, padding={"left": 4, "right": 12, "top": 22, "bottom": 4}

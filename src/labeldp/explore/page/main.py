@@ -353,7 +353,7 @@ def _check(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
 
 
 def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
-    """The sentence on top, and the figures beside it."""
+    """Draw the sentence on top, and the figures next to it."""
     longer = " unbiased takes longer where ε is large." if question.mechanism == "unbiased" else ""
     with st.spinner(f"Designing.{longer}"):
         now = headline(question)
@@ -374,7 +374,7 @@ def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
 
 
 def _guarded(part: Callable[[Question, tuple[str, ...]], None], question: Question, names: tuple[str, ...]) -> bool:
-    """Draw one part of the page. What cannot work is said where it would have been, and the rest of the page goes on."""
+    """Draw one part of the page and return whether it worked. An error is shown in its place, and the rest of the page goes on."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # advice about budgets is shown from the split itself

@@ -39,7 +39,7 @@ class Controls:
     Attributes
     ----------
     question : Question
-        What is asked.
+        The settings of the page.
     compared : tuple of str
         The mechanisms to compare.
     problem : str or None

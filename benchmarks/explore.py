@@ -18,15 +18,13 @@ from statistics import median
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")  # before NumPy is imported
 
-from labeldp.advice import predictions  # noqa: E402
-from labeldp.explore import comparison, designed, outlook, simulated_prior  # noqa: E402
-from labeldp.explore.channel import channel  # noqa: E402
-from labeldp.explore.figures import as_file, figure  # noqa: E402
-from labeldp.explore.one_label import reported  # noqa: E402
+from labeldp.explore import answers  # noqa: E402
+from labeldp.explore.exports import Names, as_file, command, figure, python_call  # noqa: E402
 from labeldp.explore.page import charts  # noqa: E402
 from labeldp.explore.page.sidebar import COMPARED  # noqa: E402
 from labeldp.explore.question import Question  # noqa: E402
-from labeldp.explore.take_away import Names, command, python_call  # noqa: E402
+from labeldp.explore.views import channel, reported  # noqa: E402
+from labeldp.mechanisms import prediction  # noqa: E402
 
 
 def main() -> None:
@@ -68,14 +66,14 @@ def shape(labels: int, mean: float) -> str:
 
 def timed(section: Callable[[Question], None], question: Question) -> tuple[float, float]:
     start, used = time.perf_counter(), time.process_time()
-    outlook.headline(question)
+    answers.headline(question)
     section(question)
     return time.perf_counter() - start, time.process_time() - used
 
 
 def series(section: Callable[[Question], None], move: Callable[[int, int], Question], labels: int, moves: int) -> str:
     """The median of several moves after one that warms up. What an earlier series computed is forgotten."""
-    for module in (outlook, designed, comparison, simulated_prior, predictions):
+    for module in (answers, prediction):
         for function in vars(module).values():
             if hasattr(function, "cache_clear"):
                 function.cache_clear()
@@ -88,41 +86,41 @@ def shown(times: list[tuple[float, float]]) -> str:
 
 
 def which_epsilon(question: Question) -> None:
-    charts.outlook_chart(outlook.curve(question), outlook.headline(question), question.epsilon, "r2", "auto").to_dict()
+    charts.outlook_chart(answers.curve(question), answers.headline(question), question.epsilon, "r2", "auto").to_dict()
 
 
 def outputs(question: Question) -> None:
-    mechanism, labels = designed.designed(question).mechanism, designed.merged(question.labels)
+    mechanism, labels = answers.designed(question).mechanism, question.merged
     chances = labels.masses @ mechanism.matrix(labels.values)
     charts.outputs_chart(mechanism, question.labels, chances, "auto").to_dict()
 
 
 def one_label(question: Question) -> None:
-    mechanism = designed.designed(question).mechanism
+    mechanism = answers.designed(question).mechanism
     charts.reports_chart(reported(mechanism, 80), reported(mechanism, 300), "auto").to_dict()
 
 
 def whole_channel(question: Question) -> None:
-    mechanism = designed.designed(question).mechanism
+    mechanism = answers.designed(question).mechanism
     charts.channel_chart(channel(mechanism, question.labels, (question.lower, question.upper))).to_dict()
 
 
 def compare(question: Question) -> None:
-    points, _ = comparison.compared(question, COMPARED)
-    for name in ("model_error", "label_error", "bias", "variance"):
+    points, _ = answers.compared(question, COMPARED)
+    for name in ("model_error", "expected_loss", "bias", "variance"):
         charts.comparison_chart(points, name, name, question.epsilon).to_dict()
 
 
 def private_prior(question: Question) -> None:
-    found = simulated_prior.simulated_prior(question, 1)
-    designed.designed(question)
+    found = answers.simulated_prior(question, 1)
+    answers.designed(question)
     charts.prior_chart(found.assumed, found.drawn).to_dict()
 
 
 def take_away(question: Question) -> None:
     command(question, Names())
     python_call(question, Names())
-    designed.designed(question).mechanism.to_json()
+    answers.designed(question).mechanism.to_json()
     as_file(figure("predicted error", question, label=80.0, names=COMPARED), "svg")
 
 

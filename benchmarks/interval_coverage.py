@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from labeldp import Domain, LabelRandomizer, estimate_error, estimate_gain, estimate_r2
-from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
+from labeldp.evaluation.intervals import ASSUMPTIONS
 from labeldp.priors import BudgetWarning
 
 FIGURES = ("error", "gain", "R²")

@@ -51,10 +51,10 @@ from labeldp import BoostingRegressor, LabelRandomizer, LabelSource, Message, Pr
 from labeldp.channels import best_values, visible_bias_matrix
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.bias_variance import VISIBLE, NormalScores, weight_of_variance
+from labeldp.mechanisms.prediction import value_share
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.paper.data import criteo_like, criteo_prior
 from labeldp.priors import BudgetWarning
-from labeldp.training.sizing import value_share
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]

@@ -32,7 +32,7 @@ from bench.standing import LEVEL
 from labeldp import Domain, Prior, RPWithPrior, compare
 from labeldp.mechanisms import MECHANISMS
 from labeldp.mechanisms.comparison import RECORDS
-from labeldp.mechanisms.model_error import ModelErrors
+from labeldp.mechanisms.prediction import ModelErrors
 from labeldp.paper.data import census_prior, criteo_prior
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -93,7 +93,7 @@ class Figure:
 
 def figures_of(name: str, prior: Prior, epsilons: tuple[float, ...]) -> Iterable[Figure]:
     """All measures of all mechanisms on one distribution."""
-    models = ModelErrors(prior, RECORDS)
+    models = ModelErrors(prior)
     for measure_name in (LABELS_SQUARED, LABELS_ABSOLUTE):
         loss = MEASURES[measure_name]
         for row in compare(prior, epsilons, loss):
@@ -104,7 +104,7 @@ def figures_of(name: str, prior: Prior, epsilons: tuple[float, ...]) -> Iterable
             best = RPWithPrior.optimal(prior, epsilon, loss)
             yield Figure(measure_name, name, epsilon, BEST, best.expected_loss(prior, loss))
             if loss == "squared":
-                yield Figure(MODEL, name, epsilon, BEST, models.of(best))
+                yield Figure(MODEL, name, epsilon, BEST, models.of(best, RECORDS).mse)
                 yield Figure(MODEL, name, epsilon, TUNED, tuned_error(prior, epsilon, models))
 
 
@@ -113,7 +113,7 @@ def tuned_error(prior: Prior, epsilon: float, models: ModelErrors) -> float:
     widest = float(prior.values[-1] - prior.values[0]) / 2
     narrowest = float(np.diff(prior.values).min()) / 2
     widths = np.geomspace(narrowest, widest, HALF_WIDTHS)
-    return min(models.of(RPWithPrior(prior, epsilon, half_width=width)) for width in widths)
+    return min(models.of(RPWithPrior(prior, epsilon, half_width=width), RECORDS).mse for width in widths)
 
 
 def uniform() -> Prior:

@@ -41,9 +41,9 @@ from bench.environments import PeerUnavailableError, Worker, python_of
 from bench.part import finish, parser, say
 from bench.results import Column, Contest, Result, Table
 from labeldp import Domain, LabelDPRegressor, RROnBins
+from labeldp.mechanisms.prediction import label_share
 from labeldp.paper.data import app_ads_like
 from labeldp.priors import BudgetWarning, Prior, histogram, noisy_counts, split_budget
-from labeldp.training.sizing import label_share
 
 DATA = ("criteo", "app-ads", "fertility", "rand-hie")
 TITLES = {"criteo": "Criteo-like", "app-ads": "app-ads-like", "fertility": "Fertility", "rand-hie": "RandHIE"}

@@ -29,7 +29,6 @@ def main() -> None:
     path = parser.parse_args().out
     drawn = report.error_parts(
         alternatives(criteo_prior(), EPSILON, RECORDS, domain=Domain.integers(0, 400)),
-        RECORDS,
         names=NAMES,
         title=f"{RECORDS:,} purchase values, ε = {EPSILON}",
     )

@@ -9,7 +9,7 @@ Test MSE of gradient boosting sized by `boosting_settings`. Seeds, rows and test
   bias² and variance of the values under the true distribution of the labels (a quarter of the seeds);
 - priors: the same noisy histogram clipped, projected on the simplex, or taken to have one mode (ε = 0.5);
 - shapes: the same three priors for labels of known shapes, without training: the excess error that a design's mechanism
-  is expected to bring (`expected_excess`), over that of a design from the true distribution at the whole ε;
+  is expected to bring (`visible_bias_and_variance`), over that of a design from the true distribution at the whole ε;
 - values: posterior means, and means refined by the model's own predictions, instead of the values as sent (n = 10,000);
 - epochs (only if asked for, half an hour with 4 seeds): the network on `auto`'s values and on true labels, trained for
   other numbers of epochs than `network_settings` says. Seeds that no other table uses.
@@ -36,13 +36,13 @@ from labeldp.channels import visibility
 from labeldp.mechanisms import Request
 from labeldp.mechanisms import auto as rule
 from labeldp.mechanisms.auto import split_for_training
-from labeldp.mechanisms.bias_variance import CAPACITY, VISIBLE, BiasVariance, Unbiased
+from labeldp.mechanisms.bias_variance import CAPACITY, VISIBLE, BiasVariance, Unbiased, visible_bias_and_variance
 from labeldp.mechanisms.decoding import code_values, posterior_means, refined_means
-from labeldp.mechanisms.excess import expected_excess
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.prediction import label_share
 from labeldp.paper.network.network_regressor import network_settings
 from labeldp.priors import histogram, noisy_counts, project_counts, split_budget, unimodal_masses
-from labeldp.training.sizing import boosting_settings, label_share
+from labeldp.training.sizing import boosting_settings
 from training import error, rows_of
 
 PRIORS = {
@@ -148,8 +148,8 @@ def designs(data: str, records: int, epsilon: float, revealed: float, most: floa
     auto = LabelRandomizer(epsilon, grid, mechanism="auto").fit(labels)
     visibility.REVEALED_SHARE = 0.0
     truth = Prior(grid.grid, histogram(labels, grid))
-    seen, each = (expected_excess(auto, code_values(auto, "auto"), truth, visible=v) for v in (VISIBLE, 1.0))
-    return [seen.squared_bias, each.squared_bias, each.variance, seen.test_error(CAPACITY / labels.size)]
+    seen, each = (visible_bias_and_variance(auto, code_values(auto, "auto"), truth, v) for v in (VISIBLE, 1.0))
+    return [seen[0], *each, seen[0] + CAPACITY / labels.size * seen[1]]
 
 
 def priors(data: str, epsilon: float, seed: int) -> dict[str, float]:
@@ -184,7 +184,8 @@ def shaped(masses: np.ndarray, records: int, epsilon: float, seed: int) -> list[
 
     def excess(prior: Prior, labels: Fraction) -> float:
         mechanism = BiasVariance.optimal(prior, labels, weight, visible=VISIBLE, domain=domain)
-        return expected_excess(mechanism, mechanism.outputs, truth, visible=VISIBLE).test_error(weight)
+        bias, variance = visible_bias_and_variance(mechanism, mechanism.outputs, truth, VISIBLE)
+        return bias + weight * variance
 
     least = excess(truth, budget.epsilon)
     found = [Prior(domain.grid, make(noisy, records, budget.scale)) for make in PRIORS.values()]

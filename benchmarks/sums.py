@@ -41,8 +41,8 @@ import sums_timing
 import training
 from labeldp import LabelDPRegressor, LabelRandomizer
 from labeldp.mechanisms.decoding import code_values
+from labeldp.mechanisms.prediction import label_share
 from labeldp.priors import BudgetWarning
-from labeldp.training.sizing import label_share
 
 
 def main() -> None:

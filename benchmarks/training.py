@@ -34,11 +34,12 @@ from labeldp import Domain, LabelRandomizer, Prior, RROnBins
 from labeldp.mechanisms.bias_variance import BiasVariance, Unbiased, weight_of_variance
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.grid_noise import DiscreteLaplace
+from labeldp.mechanisms.prediction import label_share
 from labeldp.paper.data import criteo_like, fertility, rand_hie
 from labeldp.paper.network.network_regressor import network_settings
 from labeldp.priors import BudgetWarning, histogram, noisy_counts, split_budget, unimodal_masses
 from labeldp.training.boosting import BoostingRegressor
-from labeldp.training.sizing import boosting_settings, label_share
+from labeldp.training.sizing import boosting_settings
 
 TEST_ROWS = 30_000
 REAL = {"fertility": fertility, "rand-hie": rand_hie}

@@ -102,7 +102,7 @@ def parts(path: Path, epsilon: float = 0.5) -> None:
     for axes, records in ((upper, 10_000), (lower, 400_000)):
         choices = alternatives(criteo_prior(), epsilon, records, domain=Domain.integers(0, 400))
         title = f"{records:,} records, ε = {epsilon:g}"
-        report.error_parts(choices, records, names=names, title=title, legend=axes is lower, ax=axes)
+        report.error_parts(choices, names=names, title=title, legend=axes is lower, ax=axes)
     upper.set_xlabel("")
     save(figure, path)
 

@@ -6,8 +6,6 @@ The error that features leave open is the floor. Bias stays in the model however
 three from the prior alone, for few records and for many: the fewer there are, the more bias pays.
 """
 
-import numpy as np
-
 from labeldp import Domain, alternatives, plots
 from labeldp.paper.data import criteo_prior
 
@@ -21,16 +19,13 @@ picture = plots.new_figure(5.2, 5.6)
 for axes, records in zip(picture.subplots(2, sharex=True), (2_000, 50_000), strict=True):
     choices = alternatives(criteo_prior(), 1, records, domain=Domain.integers(0, 400))
     choices = [choice for choice in choices if choice.name in names]
-    bias = np.array([choice.excess.squared_bias for choice in choices])
-    variance = np.array([choice.excess.variance for choice in choices])
-    errors = np.array([choice.predicted_error for choice in choices])
-    weight, floor = np.polyfit(variance, errors - bias, 1)  # error = floor + bias + weight · variance
+    predictions = [choice.prediction for choice in choices]
     colours = dict(zip(names.values(), plots.CURVES, strict=False))
     plots.error_parts(
         [names[choice.name] for choice in choices],
-        [floor] * len(choices),
-        bias,
-        weight * variance,
+        [prediction.floor for prediction in predictions],
+        [prediction.bias for prediction in predictions],
+        [prediction.noise for prediction in predictions],
         colours=colours,
         xlabel="" if records < 50_000 else "predicted test error (mean squared)",
         title=f"{records:,} records, ε = 1",

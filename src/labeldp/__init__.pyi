@@ -19,16 +19,16 @@ from labeldp.errors import InvalidInput as InvalidInput
 from labeldp.errors import LabelDPError as LabelDPError
 from labeldp.errors import PrivacyRefused as PrivacyRefused
 from labeldp.errors import RepeatedRelease as RepeatedRelease
-from labeldp.evaluation.cross_validation import cross_validated_error as cross_validated_error
 from labeldp.evaluation.estimates import ErrorEstimate as ErrorEstimate
 from labeldp.evaluation.estimates import Estimate as Estimate
 from labeldp.evaluation.estimates import estimate_error as estimate_error
 from labeldp.evaluation.estimates import estimate_gain as estimate_gain
 from labeldp.evaluation.estimates import estimate_mean as estimate_mean
 from labeldp.evaluation.estimates import estimate_r2 as estimate_r2
-from labeldp.evaluation.other_losses import LossEstimate as LossEstimate
-from labeldp.evaluation.other_losses import estimate_loss as estimate_loss
-from labeldp.evaluation.scorer import noise_corrected_scorer as noise_corrected_scorer
+from labeldp.evaluation.scoring import LossEstimate as LossEstimate
+from labeldp.evaluation.scoring import estimate_loss as estimate_loss
+from labeldp.evaluation.scoring import noise_corrected_scorer as noise_corrected_scorer
+from labeldp.evaluation.summary import cross_validated_error as cross_validated_error
 from labeldp.losses import Loss as Loss
 from labeldp.losses import get_loss as get_loss
 from labeldp.mechanisms import BiasVariance as BiasVariance
@@ -55,6 +55,7 @@ from labeldp.mechanisms.decoding import code_values as code_values
 from labeldp.mechanisms.decoding import posterior_means as posterior_means
 from labeldp.mechanisms.decoding import refined_means as refined_means
 from labeldp.mechanisms.finite import Proof as Proof
+from labeldp.mechanisms.prediction import label_share as label_share
 from labeldp.message import Message as Message
 from labeldp.priors import BudgetWarning as BudgetWarning
 from labeldp.priors import Prior as Prior
@@ -74,7 +75,6 @@ from labeldp.training.joining import join as join
 from labeldp.training.regressor import LabelDPRegressor as LabelDPRegressor
 from labeldp.training.saved import SavedModel as SavedModel
 from labeldp.training.sizing import boosting_settings as boosting_settings
-from labeldp.training.sizing import label_share as label_share
 
 __version__: str
 from labeldp.training.suspects import FeatureWarning as FeatureWarning

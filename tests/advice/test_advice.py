@@ -8,8 +8,8 @@ import matplotlib.pyplot as plt
 import pytest
 
 from labeldp import Domain, InvalidInput, LabelDPError, Prior, advise
-from labeldp.advice import predictions
-from labeldp.advice.question import EPSILONS
+from labeldp.advice.advice import EPSILONS
+from labeldp.mechanisms import prediction
 
 SHAPE = "exponential:mean=90"
 
@@ -105,7 +105,7 @@ def test_the_plot_has_a_line_a_method_and_the_two_references(advice):
 
 @pytest.mark.usefixtures("advice")
 def test_a_second_question_needs_no_new_designs(monkeypatch):
-    monkeypatch.setattr(predictions.BiasVariance, "optimal", lambda *_, **__: pytest.fail("designed again"))
+    monkeypatch.setattr(prediction.BiasVariance, "optimal", lambda *_, **__: pytest.fail("designed again"))
     advise((0, 400), 50_000, shape=SHAPE)
 
 

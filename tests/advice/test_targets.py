@@ -7,18 +7,18 @@ import math
 import pytest
 
 from labeldp import InvalidInput, advise
-from labeldp.advice.predictions import Predictor
-from labeldp.advice.question import EPSILONS
+from labeldp.advice.advice import EPSILONS
 from labeldp.advice.shapes import shaped_prior
 from labeldp.advice.targets import least_epsilon, least_records
 from labeldp.domain import Domain
+from labeldp.mechanisms.prediction import ModelErrors
 
 SHAPE, BOUNDS = "exponential:mean=90", Domain(0, 400)
 
 
 @pytest.fixture(scope="module")
 def predictor():
-    return Predictor(shaped_prior(SHAPE, BOUNDS), BOUNDS, 0.5)
+    return ModelErrors(shaped_prior(SHAPE, BOUNDS), 0.5, domain=BOUNDS)
 
 
 def below(number):

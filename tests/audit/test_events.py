@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labeldp.audit.events import INTERVALS, MOST_VALUES, Events
+from labeldp.audit.measurement import INTERVALS, MOST_VALUES, Events
 
 OUTPUTS = np.random.default_rng(0).normal(size=20_000)
 

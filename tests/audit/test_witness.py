@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.audit.witness import best_allocation, most_promising, ratio_bound, survey
+from labeldp.audit.measurement import best_allocation, most_promising, ratio_bound, survey
 from labeldp.sampling import ResponseTable
 
 

@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 
 from labeldp import RROnBins, Unbiased, cross_validated_error
-from labeldp.evaluation.cross_validation import out_of_fold_predictions
+from labeldp.evaluation.summary import out_of_fold_predictions
 
 
 def test_cross_validation_estimates_the_error_of_the_model():

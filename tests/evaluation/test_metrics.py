@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as known
 
-from labeldp.evaluation.metrics import metrics
+from labeldp.evaluation.scoring import metrics
 
 RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.poisson(3, 500).astype(float)

@@ -10,15 +10,11 @@ import numpy as np
 import pytest
 
 from labeldp import InvalidInput, Prior, advise, compare
-from labeldp.advice.learned import Learned
-from labeldp.explore.channel import channel, grouped
-from labeldp.explore.comparison import COARSE, compared, offered
-from labeldp.explore.designed import designed, merged
-from labeldp.explore.one_label import apart, reported
-from labeldp.explore.outlook import caveats, curve, headline
+from labeldp.explore.answers import caveats, compared, curve, designed, headline, offered, simulated_prior, why_none
 from labeldp.explore.question import Question
-from labeldp.explore.simulated_prior import simulated_prior, why_none
+from labeldp.explore.views import apart, channel, grouped, reported
 from labeldp.formatting import plain
+from labeldp.mechanisms.prediction import LABELS, ModelErrors
 
 FIRST = Question()
 WEEKS = Question(lower=0, upper=52, whole=True, distribution="poisson:mean=6", records=20_000)
@@ -39,10 +35,10 @@ def test_the_sentence_on_top_ranks_mechanisms_as_compare_does():
     """Both take the values that a model trains on by default, which are not the reports of RR-on-Bins."""
     names = ("auto", "rr-on-bins", "discrete-laplace")
     top = {name: headline(replace(FIRST, mechanism=name)).trained.mse for name in names}
-    below = {point.mechanism: point.model_error for point in compared(FIRST, names)[0] if point.epsilon == 1}
+    below = {row.mechanism: row.model_error for row in compared(FIRST, names)[0] if row.epsilon == 1}
     assert sorted(names, key=top.get) == sorted(names, key=below.get)
     made = designed(replace(FIRST, mechanism="rr-on-bins")).mechanism
-    sent = Learned.of(curve(FIRST).prior, FIRST.explained).error(made, FIRST.records)
+    sent = ModelErrors(FIRST.labels, FIRST.explained).of(made, FIRST.records, made.outputs).mse
     assert abs(top["rr-on-bins"] / sent - 1) > 1e-3
 
 
@@ -168,11 +164,11 @@ def test_grouped_reports_lose_no_probability():
 
 def test_merged_labels_keep_mass_and_mean():
     fine = FIRST.without(cells=10_001).labels
-    coarse = merged(fine)
+    coarse = FIRST.without(cells=10_001).merged
     assert len(coarse) <= 401
     assert math.isclose(coarse.mean, fine.mean, rel_tol=1e-9)
     assert abs(coarse.variance / fine.variance - 1) < 1e-3
-    few = merged(WEEKS.labels)
+    few = WEEKS.merged
     assert few.masses.tolist() == WEEKS.labels.masses[WEEKS.labels.masses > 0].tolist()
 
 
@@ -187,18 +183,30 @@ def test_compared_figures_are_those_of_compare_up_to_merged_labels():
         )
     }
     assert not refused
-    assert len(question.labels) > COARSE
+    assert len(question.labels) > LABELS
     for point in points:
         row = exact.get((point.mechanism, point.epsilon))
         if row is not None:
-            assert abs(point.label_error / row.expected_loss - 1) < (0.05 if point.epsilon == 8 else 0.02), point
+            assert abs(point.expected_loss / row.expected_loss - 1) < (0.05 if point.epsilon == 8 else 0.02), point
             assert abs(point.model_error / row.model_error - 1) < 0.02, point
             assert abs(point.bias**2 - row.bias**2) < 0.02 * row.expected_loss, point
 
 
-def test_an_error_that_depends_on_the_grid_is_left_out():
-    points, _ = compared(WEEKS, ("rp-with-prior", "rr-on-bins"))
-    assert {point.mechanism for point in points if point.model_error is None} == {"rp-with-prior"}
+def test_an_error_that_depends_on_the_grid_is_that_of_compare_too():
+    rows, _ = compared(WEEKS, ("rp-with-prior",))
+    exact = compare(
+        WEEKS.labels,
+        [row.epsilon for row in rows],
+        mechanisms=["rp-with-prior"],
+        domain=WEEKS.domain,
+        records=WEEKS.records,
+    )
+    assert [row.model_error for row in rows] == pytest.approx([row.model_error for row in exact])
+
+
+def test_the_comparison_takes_the_share_that_features_explain():
+    less, more = (compared(replace(WEEKS, explained=share), ("auto",))[0] for share in (0.2, 0.8))
+    assert all(one.model_error > other.model_error for one, other in zip(less, more, strict=True))
 
 
 def test_mechanisms_that_take_too_long_are_refused_with_what_to_do():

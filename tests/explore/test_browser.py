@@ -17,11 +17,10 @@ from pathlib import Path
 import pytest
 
 from labeldp import Domain, Mechanism, Prior, RROnBins
-from labeldp.explore.designed import designed
-from labeldp.explore.one_label import reported
-from labeldp.explore.outlook import headline
+from labeldp.explore.answers import designed, headline
+from labeldp.explore.exports import Names, command, python_call
 from labeldp.explore.question import RECEIVED, Question
-from labeldp.explore.take_away import Names, command, python_call
+from labeldp.explore.views import reported
 from labeldp.formatting import plain
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

@@ -8,14 +8,13 @@ from dataclasses import replace
 import pytest
 
 from labeldp import Domain, Prior, RROnBins
-from labeldp.explore.designed import designed
-from labeldp.explore.outlook import curve, headline
+from labeldp.explore.answers import curve, designed, headline
+from labeldp.explore.exports import Names, command
 from labeldp.explore.question import RECEIVED, Question
-from labeldp.explore.take_away import Names, command
 
 pytest.importorskip("streamlit", reason="the page's tests need the extra explore: pip install 'labeldp[explore]'")
 
-from labeldp.explore.page.plain_text import as_text
+from labeldp.explore.page.sidebar import as_text
 
 pytestmark = pytest.mark.browser
 

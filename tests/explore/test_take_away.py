@@ -14,11 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import Mechanism, Message, Prior
-from labeldp.explore.designed import designed
-from labeldp.explore.figures import FIGURES, as_file, figure
-from labeldp.explore.outlook import headline
+from labeldp.explore.answers import designed, headline
+from labeldp.explore.exports import FIGURES, Names, advise_command, as_file, command, figure, prior_csv, python_call
 from labeldp.explore.question import Question
-from labeldp.explore.take_away import Names, advise_command, command, prior_csv, python_call
 from labeldp.message.description import total_epsilon
 
 pytestmark = pytest.mark.browser

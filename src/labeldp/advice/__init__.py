@@ -3,10 +3,9 @@
 Reads bounds, a public distribution and a number of records. It never reads labels.
 """
 
-from labeldp.advice.advice import Advice, Outlook
-from labeldp.advice.predictions import Prediction
-from labeldp.advice.question import advise
+from labeldp.advice.advice import Advice, Outlook, advise
+from labeldp.advice.risk import Risk
 from labeldp.advice.targets import Target
-from labeldp.advice.words import Risk
+from labeldp.mechanisms.prediction import Prediction
 
 __all__ = ["Advice", "Outlook", "Prediction", "Risk", "Target", "advise"]

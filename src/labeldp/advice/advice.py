@@ -1,20 +1,37 @@
-"""What `advise` answers: predictions for a list of ε, what a target needs, and what each ε risks, with a table and a picture."""
+"""`advise`: predictions for a list of ε, what a target needs, and what each ε risks, with a table and a picture."""
 
 from __future__ import annotations
 
+import math
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from labeldp.advice.predictions import Prediction
-from labeldp.advice.targets import Target
-from labeldp.advice.words import Risk, percent
+from labeldp.advice.risk import Risk, percent
+from labeldp.advice.shapes import shaped_prior
+from labeldp.advice.targets import Target, target_of, wanted_r2
+from labeldp.budget import Epsilon, exact_epsilon
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput, described
 from labeldp.formatting import Tabular, count_of
+from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors, Prediction, check_share
+from labeldp.message import Message
 from labeldp.priors import Prior
+from labeldp.priors.prior import expect_prior
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""What is looked at unless somebody asks for others."""
+MOST_RECORDS = 10**15
+"""More records than this are a mistake."""
+BEYOND = 1e-9
+"""A prior may leave the bounds by so much of their distance, which is rounding."""
+NARROWEST = 1e-6
+"""Labels whose standard deviation is less than this share of the bounds are all in one cell."""
 ENOUGH = 0.8
 """The share of R² without privacy that a recommended ε keeps."""
 
@@ -201,3 +218,176 @@ class Advice(Tabular):
             **{f"ε = {each.epsilon:g}": f"R² {each.labels.r2:.2f}" for each in self.outlooks},
             "recommended": "none" if self.recommended is None else f"ε = {self.recommended.epsilon:g}",
         }
+
+
+def advise(
+    domain: Domain | tuple[float, float],
+    records: int,
+    *,
+    explained: float = EXPLAINED,
+    epsilons: Iterable[Epsilon] = EPSILONS,
+    prior: Prior | None = None,
+    shape: str | None = None,
+    target_r2: float | None = None,
+    target_error: float | None = None,
+    rows_per_person: int = 1,
+    value: float | None = None,
+    public: bool = False,
+) -> Advice:
+    """Predict what models will be worth at several ε, before anything is released. Labels are not read.
+
+    Parameters
+    ----------
+    domain : Domain or (lower, upper)
+        The public bounds of the labels.
+    records : int
+        How many records a model will be trained on.
+    explained : float
+        The share of the labels' variance that the best model of the features explains, from 0 to 1: the R² that you hope for with endless records.
+    epsilons : iterable of float, str, Decimal or Fraction
+        The ε to look at.
+    prior : Prior, optional
+        The distribution of the labels, as far as it is public or was released before.
+    shape : str, optional
+        The same in words: "uniform", "normal:mean=80,sd=30", "log-normal:mean=80,sd=90", "gamma:mean=80,sd=60", "exponential:mean=90" or "poisson:mean=3". Without a prior and
+        a shape, labels are taken as uniform between the bounds, and the result is a rough guide.
+    target_r2 : float, optional
+        The R² that a model shall reach: the least ε and the least numbers of records are found.
+    target_error : float, optional
+        The same as a root mean squared error, in the unit of the labels.
+    rows_per_person : int
+        How many labels belong to one person, for what ε risks.
+    value : float, optional
+        Risks are stated for labels above this; by default the middle of the bounds.
+    public : bool
+        Whether a release will take the distribution as its public prior, so that all of ε goes to the labels.
+
+    Returns
+    -------
+    Advice
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of its range, or the prior does not lie within the bounds.
+
+    Privacy
+    -------
+    Costs nothing: no label is read. An `explained` that was measured on true labels is not public; guess it, or measure it on private ones.
+
+    Examples
+    --------
+    >>> from labeldp import advise
+    >>> advice = advise((0, 400), records=50_000, shape="log-normal:mean=80,sd=90", target_r2=0.4)
+    >>> advice.target.epsilon_labels
+    0.21
+    >>> print(advice.outlooks[2].risk.sentence("more than 200"))
+    Someone who gives 50 % to "more than 200" before will give at most 73 % after, and at least 27 %.
+    """
+    frame = Domain.of(domain)
+    _check_records(records)
+    check_share(explained)
+    budgets = _budgets(epsilons)
+    middle = (frame.lower + frame.upper) / 2 if value is None else _within(value, frame)
+    known = _distribution(prior, shape, frame)
+    models = ModelErrors(known, float(explained), domain=frame, public=public)
+    if not math.sqrt(models.prior.variance) > NARROWEST * (frame.upper - frame.lower):
+        raise InvalidInput(
+            "by this distribution all labels are in the same cell, so there is nothing for a model to predict: give narrower bounds, or another "
+            "distribution"
+        )
+    wanted = wanted_r2(models, target_r2, target_error)
+    outlooks = tuple(
+        Outlook(
+            epsilon,
+            models.labels(epsilon, records),
+            models.paper(epsilon, records),
+            models.sums(epsilon, records),
+            Risk(epsilon, rows_per_person),
+        )
+        for epsilon in budgets
+    )
+    unit = f" {frame.unit}" if frame.unit else ""
+    return Advice(
+        records=int(records),
+        explained=float(explained),
+        prior=models.prior,
+        assumed=prior is None and shape is None,
+        outlooks=outlooks,
+        not_private=models.not_private(records),
+        mean_only=models.mean_only(),
+        statement=f"more than {middle:g}{unit}",
+        target=None if wanted is None else target_of(models, records, budgets, wanted),
+    )
+
+
+def _check_records(records: object) -> None:
+    if isinstance(records, bool) or not isinstance(records, int) or not 1 <= records <= MOST_RECORDS:
+        raise InvalidInput(f"records must be a whole number from 1 to 10^15, got {described(records)}")
+
+
+def _budgets(epsilons: Iterable[Epsilon]) -> list[float]:
+    if isinstance(epsilons, (str, bytes)) or not isinstance(epsilons, Iterable):
+        raise InvalidInput(f"epsilons must be a list, as in [0.5, 1, 2], got {described(epsilons)}")
+    budgets = sorted({float(exact_epsilon(epsilon)) for epsilon in epsilons})
+    if not budgets:
+        raise InvalidInput("epsilons must have at least one value")
+    return budgets
+
+
+def _within(value: object, domain: Domain) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not domain.lower <= value < domain.upper:
+        raise InvalidInput(
+            f"value must lie within the bounds, from {domain.lower:g} to below {domain.upper:g}, got {described(value)}: nobody "
+            "learns anything from what is certain"
+        )
+    return float(value)
+
+
+def _distribution(prior: Prior | None, shape: str | None, domain: Domain) -> Prior | None:
+    """Return the distribution that was given; None for none."""
+    if prior is not None and shape is not None:
+        raise InvalidInput("give one distribution of the labels: a prior or a shape, not both")
+    if prior is None:
+        return None if shape is None else shaped_prior(shape, domain)
+    expect_prior(prior)
+    slack = BEYOND * (domain.upper - domain.lower)
+    held = prior.values[prior.masses > 0]
+    if held[0] < domain.lower - slack or held[-1] > domain.upper + slack:
+        raise InvalidInput(
+            f"the prior has labels from {held[0]:g} to {held[-1]:g}, and the bounds are {domain.lower:g} to {domain.upper:g}: "
+            "give bounds that hold them all, or a prior in the unit of the bounds"
+        )
+    return prior
+
+
+def known_from_message(path: str | os.PathLike[str]) -> tuple[Domain, int, Prior]:
+    """Return bounds, number of records and prior of a message. Its private labels are not read.
+
+    Parameters
+    ----------
+    path : str or Path
+        The message's folder.
+
+    Returns
+    -------
+    domain : Domain
+        The bounds of the labels.
+    records : int
+        The number of records.
+    prior : Prior
+        The distribution that the mechanism was designed for.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder is not a message, or its mechanism was not designed for a prior.
+    """
+    message = Message.open(path)
+    prior, domain = message.mechanism.prior, message.mechanism.domain
+    if prior is None:
+        raise InvalidInput(
+            f"the mechanism of {path} was not designed for a prior, so the message has none: give bounds and a shape instead "
+            "(--lower, --upper, --shape)"
+        )
+    return domain or Domain(float(prior.values[0]), float(prior.values[-1])), message.records, prior

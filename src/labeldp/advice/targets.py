@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
-from labeldp.advice.predictions import Predictor
 from labeldp.budget import MAX_EPSILON
 from labeldp.errors import InvalidInput, described
 from labeldp.formatting import ReprMixin, plain
+from labeldp.mechanisms.prediction import ModelErrors
 
 LEAST_RECORDS, MOST_RECORDS = 100, 10**9
 """Predictions were not checked with fewer records, and nobody is advised to collect more."""
@@ -65,28 +65,28 @@ class Target(ReprMixin):
         }
 
 
-def target_of(predictor: Predictor, records: int, epsilons: Sequence[float], r2: float) -> Target:
+def target_of(models: ModelErrors, records: int, epsilons: Sequence[float], r2: float) -> Target:
     """What it takes to reach an R²."""
-    spread = predictor.mean_only().mse
-    reachable = predictor.not_private(records).r2
-    least_true = least_records(lambda n: predictor.not_private(n).r2 >= r2, records)
+    spread = models.mean_only().mse
+    reachable = models.not_private(records).r2
+    least_true = least_records(lambda n: models.not_private(n).r2 >= r2, records)
     why_not = ""
     if reachable < r2:
         why_not = f"Even without privacy {records:,} records are predicted to reach R² = {reachable:.2f} only."
-        if r2 > predictor.explained:
-            why_not = f"Even without privacy it is out of reach: features are taken to explain {predictor.explained:g} of the labels' variance."
+        if r2 > models.explained:
+            why_not = f"Even without privacy it is out of reach: features are taken to explain {models.explained:g} of the labels' variance."
         elif least_true is not None:
             why_not += f" Without privacy it takes {least_true:,}."
-    hopeless = r2 >= predictor.explained
+    hopeless = r2 >= models.explained
 
     def at(epsilon: float, predict: Callable[[float, int], bool]) -> int | None:
         return None if hopeless else least_records(lambda n: predict(epsilon, n), records)
 
     def by_labels(epsilon: float, n: int) -> bool:
-        return predictor.labels(epsilon, n).r2 >= r2
+        return models.labels(epsilon, n).r2 >= r2
 
     def by_sums(epsilon: float, n: int) -> bool:
-        return predictor.sums(epsilon, n).r2 >= r2
+        return models.sums(epsilon, n).r2 >= r2
 
     return Target(
         r2=r2,
@@ -124,7 +124,7 @@ def least_records(enough: Callable[[int], bool], start: int) -> int | None:
     return grid[bisect_left(grid, 1, low, high, key=lambda n: int(enough(n)))]
 
 
-def wanted_r2(predictor: Predictor, target_r2: float | None, target_error: float | None) -> float | None:
+def wanted_r2(models: ModelErrors, target_r2: float | None, target_error: float | None) -> float | None:
     """The R² that is wanted, directly or as a root mean squared error; None if nothing is."""
     if target_r2 is None and target_error is None:
         return None
@@ -139,7 +139,7 @@ def wanted_r2(predictor: Predictor, target_r2: float | None, target_error: float
                 f"the target R² must be greater than 0 and at most 1, got {target_r2:g}: 0 is what the mean of the labels reaches"
             )
         return float(target_r2)
-    mean = predictor.mean_only()
+    mean = models.mean_only()
     if not 0 <= given < mean.rmse:
         raise InvalidInput(
             f"the target error must be at least 0 and less than {plain(mean.rmse)}, which answering the mean of the labels reaches, got "

@@ -1,20 +1,187 @@
-"""A lower bound on the ε of any randomizer from its outputs alone."""
+"""A lower bound on the ε of any randomizer from its outputs alone.
+
+Outputs are sorted into a finite number of events that can be counted. Counts of two labels give a lower bound on ε; the best pair of
+labels and set of outputs is tried on fresh outputs.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-from labeldp.arrays import label_array
-from labeldp.audit import witness
-from labeldp.audit.events import Events, Randomize, draw
+from labeldp.arrays import Floats, label_array
 from labeldp.budget import Epsilon, exact_epsilon, float_up
 from labeldp.errors import InvalidInput, PrivacyRefused
+
+Randomize = Callable[[Floats], ArrayLike]
+
+MOST_VALUES = 512
+"""If a pilot sample has more distinct outputs than this, they are grouped into intervals."""
+
+INTERVALS = 64
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """A partition of the outputs: intervals between `points`, or else each point by itself and one event for the rest."""
+
+    points: Floats
+    intervals: bool
+
+    @classmethod
+    def of_values(cls, outputs: ArrayLike) -> Events:
+        """An event for each of these outputs."""
+        return cls(np.unique(np.asarray(outputs, dtype=np.float64)), intervals=False)
+
+    @classmethod
+    def from_pilot(cls, pilot: Floats) -> Events:
+        """An event for each output in a pilot sample, or intervals of about equal mass if there are too many."""
+        events = cls.of_values(pilot)
+        if events.points.size <= MOST_VALUES:
+            return events
+        return cls(np.unique(np.quantile(pilot, np.linspace(0, 1, INTERVALS + 1)[1:-1])), intervals=True)
+
+    def numbers(self, outputs: Floats) -> NDArray[np.intp]:
+        """The number of the event of each output, from 0 to `points.size`."""
+        places = np.searchsorted(self.points, outputs, side="left")
+        if not self.intervals:
+            known = self.points[np.minimum(places, self.points.size - 1)] == outputs
+            places[~known] = self.points.size
+        return places
+
+    def count(self, randomize: Randomize, label: float, records: int) -> NDArray[np.int64]:
+        """How often each event occurs in outputs for this many records with one label."""
+        totals = np.zeros(self.points.size + 1, dtype=np.int64)
+        for outputs in draw(randomize, label, records):
+            totals += np.bincount(self.numbers(outputs), minlength=totals.size)
+        return totals
+
+    def describe(self, chosen: NDArray[np.intp]) -> str:
+        """The chosen events in words, the first six of them."""
+        return ", ".join(self._name(int(number)) for number in chosen[:6]) + (", …" if chosen.size > 6 else "")
+
+    def _name(self, number: int) -> str:
+        if not self.intervals:
+            return f"{self.points[number]:.6g}" if number < self.points.size else "any other value"
+        low = f"{self.points[number - 1]:.6g}" if number else "-inf"
+        high = f"{self.points[number]:.6g}]" if number < self.points.size else "inf)"
+        return f"({low}, {high}"
+
+
+def draw(randomize: Randomize, label: float, records: int) -> Iterator[Floats]:
+    """Outputs for this many records that all have one label, in chunks of bounded size."""
+    for start in range(0, records, _CHUNK):
+        size = min(_CHUNK, records - start)
+        outputs = np.asarray(randomize(np.full(size, label)), dtype=np.float64)
+        if outputs.shape != (size,):
+            raise InvalidInput(
+                f"a randomizer must give one output for each label, and this one gave shape {outputs.shape} for {size}"
+            )
+        yield outputs
+
+
+POWER = 0.99
+"""The probability with which an excess of `smallest_excess` is found."""
+
+_CANDIDATES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """A set of outputs, and a lower bound on ln(P[output in it | label `high`] / P[output in it | label `low`]).
+
+    The labels are given by their row numbers, the outputs by the numbers of their events.
+    """
+
+    bound: float
+    high: int
+    low: int
+    event: NDArray[np.intp]
+
+
+def survey(counts: NDArray[np.int64], size: int, error: float) -> Witness:
+    """The best bound from single outputs; `counts` has a row for each label, from `size` records each.
+
+    The bound is a lower over an upper Clopper–Pearson bound. All of these hold at once with probability 1 − error.
+    """
+    each = error / (2 * counts.size)
+    lower = np.where(counts > 0, special.betaincinv(np.maximum(counts, 1), size - counts + 1, each), 0.0)
+    upper = np.where(counts < size, special.betainccinv(counts + 1, np.maximum(size - counts, 1), each), 1.0)
+    ratios = lower.max(axis=0) / upper.min(axis=0)
+    column = int(ratios.argmax())
+    bound = math.log(ratios[column]) if ratios[column] > 0 else -math.inf
+    return Witness(bound, int(lower[:, column].argmax()), int(upper[:, column].argmin()), np.array([column]))
+
+
+def most_promising(counts: NDArray[np.int64], size: int, trial: float, error: float) -> Witness:
+    """The pair of labels and the set of outputs for which a trial on fresh outputs should give the largest bound.
+
+    Pairs are ranked by their best single output. For the best pairs, outputs join the set in the order of their ratio
+    as long as that raises the expected bound. A bad choice here costs power, not validity.
+    """
+    rates = smoothed_rate(counts, size)
+
+    def expected_bound(high: Any, low: Any) -> Any:
+        """The bound that the trial would give, if the survey's ratio is two standard deviations too high."""
+        luck = np.sqrt((1 / high + 1 / low) / size)
+        return np.log(high / low) - 2 * luck + special.ndtri(error) * _ratio_deviation(high, low, trial)
+
+    pairs: list[tuple[float, int, int]] = []
+    for high in range(len(counts)):
+        single = expected_bound(rates[high], rates).max(axis=1)
+        likely = np.argsort(single, kind="stable")[-_CANDIDATES:]  # the same choice on every processor
+        pairs += [(float(single[low]), high, int(low)) for low in likely if low != high]
+    best = Witness(-math.inf, 0, 1, np.arange(1))
+    for _, high, low in sorted(pairs)[-_CANDIDATES:]:
+        order = np.argsort(-rates[high] / rates[low], kind="stable")
+        bounds = expected_bound(*(smoothed_rate(np.cumsum(counts[row, order]), size) for row in (high, low)))
+        end = int(bounds.argmax())
+        if bounds[end] > best.bound:
+            best = Witness(float(bounds[end]), high, low, order[: end + 1])
+    return best
+
+
+def best_allocation(rates: Sequence[float], trial: float) -> tuple[float, float]:
+    """Expected records of each label, in proportion to 1/√p: then the logarithm of the ratio varies least."""
+    high, low = (1 / math.sqrt(rate) for rate in rates)
+    return trial * high / (high + low), trial * low / (high + low)
+
+
+def ratio_bound(counts: Sequence[int], means: Sequence[float], error: float) -> float:
+    """A lower bound on ln(p/q) from independent Poisson counts with means `means[0]·p` and `means[1]·q`.
+
+    Given the sum of the counts the first is binomial, and its Clopper–Pearson bound bounds p/q.
+    """
+    high, low = counts
+    if high == 0:
+        return -math.inf
+    share = special.betaincinv(high, low + 1, error)
+    rest = special.betainccinv(low + 1, high, error)
+    return float(np.log(share) - np.log(rest) + np.log(means[1] / means[0]))
+
+
+def smallest_excess(rates: Sequence[float], trial: float, error: float) -> float:
+    """How far ln(p/q) must lie above a claim for a trial of so many records to refute it with probability `POWER`."""
+    return float(-(special.ndtri(error) + special.ndtri(1 - POWER)) * _ratio_deviation(rates[0], rates[1], trial))
+
+
+def smoothed_rate(counts: Any, size: int) -> Any:
+    """A frequency that is never 0 or 1: (count + ½)/(size + 1)."""
+    return (counts + 0.5) / (size + 1)
+
+
+def _ratio_deviation(high: Any, low: Any, trial: float) -> Any:
+    """The standard deviation of the logarithm of the ratio of two Poisson counts under the best allocation."""
+    return (1 / np.sqrt(high) + 1 / np.sqrt(low)) / math.sqrt(trial)
+
 
 PILOT, SURVEY, TRIAL = 0.05, 0.25, 0.70
 """Shares of the sample: to learn which outputs there are, to compare all labels, to try the best pair afresh."""
@@ -174,18 +341,18 @@ def measure(
     counts = np.stack([events.count(call, label, size) for label in points])
     # The trial's Poisson mean: low enough that the total practically never exceeds `samples`.
     trial = share - 5 * math.sqrt(share)
-    chosen = witness.most_promising(counts, size, trial, half)
+    chosen = most_promising(counts, size, trial, half)
     rows = (chosen.high, chosen.low)
-    rates = [witness.smoothed_rate(int(counts[row, chosen.event].sum()), size) for row in rows]
-    means = witness.best_allocation(rates, trial)
+    rates = [smoothed_rate(int(counts[row, chosen.event].sum()), size) for row in rows]
+    means = best_allocation(rates, trial)
     generator = np.random.default_rng(seed)
     tried = [
         int(events.count(call, points[row], int(generator.poisson(mean)))[chosen.event].sum())
         for row, mean in zip(rows, means, strict=True)
     ]
     best = max(
-        witness.survey(counts, size, half),
-        replace(chosen, bound=witness.ratio_bound(tried, means, half)),
+        survey(counts, size, half),
+        replace(chosen, bound=ratio_bound(tried, means, half)),
         key=lambda found: found.bound,
     )
     return Measurement(
@@ -195,6 +362,6 @@ def measure(
         high_label=float(points[best.high]),
         low_label=float(points[best.low]),
         event=events.describe(best.event),
-        smallest_excess=witness.smallest_excess(rates, trial, half),
+        smallest_excess=smallest_excess(rates, trial, half),
         epsilon_claimed=None if epsilon is None else exact_epsilon(epsilon),
     )

@@ -65,6 +65,10 @@ def advise(
     value: Annotated[
         str | None, typer.Option(metavar="V", help="Tell risks about labels above this.", show_default="the middle")
     ] = None,
+    public: Annotated[
+        bool,
+        typer.Option("--public", help="The distribution is public: nothing is spent on a private prior."),
+    ] = False,
     plot: Annotated[
         Path | None, OutputOption(metavar="FILE", help="Also draw the errors against ε: a .png or .svg file.")
     ] = None,
@@ -96,6 +100,7 @@ def advise(
         target_error=None if target_error is None else plain_number(target_error, "--target-error"),
         rows_per_person=whole_number(rows_per_person, "--rows-per-person"),
         value=None if value is None else plain_number(value, "--value"),
+        public=public,
     )
     if plot is not None:
         _draw(advice, plot)
@@ -121,7 +126,7 @@ def _known(
     if sum(each is not None for each in (prior, shape, message)) > 1:
         raise InvalidInput("give one distribution of the labels: --prior, --shape or --message")
     if message is not None:
-        from labeldp.advice.received import known_from_message
+        from labeldp.advice.advice import known_from_message
 
         if lower is not None or upper is not None or integers is not None:
             raise InvalidInput("a message has its own bounds: leave --lower, --upper and --integers out")
@@ -196,7 +201,7 @@ def _show_target(advice: Advice, target: Target) -> None:
 
 
 def _show_risks(advice: Advice) -> None:
-    from labeldp.advice.words import odds, percent
+    from labeldp.advice.risk import odds, percent
 
     several = advice.outlooks[0].risk.rows
     rows = [

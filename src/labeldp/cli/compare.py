@@ -51,6 +51,12 @@ def compare(
             help="How many records a model is trained on. By default as many as the dataset has, or 100,000.",
         ),
     ] = None,
+    explained: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE", help="The share of the labels' variance that features explain at best, as in advise."
+        ),
+    ] = "0.5",
     folder: Annotated[
         Path | None, OutputOption("--out", metavar="DIR", help="Also write comparison.csv, .png and .svg here.")
     ] = None,
@@ -74,11 +80,22 @@ def compare(
     _use_one_thread()
     from labeldp.mechanisms.comparison import RECORDS, REFERENCES
     from labeldp.mechanisms.comparison import compare as run
+    from labeldp.plain_numbers import plain_number
 
     distribution, domain, own = _distribution(prior, dataset)
     chosen = None if mechanisms is None else list(dict.fromkeys([*comma_list(mechanisms), *REFERENCES]))
-    trained_on = records or own or RECORDS
-    rows = list(run(distribution, comma_list(epsilon), loss, mechanisms=chosen, domain=domain, records=trained_on))
+    trained_on, share = records or own or RECORDS, plain_number(explained, "--explained")
+    rows = list(
+        run(
+            distribution,
+            comma_list(epsilon),
+            loss,
+            mechanisms=chosen,
+            domain=domain,
+            records=trained_on,
+            explained=share,
+        )
+    )
     if folder is not None:
         _write(rows, folder, loss)
     if as_json:
@@ -86,7 +103,7 @@ def compare(
         return
     for each in dict.fromkeys(row.epsilon for row in rows):
         _show([row for row in rows if row.epsilon == each], loss)
-    _explain(rows, "" if records else " (the dataset's own)" if own else " (assumed)")
+    _explain(rows, share, "" if records else " (the dataset's own)" if own else " (assumed)")
 
 
 def _use_one_thread() -> None:
@@ -111,10 +128,10 @@ def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain
 
 def _show(rows: list[Comparison], loss: str) -> None:
     """One table for one ε, what to choose first."""
-    from labeldp.mechanisms.comparison import NOT_PRIVATE
+    from labeldp.mechanisms.comparison import NOT_PRIVATE, ranking_error
 
     modelled = rows[0].model_error is not None
-    ordered = sorted(rows, key=_rank)
+    ordered = sorted(rows, key=ranking_error)
     private = [row for row in ordered if row.mechanism != NOT_PRIVATE]
     least = min((row.expected_loss for row in private), default=0.0)
     cells, bold = [], []
@@ -125,7 +142,7 @@ def _show(rows: list[Comparison], loss: str) -> None:
                 row.mechanism + ("" if row.exact or row.mechanism == NOT_PRIVATE else " *"),
                 *model,
                 _number(row.expected_loss),
-                _number(row.bias if row.bias**2 > 1e-18 * row.variance else 0.0, 4),  # an unbiased one has none
+                _number(row.bias, 4),
                 _number(row.variance),
                 "continuous" if row.outputs is None else f"{row.outputs:,}",
             )
@@ -142,23 +159,17 @@ def _show(rows: list[Comparison], loss: str) -> None:
     )
 
 
-def _rank(row: Comparison) -> float:
-    return row.expected_loss if row.model_error is None else row.model_error
-
-
 def _number(value: float, digits: int = 6) -> str:
     if not math.isfinite(value):
         return "infinite"
     return f"{value:,.0f}" if value >= 10**digits else f"{value:,.{digits}g}"
 
 
-def _explain(rows: list[Comparison], whose: str) -> None:
-    from labeldp.mechanisms.bias_variance import VISIBLE
-
+def _explain(rows: list[Comparison], explained: float, whose: str) -> None:
     if rows[0].model_error is not None:
         out.print(
-            f"error of a model: expected after training on {rows[0].records:,} records{whose}; --records N changes it. Features are "
-            f"taken to explain {VISIBLE:g} of the label. Noise averages out in training and bias does not, so noisy labels can "
+            f"error of a model: predicted for training on {rows[0].records:,} records{whose}, if features explain {explained:g} of the labels' "
+            "variance; --records and --explained change it. Noise averages out in training and bias does not, so noisy labels can "
             "make the better model."
         )
         out.print(
@@ -182,29 +193,13 @@ def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
     import csv
 
     from labeldp import plots
-    from labeldp.mechanisms import MECHANISMS
-    from labeldp.mechanisms.comparison import MEAN_ONLY, NOT_PRIVATE
+    from labeldp.mechanisms.comparison import plot_comparison
 
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "comparison.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(asdict(rows[0])))
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
-    modelled = rows[0].model_error is not None
-    epsilons = sorted({row.epsilon for row in rows})
-    lines: dict[str, list[float]] = {}
-    for row in sorted(rows, key=lambda row: row.epsilon):
-        if modelled or row.mechanism != NOT_PRIVATE:  # its labels have no error, which a logarithm cannot show
-            lines.setdefault(row.mechanism, []).append(_rank(row))
-    references = (NOT_PRIVATE, MEAN_ONLY)
-    floats = [row.mechanism for row in rows if row.outputs is None and row.mechanism not in references]
-    axes = plots.curves(
-        epsilons,
-        lines,
-        colours={name: plots.QUIET if name in references else MECHANISMS[name].colour for name in lines},
-        dashed=[*floats, *references],
-        ylabel=f"expected {loss} loss",
-        title=f"error of {'a model' if modelled else 'a private label'} {' (dashed: float mechanisms)' if floats else ''}",
-    )
+    axes = plot_comparison(rows, loss)
     for kind in ("png", "svg"):
         plots.save(axes, folder / f"comparison.{kind}", alt=plots.in_words(axes))

@@ -233,7 +233,10 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
     prior = "the prior given" if plan["assumed_prior"] == "given" else f"a flat prior{later}"
     line("error", f"expected {plan['loss']} loss of a label {plan['expected_loss']:,.6g} under {prior}")
     if plan["model_error"] is not None:
-        line("", f"and of a model trained on them {plan['model_error']:,.6g}, by the rule of auto")
+        line(
+            "",
+            f"and of a model trained on them {plan['model_error']:,.6g}, if features explain {plan['explained']:g} of the labels' variance",
+        )
     elif plan["loss"] != "squared":
         line("", "(a model averages the noise of single labels: labeldp train estimates its own loss)")
     line("outputs", _values(outputs))

@@ -109,7 +109,7 @@ def train(
           --plan cells/plan.json --out model
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.central.sums_answer import is_answer
-    from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
+    from labeldp.evaluation.intervals import ASSUMPTIONS
     from labeldp.message.reader import Message
     from labeldp.training.from_message import train_on_message
     from labeldp.training.saved import check_new
@@ -217,7 +217,7 @@ def evaluate(
 
     Example: labeldp evaluate model test.parquet --label amount
     """
-    from labeldp.evaluation.metrics import metrics
+    from labeldp.evaluation.scoring import metrics
     from labeldp.training.files import predictions_beside
     from labeldp.training.saved import SavedModel
 
@@ -262,7 +262,7 @@ def _named_values(facts: dict[str, Any]) -> str:
 
 def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """What the private labels say about the model, as lines of a report: a title and a sentence each."""
-    from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
+    from labeldp.evaluation.intervals import ASSUMPTIONS
 
     estimates, lost = facts["estimates"], facts.get("estimated_loss")
     lines = _verdict_of_loss(facts["loss"], lost) if lost else []
@@ -288,7 +288,7 @@ def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[tuple[str, str]]:
-    from labeldp.evaluation.other_losses import LossEstimate
+    from labeldp.evaluation.scoring import LossEstimate
 
     better = LossEstimate(**lost).better
     judged = "these labels do not show whether it is better than"

@@ -20,7 +20,7 @@ import numpy as np
 from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput, described, expect
 from labeldp.evaluation.intervals import consistent_range, explained_range
-from labeldp.evaluation.intervals.target import Target
+from labeldp.evaluation.moments import Target
 from labeldp.formatting import ReprMixin, plain
 from labeldp.mechanisms import PrivateLabels
 from labeldp.mechanisms.bias_variance import VISIBLE

@@ -9,6 +9,7 @@ from labeldp.advice.shapes import shaped_prior
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import get_loss
+from labeldp.mechanisms.cells import merged_prior
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.priors import Prior
 from labeldp.randomizer import check_bounds
@@ -17,6 +18,8 @@ KEPT = 64
 """How many answers of each kind are kept. A user who moves a slider back sees the same figures at once."""
 MOST_CELLS = 100_001
 """The finest grid that the page takes."""
+LABELS = 401
+"""Expectations are taken over at most this number of labels; finer ones are merged at their mean."""
 RECEIVED = "as received"
 """The choice of a mechanism that came in a file, instead of one that is designed."""
 
@@ -69,7 +72,7 @@ class Question:
 
     @property
     def domain(self) -> Domain:
-        """The bounds as `privatize` is told them."""
+        """The bounds, as for `privatize`."""
         if self.whole:
             return Domain.integers(int(self.lower), int(self.upper), self.unit)
         return Domain(self.lower, self.upper, self.cells, unit=self.unit)
@@ -92,6 +95,11 @@ class Question:
         if isinstance(self.distribution, Prior):
             return self.distribution
         return _shape(self.distribution, self.domain)
+
+    @property
+    def merged(self) -> Prior:
+        """The distribution of the labels on at most 401 of them, for expectations."""
+        return merged_prior(self.labels, LABELS)[0]
 
     @property
     def shown_mechanism(self) -> FiniteMechanism | None:

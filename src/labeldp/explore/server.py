@@ -93,8 +93,7 @@ def serve(port: int, preset: Path | None, *, browser: bool) -> None:
 
 def _warm_up() -> None:
     """Compute the first screen once, so that kernels are compiled before anybody waits for them."""
-    from labeldp.explore.designed import designed
-    from labeldp.explore.outlook import curve, headline
+    from labeldp.explore.answers import curve, designed, headline
     from labeldp.explore.question import Question
 
     first = Question()

@@ -1,4 +1,4 @@
-"""Files that a user gives to the page: a distribution as CSV, or the mechanism.json of a message. Whatever is wrong is said in words."""
+"""Files that a user gives to the page: a distribution as CSV, or the mechanism.json of a message. Errors name the file and the problem."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _decoded(name: str, content: bytes) -> str:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise InvalidInput(f"{name} is not UTF-8 text, so it is no mechanism.json") from None
+        raise InvalidInput(f"{name} is not UTF-8 text, so it is not a mechanism.json") from None
     if text.startswith("\ufeff"):
         raise InvalidInput(
             f"{name} begins with a byte order mark, which JSON does not have: save it as UTF-8 without BOM"

@@ -11,13 +11,15 @@ for quantiles. How a model for that loss is then trained is in `labeldp.training
 
 CAPACITY and VISIBLE are two numbers about models and data that nobody knows before training. They were fitted once, on
 generated data (docs/concepts/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom,
-and taking features to explain 0.7 of the label is a cautious guess. Being wrong about either by a factor of two costs a
-few percent. The choice is a function of public numbers and costs no privacy.
+and assuming that features explain 0.7 of the label is a cautious guess. Being wrong about either by a factor of two costs a
+few percent. The choice is a function of public numbers and costs no privacy. The error that is predicted for the model comes from
+`labeldp.mechanisms.prediction`; the formula here is its convex simplification.
 """
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,27 +33,24 @@ from labeldp.losses import LossLike, Squared, get_loss
 from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, Unbiased, weight_of_variance
 from labeldp.mechanisms.cells import DESIGN_CELLS, MOST_LABELS, coarse_prior
 from labeldp.mechanisms.decoding import code_values, training_decoder
-from labeldp.mechanisms.excess import Excess
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.model_error import ModelErrors
+from labeldp.mechanisms.prediction import ModelErrors, Prediction, epsilon_for_prior
 from labeldp.mechanisms.randomized_response import RROnBins
 from labeldp.mechanisms.registry import MECHANISMS, Entry, Request, few_records_advice
 from labeldp.priors import BudgetSplit, NoisyCounts, Prior, check_histogram, noisy_counts, unimodal_masses
 
-MOST_FOR_PRIOR = Fraction(1, 10)
-"""The most that `auto` spends on its prior, unless records are few."""
 PRIOR_WITH_FEW = 4
 """With few records n, the prior gets this number over √n: the noise scale of its counts is then √n/2, like their sampling error."""
 FEW_RECORDS = 3000
 """Up to this n·min(ε, 1)², private values are drawn towards the mean of the prior so much that the prior needs more of ε. A larger
 ε does not help the prior, which only gets a small part of it."""
 FEWEST_CELLS = 20
-"""With fewer cells than this, a loss other than squared gets a warning."""
+"""Fewer cells than this cause a warning for a loss other than squared."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice(ReprMixin):
-    """A mechanism, the training values of its codes, and the expected error of a model.
+    """A mechanism, the training values of its codes, and the error that is predicted for a model.
 
     Attributes
     ----------
@@ -60,11 +59,11 @@ class Choice(ReprMixin):
     mechanism : FiniteMechanism
         What randomizes the labels.
     decoder : str
-        The training values of its codes, a name for `code_values`.
-    excess : Excess
-        The bias that a model keeps and the variance that it averages.
-    predicted_error : float
-        The test MSE that the rule expects, of features that explain VISIBLE of the label.
+        The decoder of its training values, a name for `code_values`.
+    prior : Prior
+        The distribution of the labels.
+    records : int
+        The number of labels that the model is trained on.
     why : str
         The reason in words.
 
@@ -79,14 +78,24 @@ class Choice(ReprMixin):
     name: str
     mechanism: FiniteMechanism
     decoder: str
-    excess: Excess
-    predicted_error: float
+    prior: Prior
+    records: int
     why: str
 
     @property
     def values(self) -> Floats:
         """A number to train on for each code."""
         return code_values(self.mechanism, self.decoder)
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """The predicted test error of a model on these values, for features that explain half of the labels' variance."""
+        return ModelErrors(self.prior).of(self.mechanism, self.records, self.values)
+
+    @property
+    def predicted_error(self) -> float:
+        """The mean squared error of `prediction`."""
+        return self.prediction.mse
 
     def _facts(self) -> dict[str, str]:
         return {
@@ -130,35 +139,26 @@ def choose(
     >>> choose(Prior([0, 10, 50], [2, 1, 1]), epsilon=1, records=10_000).mechanism.kind
     'bias-variance'
     """
+    measure = get_loss(loss)
+    tau = weight_of_variance(records)
     prior, domain = coarse_prior(prior, domain)
-    mechanism, why = _designed(prior, epsilon, records, loss, domain)
-    return _judged("auto", mechanism, training_decoder(mechanism), ModelErrors(prior, records), why)
-
-
-def _designed(
-    prior: Prior, epsilon: Epsilon, records: int, loss: LossLike, domain: Domain | None
-) -> tuple[FiniteMechanism, str]:
-    """Return the mechanism for a prior of few enough cells, and the reason for it in words."""
-    measure, tau = get_loss(loss), weight_of_variance(records)
     try:
         mechanism = BiasVariance.optimal(prior, epsilon, tau, visible=VISIBLE, loss=measure, domain=domain)
     except InvalidInput:
         raise
     except LabelDPError:  # the solver gave up on this noisy prior: a second draw would be a second look at the labels
-        return RROnBins.optimal(prior, epsilon, measure, domain=domain), "RR-on-Bins: the program had no solution"
-    return mechanism, (
+        bins = RROnBins.optimal(prior, epsilon, measure, domain=domain)
+        why = "RR-on-Bins: the program had no solution"
+        return Choice("auto", bins, training_decoder(bins), prior, records, why)
+    why = (
         f"least expected error of a model for {measure.name} loss on {records:,} records: visible bias² + {tau:.3g} × "
-        f"variance, features taken to explain {VISIBLE:g} of the label"
+        f"variance, if features explain {VISIBLE:g} of the label"
     )
-
-
-def _made(request: Request) -> FiniteMechanism:
-    prior, domain = coarse_prior(request.known_prior, request.domain)
-    return _designed(prior, request.epsilon, request.known_records, request.loss, domain)[0]
+    return Choice("auto", mechanism, "bins", prior, records, why)
 
 
 def split_for_training(request: Request) -> BudgetSplit:
-    """ε/25 for the prior, at most MOST_FOR_PRIOR, and the rest for the labels: a design needs only a rough prior.
+    """Return the split of ε: `epsilon_for_prior` for the prior and the rest for the labels, since a design needs only a rough prior.
 
     The paper's √(cells/records) grows too large where cells are many and too small where they are few: whether a tail
     is real or noise is worth more than the 4 % that the labels lose. At large ε the labels' variance grows with e^ε₁,
@@ -170,12 +170,12 @@ def split_for_training(request: Request) -> BudgetSplit:
     total, records = exact_epsilon(request.epsilon), request.known_records
     check_histogram(request.domain.count, records)
     few = PRIOR_WITH_FEW / math.sqrt(records) * min(1.0, FEW_RECORDS / (records * min(float(total), 1.0) ** 2))
-    most = min(total / 2, max(min(total / 25, MOST_FOR_PRIOR), Fraction(few)))
+    most = min(total / 2, max(epsilon_for_prior(total), Fraction(few)))
     return BudgetSplit.spending(most, total, few_records_advice(request) or coarse_advice(request))
 
 
 def coarse_advice(request: Request) -> str | None:
-    """Return a word of warning if a loss that looks at single labels meets a grid that hardly tells them apart."""
+    """Return a warning if the grid is coarse for a loss that depends on single labels, else None."""
     loss, cells = get_loss(request.loss), request.domain.count
     if cells >= FEWEST_CELLS or isinstance(loss, Squared) or request.domain.whole:
         return None
@@ -187,7 +187,7 @@ def coarse_advice(request: Request) -> str | None:
 
 
 def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request) -> Prior:
-    """Return the private prior of `auto` from exact counts on the request's grid.
+    """The private prior of `auto` from exact counts on the request's grid.
 
     Privacy: 2/scale, for replacing one label. Cells that a design cannot distinguish are counted together; then integer
     Laplace noise is added once, and what `unimodal_masses` makes of the noisy counts is post-processing.
@@ -209,7 +209,7 @@ MECHANISMS.add(
         "auto",
         title="auto",
         help="designed for the error of a model trained on the labels",
-        make=_made,
+        make=lambda r: choose(r.known_prior, r.epsilon, r.known_records, r.loss, domain=r.domain).mechanism,
         needs_prior=True,
         needs_records=True,
         for_training=True,
@@ -250,19 +250,15 @@ def alternatives(
     """
     budget, tau = exact_epsilon(epsilon), weight_of_variance(records)
     prior, domain = coarse_prior(prior, domain)
-    models = ModelErrors(prior, records)
     bins = RROnBins.optimal(prior, budget)
     unbiased = Unbiased.optimal(prior, budget, domain=domain)
     pointwise = BiasVariance.optimal(prior, budget, tau, domain=domain)
     return [
-        _judged("rr-on-bins", bins, "bins", models, "the paper: least error of the labels"),
-        _judged("rr-on-bins, debiased", bins, "debiased", models, "the same message, its bias corrected by bins"),
-        _judged("unbiased", unbiased, "bins", models, "no bias at any label"),
-        _judged("bias-variance", pointwise, "bins", models, "bias at every label weighed against variance"),
+        Choice("rr-on-bins", bins, "bins", prior, records, "the paper: least error of the labels"),
+        Choice(
+            "rr-on-bins, debiased", bins, "debiased", prior, records, "the same message, its bias corrected by bins"
+        ),
+        Choice("unbiased", unbiased, "bins", prior, records, "no bias at any label"),
+        Choice("bias-variance", pointwise, "bins", prior, records, "bias at every label weighed against variance"),
         choose(prior, budget, records, domain=domain),
     ]
-
-
-def _judged(name: str, mechanism: FiniteMechanism, decoder: str, models: ModelErrors, why: str) -> Choice:
-    excess = models.excess(mechanism, code_values(mechanism, decoder))
-    return Choice(name, mechanism, decoder, excess, models.error(excess), why)

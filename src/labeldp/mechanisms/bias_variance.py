@@ -37,9 +37,9 @@ _LEAST_MASS = 1e-9
 MOST_EPSILON_DESIGNED = 14.0
 """Beyond this e^ε is too large for the solver's numbers; a channel designed for less is ε-DP all the same."""
 CAPACITY = 30.0
-"""Degrees of freedom that a model spends."""
+"""Degrees of freedom of a model, for designs. Predictions have their own, finer curve (`labeldp.mechanisms.prediction`)."""
 VISIBLE = 0.7
-"""The share of the label that features are taken to explain."""
+"""The share of the label that features are assumed to explain, for designs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,8 +391,22 @@ class BiasVariance(FiniteMechanism):
         return self.parameter("visible")
 
 
+def visible_bias_and_variance(
+    mechanism: FiniteMechanism, values: Floats, prior: Prior, visible: float
+) -> tuple[float, float]:
+    """Return the two terms of the criterion, E[(E[bias | x])²] and E[Var(value | x)], for training on `values[code]`."""
+    held = prior.masses > 0
+    labels, masses = prior.values[held], prior.masses[held]
+    center = float(masses @ labels)  # nothing depends on where zero is, but large numbers would cancel
+    means, variances = mechanism.conditional_moments(labels, values)
+    means, bias = means - center, means - labels
+    joint = visible_bias_matrix(masses, visible)
+    second = float(masses @ (variances + np.square(means)))
+    return float(bias @ joint @ bias), second - float(means @ joint @ means)
+
+
 def weight_of_variance(records: int) -> float:
-    """τ = CAPACITY / n, at most 1: the share of the values' variance in the error of a model trained on n of them."""
+    """Return τ = CAPACITY / n, at most 1: the share of the values' variance in the error of a model trained on n of them."""
     if records < 1:
         raise InvalidInput(f"the number of records must be at least 1, got {records}")
     return min(1.0, CAPACITY / records)

@@ -37,7 +37,7 @@ from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms.base import Thresholds
-from labeldp.mechanisms.cells import DESIGN_CELLS
+from labeldp.mechanisms.cells import DESIGN_CELLS, even_grid
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.registry import mechanism
 from labeldp.priors import Prior
@@ -255,7 +255,7 @@ class RPWithPrior(FiniteMechanism):
         domain: Domain | tuple[float, float] | None = None,
     ) -> None:
         expect_prior(prior)
-        frame, measure = _frame(prior, domain), get_loss(loss)
+        frame, measure = even_grid(prior, domain), get_loss(loss)
         budget = exact_epsilon(epsilon)
         reach = None if half_width is None else _reach(half_width, frame)
         ends = None if interval is None else _ends(interval, frame)
@@ -293,7 +293,7 @@ class RPWithPrior(FiniteMechanism):
         RPWithPrior
         """
         expect_prior(prior)
-        frame = _frame(prior, domain)
+        frame = even_grid(prior, domain)
         budget, measure = exact_epsilon(epsilon), get_loss(loss)
         found = WindowDesign(prior, frame, float(budget), measure).least()
         parts = _parts(prior, frame, budget, measure, found)
@@ -317,20 +317,6 @@ def _parts(prior: Prior, frame: Domain, budget: Fraction, loss: Loss, found: Win
             ("half_width", float(frame.step * (found.reach + 0.5))),
         ),
     }
-
-
-def _frame(prior: Prior, domain: Domain | tuple[float, float] | None) -> Domain:
-    """Return the domain with a grid. Without one, the prior's values where they are even, and at most DESIGN_CELLS cells."""
-    values = prior.values
-    if domain is None and values.size < 2:
-        raise InvalidInput("a prior with one value has no grid: give a domain, for example domain=(0, 400)")
-    frame = Domain(float(values[0]), float(values[-1])) if domain is None else Domain.of(domain)
-    if frame.cells is not None:
-        return frame
-    if values.size < 2:
-        return frame.with_cells(DESIGN_CELLS)
-    cells = round((frame.upper - frame.lower) / float(np.diff(values).min())) + 1
-    return frame.with_cells(min(max(cells, 2), DESIGN_CELLS))
 
 
 def _reach(half_width: float, frame: Domain) -> int:

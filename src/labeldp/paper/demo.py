@@ -17,6 +17,7 @@ from labeldp.features.columns import ColumnEncoder
 from labeldp.mechanisms import MECHANISMS
 from labeldp.mechanisms.auto import alternatives
 from labeldp.mechanisms.decoding import code_values
+from labeldp.mechanisms.prediction import label_share
 from labeldp.message.reader import Message
 from labeldp.paper.data import criteo_like, published_criteo
 from labeldp.paper.experiments.methods import get_method
@@ -27,7 +28,6 @@ from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.joining import Joined, join
-from labeldp.training.sizing import label_share
 
 EPSILON = "1"
 """The budget of the story."""
@@ -194,7 +194,6 @@ def _why(page: Report, paper: Message, auto: Message, records: int) -> None:
     assert prior is not None
     drawn = error_parts(
         alternatives(prior, auto.mechanism.epsilon_exact, FEW, domain=DOMAIN),
-        FEW,
         names={"rr-on-bins": PAPER, "rr-on-bins, debiased": DEBIASED, "unbiased": "unbiased", "auto": AUTO},
         title=f"what the error is made of, ε = {EPSILON}",
     )

@@ -16,10 +16,8 @@ from labeldp.plots.axes import (
     svg,
     tidy,
 )
-from labeldp.plots.bars import error_parts
-from labeldp.plots.densities import bins, joint, mean_values
 from labeldp.plots.effects import effects
-from labeldp.plots.lines import CURVES, curves, hollow, marker
+from labeldp.plots.pictures import CURVES, bins, curves, error_parts, hollow, joint, marker, mean_values
 from labeldp.plots.words import in_words
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.plots.axes import FLOOR, INK, NORMAL, PRIOR, QUIET, SMALL, WIDTH, new_figure, tidy
-from labeldp.plots.lines import CURVES
+from labeldp.plots.pictures import CURVES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 COLOUR = CURVES[1]
 MOST_CATEGORIES = 8
-"""So many categories of a column are shown, the most frequent ones."""
+"""The most categories of a column that are shown, the most frequent ones."""
 LONGEST = 9
 """Longer names of categories are cut off."""
 FLOOR_SHARE = 0.22
 """The part of a panel's height, at its foot, that shows where the records are."""
 SKEWED = 20.0
-"""Positive numbers whose largest is so many times their median are shown on a logarithmic axis."""
+"""Positive numbers whose largest is this multiple of their median are shown on a logarithmic axis."""
 LEAST_SCALE = 0.06
 """No panel is magnified so much that its height is less than this part of the largest one's: small effects look small then."""
 KEPT_WORDS = ("others", "missing")

@@ -43,7 +43,7 @@ def _picture(drawn: Axes | Figure) -> tuple[bytes, dict[str, Any]]:
 
 
 def _alt(drawn: Axes | Figure) -> dict[str, str]:
-    """Nothing for a plot to which somebody has added what we have no words for."""
+    """Return the alternative text; nothing for a plot with elements that `in_words` does not know."""
     try:
         return {"alt": in_words(drawn)}
     except (KeyError, ValueError):

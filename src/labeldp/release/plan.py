@@ -4,7 +4,7 @@ from typing import Any
 
 from labeldp.losses import get_loss
 from labeldp.mechanisms import Request, design
-from labeldp.mechanisms.model_error import ModelErrors
+from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors
 from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
 
@@ -33,6 +33,9 @@ def plan_release(rows: int, randomizer: LabelRandomizer) -> dict[str, Any]:
         "epsilon_labels": float(mechanism.epsilon_exact),
         "assumed_prior": "flat" if randomizer.prior is None else "given",
         "expected_loss": mechanism.expected_loss(prior, randomizer.loss),
-        "model_error": ModelErrors(prior, rows).of(mechanism) if get_loss(randomizer.loss).name == "squared" else None,
+        "model_error": ModelErrors(prior, domain=grid).of(mechanism, rows).mse
+        if get_loss(randomizer.loss).name == "squared"
+        else None,
+        "explained": EXPLAINED,
         "outputs": mechanism.outputs,
     }

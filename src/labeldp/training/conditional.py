@@ -23,18 +23,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput, expect
-from labeldp.evaluation.other_losses import estimate_loss
+from labeldp.evaluation.scoring import estimate_loss
 from labeldp.features.tables import FeatureTable
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.mechanisms.cells import coarse_prior
 from labeldp.mechanisms.decoding import FLOOR_SHARE, code_values, learnable_values, prior_of
+from labeldp.mechanisms.prediction import value_share
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.mean_learners import check_learns_means
 from labeldp.training.rehearsal import check_fit_parameters
 from labeldp.training.scikit_words import without_values
-from labeldp.training.sizing import value_share
 
 FOLDS = 3
 """Of the cross-fitting: two thirds of the records are nearly all, and eight models are trained in all."""

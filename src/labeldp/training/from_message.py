@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from labeldp.errors import InvalidInput, described
-from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
-from labeldp.evaluation.other_losses import estimate_loss
+from labeldp.evaluation.intervals import ASSUMPTIONS
+from labeldp.evaluation.scoring import estimate_loss
 from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model, made_assumptions, predicted_out_of_fold
 from labeldp.features.columns import ColumnKey
 from labeldp.losses import LossLike, get_loss, seeks_mean

@@ -14,9 +14,9 @@ from labeldp.errors import InvalidInput, described
 from labeldp.losses import Loss, LossLike, Squared, get_loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.decoding import DECODERS, code_values
+from labeldp.mechanisms.prediction import label_share
 from labeldp.randomizer import check_bounds
 from labeldp.training.conditional import ConditionalRegressor
-from labeldp.training.sizing import label_share
 
 
 @dataclass(frozen=True, eq=False)

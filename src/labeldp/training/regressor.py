@@ -339,7 +339,8 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             return Method("labels", "there is one record only")
         if not fits_sums(Domain.of(self.domain)):  # type: ignore[arg-type]
             return Method("labels", "the bounds are too far apart or too close for sums")
-        return choose_method(records, float(exact_epsilon(self.epsilon)), getattr(X, "shape", (0, 1))[-1])
+        columns, domain = getattr(X, "shape", (0, 1))[-1], Domain.of(self.domain)  # type: ignore[arg-type]
+        return choose_method(records, float(exact_epsilon(self.epsilon)), columns, domain)
 
     def _fit_sums(self, method: Method, X: Any, labels: Floats) -> Self:
         """Read the features, charge, ask for sums, and learn from them."""

@@ -1,58 +1,6 @@
-"""How large a learner should be for noisy labels: what a private value is worth, and the settings that follow."""
+"""The size of a learner for noisy labels, from the share of a true label that a private value is worth (`label_share`)."""
 
 from typing import Any
-
-import numpy as np
-
-from labeldp.arrays import Floats
-from labeldp.mechanisms import FiniteMechanism
-from labeldp.priors import Prior
-
-
-def label_share(mechanism: FiniteMechanism, values: Floats, prior: Prior | None = None) -> float:
-    """The share of a true label that one private value is worth: corr(value, label)² under the prior.
-
-    An average of n private values is as accurate as one of n·share true labels.
-
-    Parameters
-    ----------
-    mechanism : FiniteMechanism
-        The mechanism that randomizes the labels.
-    values : array of float
-        The value that stands for each code in training, see `code_values`.
-    prior : Prior, optional
-        The distribution of the labels. By default the mechanism's own.
-
-    Returns
-    -------
-    float
-        The share, from 0 to 1. It is 1 if there is no prior.
-
-    Examples
-    --------
-    >>> from labeldp import Prior, RROnBins, code_values, label_share
-    >>> prior = Prior([0, 1, 2], [1, 1, 1])
-    >>> weak, strong = RROnBins.optimal(prior, 0.5), RROnBins.optimal(prior, 4)
-    >>> round(label_share(weak, code_values(weak, "debiased")), 3)
-    0.04
-    >>> round(label_share(strong, code_values(strong, "debiased")), 3)
-    0.897
-
-    """
-    prior = prior or mechanism.prior
-    return 1.0 if prior is None else value_share(mechanism, values, prior, prior.values)
-
-
-def value_share(mechanism: FiniteMechanism, values: Floats, prior: Prior, function: Floats) -> float:
-    """corr(value, h(label))² under a prior, for a function h given at the prior's labels: `label_share` of any function."""
-    means, variances = mechanism.conditional_moments(prior.values, values)
-    centre = float(prior.masses @ function)
-    spread = float(prior.masses @ (variances + means**2)) - float(prior.masses @ means) ** 2
-    shared = float(prior.masses @ (means * (function - centre)))
-    whole = float(prior.masses @ np.square(function - centre))
-    if spread <= 0 or whole <= 0:
-        return 0.0
-    return min(1.0, (shared / spread) * (shared / whole))  # squares of huge labels would overflow
 
 
 def boosting_settings(records: int, share: float = 1.0) -> dict[str, Any]:

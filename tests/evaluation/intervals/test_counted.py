@@ -9,9 +9,8 @@ from scipy import stats
 
 from labeldp import BiasVariance, Domain, LabelRandomizer, Prior, RROnBins, estimate_error, estimate_gain, estimate_r2
 from labeldp.errors import InvalidInput
-from labeldp.evaluation.intervals.counted import CountedLabels, CountedMean, usable_counts
-from labeldp.evaluation.intervals.pieces import LabelPieces
-from labeldp.evaluation.intervals.sampling import known_mean
+from labeldp.evaluation.constraints import CountedLabels, CountedMean, LabelPieces, usable_counts
+from labeldp.evaluation.intervals import known_mean
 from labeldp.evaluation.summary import made_assumptions
 from labeldp.mechanisms import PrivateLabels
 from labeldp.priors import NoisyCounts, noisy_counts

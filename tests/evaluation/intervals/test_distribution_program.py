@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labeldp.evaluation.intervals.program import DistributionProgram
+from labeldp.evaluation.intervals import DistributionProgram
 
 VALUES = np.array([0.0, 1.0, 4.0])
 

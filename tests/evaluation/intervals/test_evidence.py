@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from private_populations import MECHANISMS, PRIOR, VALUES, population, randomized
 
-from labeldp.evaluation.intervals.evidence import WeightNodes, gather_evidence, separating_scores
-from labeldp.evaluation.intervals.pieces import LabelPieces
+from labeldp.evaluation.constraints import LabelPieces, WeightNodes, gather_evidence, separating_scores
 
 WEIGHTS = np.random.default_rng(0).normal(size=500)
 

@@ -7,7 +7,7 @@ import pytest
 from private_populations import DOMAIN, GRID, PRIOR
 
 from labeldp import Domain, Prior, RROnBins, Unbiased
-from labeldp.evaluation.intervals.pieces import LabelPieces
+from labeldp.evaluation.constraints import LabelPieces
 
 SKEWED = Prior(GRID.grid, np.exp(-GRID.grid / 30))
 FINE = Domain.integers(0, 5000)

@@ -8,9 +8,8 @@ from private_populations import DOMAIN, MECHANISMS, PRIOR, population, randomize
 from scipy import stats
 
 from labeldp import Unbiased
-from labeldp.evaluation.intervals.sampling import SampleMean, bernstein_radius
-from labeldp.evaluation.intervals.target import Target
-from labeldp.evaluation.moments import moment_values
+from labeldp.evaluation.intervals import SampleMean, bernstein_radius
+from labeldp.evaluation.moments import Target, moment_values
 
 RISK = 0.05
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from private_populations import PRIOR, VALUES
 
 from labeldp import Domain, Prior, PrivateLabels, RROnBins
-from labeldp.evaluation.intervals.target import Target, label_bounds
-from labeldp.evaluation.moments import MomentValues
+from labeldp.evaluation.moments import MomentValues, Target, label_bounds
 
 ORIGIN = 100.0
 MECHANISM = RROnBins.optimal(Prior(VALUES + ORIGIN, PRIOR.masses), 2, domain=Domain.integers(100, 120))

@@ -111,7 +111,7 @@ def test_no_two_curves_have_one_colour_and_one_legend_below_names_them_all():
 def test_the_parts_of_an_error_add_up_to_what_is_predicted():
     choices = alternatives(CRITEO.calibrated.prior, 1, 10_000, domain=CRITEO.domain)
     names = {choice.name: f"<{choice.name}>" for choice in choices}
-    axes = report.error_parts(choices, 10_000, names=names, title="t")
+    axes = report.error_parts(choices, names=names, title="t")
     ends = {}
     for bar in axes.containers:
         (patch,) = bar.patches

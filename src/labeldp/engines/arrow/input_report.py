@@ -199,7 +199,7 @@ class _Report:
         self._add(chunk, found.other, f"{{count}} with a label in {name} that is not a number: {{where}}. {rule}")
         values = found.values
         if found.comma.any():  # they are read as the cure would read them, so that nothing is left for a second report
-            values = np.where(found.comma, csv_text.sort_numbers(chunk.labels, ",").values, values)
+            values = np.where(found.comma, csv_text.parse_numbers(chunk.labels, ",").values, values)
         return values, ~(found.missing | found.other)
 
     def _check_ids(self, chunk: _Chunk) -> Marks | None:

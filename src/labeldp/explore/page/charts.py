@@ -14,10 +14,9 @@ import pandas as pd  # which Streamlit brings
 from labeldp import plots
 from labeldp.advice import Advice
 from labeldp.arrays import Floats
-from labeldp.explore.channel import Channel, grouped
-from labeldp.explore.comparison import Point
-from labeldp.explore.one_label import Reported
-from labeldp.explore.outlook import Headline
+from labeldp.explore.answers import Headline
+from labeldp.explore.views import Channel, Reported, grouped
+from labeldp.mechanisms.comparison import Comparison
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import Prior
@@ -75,15 +74,11 @@ def outlook_chart(advice: Advice, now: Headline, epsilon: float, figure: str, na
     )
     dashes = alt.Scale(domain=names, range=[[1, 0], [1, 0], [1, 0], [6, 3], [2, 3]])
     drawn = base.mark_line(strokeWidth=2.5).encode(strokeDash=alt.StrokeDash("model:N", scale=dashes, legend=None))
-    mark = alt.Chart(_data([{"ε": epsilon, "value": getattr(now.trained, figure), "text": f"ε = {epsilon:g}"}]))
-    rule = mark.mark_rule(color=MARK, strokeDash=[3, 3]).encode(x=alt.X("ε:Q"))
-    point = mark.mark_point(size=130, filled=True, color=_colour(name), opacity=1).encode(
+    current = alt.Chart(_data([{"ε": epsilon, "value": getattr(now.trained, figure)}]))
+    point = current.mark_point(size=130, filled=True, color=_colour(name), opacity=1).encode(
         x=alt.X("ε:Q"), y=alt.Y("value:Q"), tooltip=[alt.Tooltip("ε:Q"), alt.Tooltip("value:Q", format=".3f")]
     )
-    text = mark.mark_text(dy=-8, color=MARK, fontSize=13, baseline="bottom").encode(
-        x=alt.X("ε:Q"), y=alt.value(0), text=alt.Text("text:N")
-    )
-    return _finished(alt.layer(drawn, rule, point, text), f"{title} against ε")
+    return _finished(alt.layer(drawn, point, *_epsilon_mark(epsilon)), f"{title} against ε")
 
 
 def outputs_chart(mechanism: FiniteMechanism, labels: Prior, chances: Floats, name: str) -> Picture:
@@ -208,7 +203,7 @@ def channel_chart(table: Channel) -> Picture:
     return _finished(alt.layer(drawn), "how often labels are reported as what", height=520, canvas=True)
 
 
-def comparison_chart(points: Sequence[Point], figure: str, title: str, epsilon: float) -> Picture:
+def comparison_chart(points: Sequence[Comparison], figure: str, title: str, epsilon: float) -> Picture:
     """One figure of several mechanisms against ε, on logarithmic scales, with the current ε marked."""
     names = list(dict.fromkeys(point.mechanism for point in points))
     rows = [
@@ -229,14 +224,7 @@ def comparison_chart(points: Sequence[Point], figure: str, title: str, epsilon: 
         tooltip=[alt.Tooltip("mechanism:N"), alt.Tooltip("ε:Q"), alt.Tooltip("value:Q", title=title, format=",.4g")],
     )
     drawn = base.mark_line(strokeWidth=2.5, point=alt.OverlayMarkDef(size=35, filled=True))
-    mark = alt.Chart(_data([{"ε": epsilon, "text": f"ε = {epsilon:g}"}]))
-    layers: list[Any] = [drawn, mark.mark_rule(color=MARK, strokeDash=[3, 3]).encode(x=alt.X("ε:Q"))]
-    layers.append(
-        mark.mark_text(dy=-6, color=MARK, fontSize=12, baseline="bottom").encode(
-            x=alt.X("ε:Q"), y=alt.value(0), text=alt.Text("text:N")
-        )
-    )
-    return _finished(alt.layer(*layers), f"{title} against ε", height=340)
+    return _finished(alt.layer(drawn, *_epsilon_mark(epsilon)), f"{title} against ε", height=340)
 
 
 def prior_chart(assumed: Prior, drawn: Prior) -> Picture:
@@ -288,6 +276,13 @@ def _epsilon_axis() -> alt.X:
     )
 
 
+def _epsilon_mark(epsilon: float) -> tuple[alt.Chart, alt.Chart]:
+    """Return a dashed line at the current ε, and its text."""
+    mark = alt.Chart(_data([{"ε": epsilon, "text": f"ε = {epsilon:g}"}])).encode(x=alt.X("ε:Q"))
+    text = mark.mark_text(dy=-7, color=MARK, fontSize=13, baseline="bottom")
+    return mark.mark_rule(color=MARK, strokeDash=[3, 3]), text.encode(y=alt.value(0), text=alt.Text("text:N"))
+
+
 def _log_ticks(values: list[float]) -> list[float]:
     """A few round numbers over the range of the values, for a logarithmic axis."""
     if not values:
@@ -314,7 +309,7 @@ def _data(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _finished(chart: Any, words: str, *, height: int = HEIGHT, canvas: bool = False) -> Picture:
-    """Height, words for those who do not see the chart, and no menu: one of its entries leads to a site on the network."""
+    """Set the height and a description for people who do not see the chart, and remove the menu: one of its entries leads to a site on the network."""
     embed = {"embedOptions": {"renderer": "canvas" if canvas else "svg", "actions": False}}
     made: Picture = chart.properties(
         height=height, description=words, usermeta=embed, padding={"left": 4, "right": 12, "top": 22, "bottom": 4}

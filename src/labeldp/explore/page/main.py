@@ -1,22 +1,309 @@
-"""The page: the answer on top, then one section at a time."""
+"""The page: the answer on top, then one section at a time. Only the section on the screen is computed."""
 
 from __future__ import annotations
 
+import math
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from inspect import signature
+from typing import Any
 
 import streamlit as st
 
-from labeldp.advice.words import percent
+from labeldp.advice.risk import odds, percent
 from labeldp.errors import LabelDPError
-from labeldp.explore.outlook import caveats, headline
-from labeldp.explore.page.downloads import take_away
-from labeldp.explore.page.plain_text import as_text
-from labeldp.explore.page.sections import comparison, one_label, outputs, private_prior, which_epsilon, whole_channel
-from labeldp.explore.page.sidebar import controls
-from labeldp.explore.question import Question
+from labeldp.explore.answers import Designed, caveats, compared, curve, designed, headline, simulated_prior, why_none
+from labeldp.explore.exports import (
+    FIGURES,
+    PRIOR_FILE,
+    Names,
+    advise_command,
+    as_file,
+    command,
+    figure,
+    prior_csv,
+    python_call,
+)
+from labeldp.explore.page import charts
+from labeldp.explore.page.sidebar import as_text, controls
+from labeldp.explore.question import RECEIVED, Question
+from labeldp.explore.views import apart, channel, reported
+from labeldp.formatting import count_of, plain
+from labeldp.mechanisms.prediction import LABELS as COARSE
+from labeldp.mechanisms.registry import MECHANISMS
+
+SMALL_BIAS = 0.05
+"""A squared bias of this share of the variance of the labels is small."""
+
+STRETCH: dict[str, Any] = (
+    {"width": "stretch"} if "width" in signature(st.altair_chart).parameters else {"use_container_width": True}
+)
+"""As wide as the page, in the words of the installed version of Streamlit."""
+COMPARED_FIGURES = {
+    "model_error": "error of a model (MSE)",
+    "expected_loss": "error of a label",
+    "bias": "bias of a label (rms)",
+    "variance": "variance of a label",
+}
+
+
+def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001 - all sections are called alike
+    """The advisor's curve with the current ε marked, and what this ε risks."""
+    now, advice = headline(question), curve(question)
+    shown = st.radio("Show", ("R²", "RMSE"), horizontal=True, label_visibility="collapsed", key="figure")
+    _chart(charts.outlook_chart(advice, now, question.epsilon, "r2" if shown == "R²" else "rmse", question.mechanism))
+    whose = "" if question.mechanism == "auto" else "With auto: "
+    st.markdown(f"**{as_text(whose + advice.recommendation)}**")
+    st.markdown("**What this ε risks at worst**")
+    for_whom, *sentences = now.risk.words(now.statement)
+    st.markdown("\n".join([as_text(for_whom), "", *(f"- {as_text(sentence)}" for sentence in sentences)]))
+    st.caption(
+        "Predictions are for models of the default size, on labels distributed like this. On data that they were checked with they were off by a "
+        "few percent; docs/guides/choose-epsilon.md says where by more."
+    )
+
+
+def outputs(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
+    """Bins and outputs over the distribution."""
+    found = designed(question)
+    labels = question.merged
+    chances = labels.masses @ found.mechanism.matrix(labels.values)
+    _chart(charts.outputs_chart(found.mechanism, question.labels, chances, question.mechanism))
+    count = found.mechanism.outputs.size
+    values = found.mechanism.outputs
+    st.markdown(
+        as_text(
+            f"{_named(question)} reports {count:,} different values, from {plain(values.min())} to {plain(values.max())}. The filled area is the "
+            "distribution of the labels. Lines are the values that labels are reported as: the taller, the more often."
+        )
+    )
+    domain = question.domain
+    if values.min() < domain.lower or values.max() > domain.upper:
+        averages = " A model averages them, and so its bias is small."
+        small = found.bias**2 <= SMALL_BIAS * labels.variance
+        st.markdown(
+            f"Reports lie outside the bounds on purpose: they are numbers to train on.{averages if small else ''}"
+        )
+    _costs(question, found)
+
+
+def one_label(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
+    """What a label of the user's choice is reported as."""
+    found, domain = designed(question), question.domain
+    step = 1.0 if question.whole else float(f"{(domain.upper - domain.lower) / 400:.1g}")
+    start = min(max(round(question.labels.mean / step) * step, domain.lower), domain.upper)
+    place = f"{domain.lower} {domain.upper} {question.whole}"
+    label = st.slider(
+        "A label of your choice", domain.lower, domain.upper, start, step, format="%g", key=f"label {place}"
+    )
+    second = None
+    if st.toggle("Compare with another label", key="two labels"):
+        other = st.slider(
+            "Another label", domain.lower, domain.upper, domain.upper, step, format="%g", key=f"other {place}"
+        )
+        second = reported(found.mechanism, other)
+    first = reported(found.mechanism, label)
+    st.markdown(f"**{as_text(first.sentence())}**")
+    _chart(
+        charts.reports_chart(
+            first, second, found.mechanism.kind if question.mechanism == RECEIVED else question.mechanism
+        )
+    )
+    if second is not None:
+        st.markdown(as_text(second.sentence()))
+        st.markdown(as_text(apart(first, second)))
+    st.caption(
+        f"The mechanism has ε = {found.epsilon_labels:.4g}: no report is more than {odds(math.exp(found.epsilon_labels))} times as likely for one "
+        f"label as for another. Dashed lines are true labels."
+        + (f" Reports are counted in {charts.MOST_STEMS} cells." if first.outputs.size > charts.MOST_STEMS else "")
+    )
+
+
+def whole_channel(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
+    """The channel as a heat map."""
+    found, domain = designed(question), question.domain
+    table = channel(found.mechanism, question.merged, (domain.lower, domain.upper))
+    _chart(charts.channel_chart(table))
+    st.markdown(
+        "Each column belongs to true labels, each row to a report. Colours say how often. The more alike columns are, the less a report tells about one "
+        "label."
+    )
+    if not table.single:
+        st.caption("Reports are counted in 60 cells.")
+
+
+def comparison(question: Question, names: tuple[str, ...]) -> None:
+    """Error, bias and variance of several mechanisms against ε."""
+    if not names:
+        st.info("Choose mechanisms to compare on the left.")
+        return
+    with st.spinner("Comparing"):
+        points, refused = compared(question, names)
+    for name, why in refused.items():
+        st.warning(as_text(f"{name}: {why}"))
+    modelled = any(point.model_error is not None for point in points)
+    shown = [name for name in COMPARED_FIGURES if modelled or name != "model_error"]
+    for start in range(0, len(shown) if points else 0, 2):
+        for column, name in zip(st.columns(2), shown[start : start + 2], strict=False):
+            with column:
+                title = COMPARED_FIGURES[name] + (f" ({question.loss} loss)" if name == "expected_loss" else "")
+                _chart(charts.comparison_chart(points, name, title, question.epsilon))
+    if modelled:
+        st.markdown(
+            "To train a model, choose by the error of a model: noise averages out in training, bias does not. Where single labels are read, choose by "
+            "the error of a label."
+        )
+    else:
+        st.markdown(
+            "These are errors of single labels. To train a model choose auto all the same: noise averages out in training and bias does not."
+        )
+    unbiased = list(dict.fromkeys(point.mechanism for point in points if point.bias == 0))
+    if unbiased:
+        st.caption(as_text(f"No line for bias: {', '.join(unbiased)}. There is none."))
+    outside = list(dict.fromkeys(point.mechanism for point in points if math.isinf(point.expected_loss)))
+    if outside:
+        st.caption(
+            as_text(
+                f"No line for the error of a label: {', '.join(outside)}. Its reports leave the range of {question.loss} loss."
+            )
+        )
+    st.caption(
+        f"Expectations under the distribution, with labels merged into at most {COARSE}, designs that are quick, and all of ε spent on the labels: within "
+        "2 % of `labeldp compare`, and 5 % at ε = 8. auto's private labels are noisy on purpose."
+    )
+
+
+def private_prior(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
+    """What the private prior of a release may look like."""
+    why = why_none(question)
+    if why is not None:
+        st.info(as_text(why))
+        return
+    draw = int(st.session_state.get("draw", 1))
+    found = simulated_prior(question, draw)
+    st.markdown(
+        f"**Simulated: {count_of(question.records, 'invented label')}, counted, with the noise of a real release. Draw {draw}.**"
+    )
+    _chart(charts.prior_chart(found.assumed, found.drawn))
+    st.button("Draw again", on_click=_next_draw)
+    planned = designed(question)
+    lost = (
+        ""
+        if MECHANISMS[question.mechanism].for_training  # their labels are noisy on purpose, and more loss is no worse
+        else f" Designed for it, {question.mechanism} has an expected {question.loss} loss of {_figure(found.expected_loss)} a label; designed for the true "
+        f"distribution, {_figure(planned.expected_loss)}."
+    )
+    st.markdown(
+        as_text(
+            f"The private prior would cost ε₁ = {found.epsilon_prior:.4g} of ε = {question.epsilon:g}. {percent(found.distance)} of its mass is in other "
+            f"cells than assumed ({len(found.drawn):,} cells, noise of scale {found.scale:.4g} on each count).{lost}"
+        )
+    )
+
+
+def _next_draw() -> None:
+    st.session_state["draw"] = int(st.session_state.get("draw", 1)) + 1
+
+
+def _costs(question: Question, found: Designed) -> None:
+    """How ε is divided, and the error of a label."""
+    whose = "as received" if question.mechanism == RECEIVED else "if labels are distributed like this"
+    parts = (
+        f"ε = {found.epsilon_prior:.4g} for the private prior + {found.epsilon_labels:.4g} for the labels"
+        if found.epsilon_prior
+        else f"all of ε = {found.epsilon_labels:.4g} for the labels"
+    )
+    bias = f"is off by {plain(found.bias)} on average (bias, rms)" if found.bias else "has no bias"
+    st.markdown(
+        as_text(
+            f"Budget: {parts}, {whose}. One private label {bias} and scatters by {plain(found.deviation)} "
+            f"(standard deviation); its expected {question.loss} loss is {_figure(found.expected_loss)}."
+        )
+    )
+    if found.advice:
+        st.warning(as_text(found.advice))
+
+
+def _named(question: Question) -> str:
+    return "The received mechanism" if question.mechanism == RECEIVED else question.mechanism
+
+
+def _figure(value: float) -> str:
+    return plain(value) if math.isfinite(value) else "infinite (reports leave the range of this loss)"
+
+
+def _chart(chart: charts.Picture) -> None:
+    st.altair_chart(chart, **STRETCH)
+
+
+def take_away(question: Question, names: tuple[str, ...]) -> None:
+    """The last section."""
+    if question.mechanism == RECEIVED:
+        st.info(
+            "A received mechanism is not made again by a command. Choose a mechanism on the left for the command and the Python call."
+        )
+    else:
+        _calls(question)
+    st.subheader("Files")
+    found = designed(question)
+    st.download_button("Mechanism (JSON)", found.mechanism.to_json(), "mechanism.json", "application/json", key="json")
+    if question.mechanism != RECEIVED:
+        whose = "the public distribution" if question.public else "the assumed distribution"
+        later = "" if question.public else " A release designs its own, for the private prior that it draws."
+        st.caption(
+            as_text(
+                f"Designed for {whose} at ε = {found.epsilon_labels:.4g}. It reads with Mechanism.from_json.{later}"
+            )
+        )
+    st.download_button("Distribution (CSV)", prior_csv(question.labels), PRIOR_FILE, "text/csv", key="csv")
+    _figures(question, names)
+
+
+def _calls(question: Question) -> None:
+    st.subheader("The release")
+    columns = st.columns(2)
+    names = Names(
+        source=columns[0].text_input("File of labels", Names.source),
+        label=columns[1].text_input("Column of labels", Names.label),
+        id=columns[0].text_input(
+            "Column of record ids", Names.id, help="Empty: records are numbered, which shows their order."
+        ),
+        out=columns[1].text_input("Folder of the message", Names.out),
+    )
+    if not (names.source and names.label and names.out):
+        st.error("Give a file, a column of labels and a folder.")
+        return
+    st.markdown("On the command line:")
+    st.code(command(question, names), language="bash", wrap_lines=True)
+    st.markdown("The same in Python:")
+    st.code(python_call(question, names), language="python", wrap_lines=True)
+    if question.public:
+        st.caption(f"Both read {PRIOR_FILE}, which is below.")
+    advice = advise_command(question)
+    if advice is not None:
+        whose = "The prediction on top of this page" if question.mechanism == "auto" else "The prediction with auto"
+        st.markdown(f"{whose}:")
+        st.code(advice, language="bash", wrap_lines=True)
+
+
+def _figures(question: Question, names: tuple[str, ...]) -> None:
+    st.subheader("Figures")
+    name = st.selectbox("Figure", FIGURES)
+    if name == "comparison" and not names:
+        st.info("Choose mechanisms to compare on the left.")
+        return
+    label = question.labels.mean
+    if name == "one label":
+        domain = question.domain
+        label = st.number_input("Label", domain.lower, domain.upper, label, format="%g")
+    kind = st.radio("Format", ("SVG", "PNG"), horizontal=True, label_visibility="collapsed").lower()
+    picture = as_file(figure(name, question, label=label, names=names), kind)
+    mime = "image/svg+xml" if kind == "svg" else "image/png"
+    st.download_button(f"Figure ({kind.upper()})", picture, f"{name.replace(' ', '-')}.{kind}", mime, key="figure file")
+    st.image(picture.decode() if kind == "svg" else picture, width=520)
+
 
 SECTIONS: dict[str, Callable[[Question, tuple[str, ...]], None]] = {
     "Which ε": which_epsilon,
@@ -66,7 +353,7 @@ def _check(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
 
 
 def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
-    """The sentence on top, and the figures beside it."""
+    """Draw the sentence on top, and the figures next to it."""
     longer = " unbiased takes longer where ε is large." if question.mechanism == "unbiased" else ""
     with st.spinner(f"Designing.{longer}"):
         now = headline(question)
@@ -87,7 +374,7 @@ def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
 
 
 def _guarded(part: Callable[[Question, tuple[str, ...]], None], question: Question, names: tuple[str, ...]) -> bool:
-    """Draw one part of the page. What cannot work is said where it would have been, and the rest of the page goes on."""
+    """Draw one part of the page and return whether it worked. An error is shown in its place, and the rest of the page goes on."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # advice about budgets is shown from the split itself

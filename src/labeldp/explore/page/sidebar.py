@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,8 +10,7 @@ import streamlit as st
 
 from labeldp.advice.shapes import SHAPES
 from labeldp.errors import LabelDPError
-from labeldp.explore.comparison import offered
-from labeldp.explore.page.plain_text import as_text
+from labeldp.explore.answers import offered
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.uploads import Known, read_path, read_upload
 from labeldp.losses.base import LOSSES
@@ -24,6 +24,12 @@ EPSILONS = (
 COMPARED = ("auto", "rr-on-bins", "unbiased", "discrete-laplace")
 """What is compared at first."""
 SHAPE, FILE = "A shape", "A file"
+_SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
+
+
+def as_text(text: str) -> str:
+    """Escape all Markdown, one line for each line: Streamlit would load the address of a picture in text from a file."""
+    return "  \n".join(_SIGNS.sub(r"\\\1", line) for line in text.splitlines())
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Controls:
     Attributes
     ----------
     question : Question
-        What is asked.
+        The settings of the page.
     compared : tuple of str
         The mechanisms to compare.
     problem : str or None

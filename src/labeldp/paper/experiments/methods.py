@@ -10,10 +10,10 @@ from labeldp.budget import Epsilon
 from labeldp.domain import Domain
 from labeldp.mechanisms import MECHANISMS, ContinuousMechanism, FiniteMechanism, Mechanism, Request, design
 from labeldp.mechanisms.decoding import code_values
+from labeldp.mechanisms.prediction import label_share
 from labeldp.mechanisms.registry import Entry
 from labeldp.priors import BudgetSplit, BudgetWarning, Prior
 from labeldp.randomizer import LabelRandomizer
-from labeldp.training.sizing import label_share
 
 NOT_PRIVATE = "not-private"
 

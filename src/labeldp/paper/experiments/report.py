@@ -10,7 +10,6 @@ import numpy as np
 
 from labeldp import plots
 from labeldp.mechanisms.auto import Choice
-from labeldp.mechanisms.bias_variance import weight_of_variance
 from labeldp.paper.experiments import results
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
 from labeldp.paper.experiments.reproduction import Reproduction
@@ -94,7 +93,6 @@ def joint(task: Task, labels: LabelDistribution) -> Figure:
 
 def error_parts(
     choices: Iterable[Choice],
-    records: int,
     *,
     names: Mapping[str, str],
     title: str,
@@ -102,18 +100,12 @@ def error_parts(
     ax: Axes | None = None,
 ) -> Axes:
     """Bars of the predicted error of a model in its parts, for the choices in `names`, which says what to call each."""
-    weight = weight_of_variance(records)
     shown = [choice for choice in choices if choice.name in names]
-    bias, noise, floor = [], [], []
-    for choice in shown:
-        bias.append(choice.excess.squared_bias)
-        noise.append(weight * choice.excess.variance)
-        floor.append(choice.predicted_error - choice.excess.test_error(weight))
     return plots.error_parts(
         [names[choice.name] for choice in shown],
-        floor,
-        bias,
-        noise,
+        [choice.prediction.floor for choice in shown],
+        [choice.prediction.bias for choice in shown],
+        [choice.prediction.noise for choice in shown],
         colours={names[choice.name]: get_method(CHOICES[choice.name]).colour for choice in shown},
         xlabel="predicted test error (mean squared)",
         title=title,

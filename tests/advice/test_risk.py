@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from labeldp import Domain, InvalidInput, RandomizedResponse, Risk
-from labeldp.advice.words import ANY_READER, meaning, odds, percent
+from labeldp.advice.risk import ANY_READER, meaning, odds, percent
 
 DOCS = Path(__file__).parents[2] / "docs"
 BELIEFS = [1e-6, 0.01, 0.3, 0.5, 0.9, 1 - 1e-6]

@@ -1,18 +1,193 @@
-"""Densities of labels: bins over a prior, and the joint density of true and private labels. Plain numbers in."""
+"""Curves against ε, bars of the parts of an error, and distributions of labels with what becomes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.plots.axes import INK, PRIOR, QUIET, SMALL, heading, new_axes, tidy
-from labeldp.plots.lines import CURVES, marker
+from labeldp.plots.axes import (
+    FLOOR,
+    INK,
+    MARKERS,
+    PRIOR,
+    QUIET,
+    SMALL,
+    WIDTH,
+    epsilon_axis,
+    heading,
+    legend_below,
+    new_axes,
+    plain_log_ticks,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+CURVES = ("#ce4a13", "#1689d1", "#b162af", "#41794b", "#bd9062", "#0e6479", "#e97498", "#4d56cb")
+"""Default colours of lines."""
+SOLID: dict[str, Any] = {"ls": "-", "lw": 2.4, "ms": 5}
+DASHED: dict[str, Any] = {"ls": "--", "lw": 1.5, "ms": 7, "mfc": "none"}
+
+
+def curves(
+    x: Sequence[float],
+    lines: Mapping[str, Sequence[float]],
+    *,
+    published: Mapping[str, Sequence[float]] | None = None,
+    colours: Mapping[str, str] | None = None,
+    dashed: Collection[str] = (),
+    ylabel: str = "expected squared loss",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw one line a name against ε, each with its own marker, and the legend below.
+
+    Parameters
+    ----------
+    x : sequence of float
+        The values of ε.
+    lines : mapping of str to sequence of float
+        The figures of each name.
+    published : mapping of str to sequence of float, optional
+        Figures to show next to a line, as large hollow circles in its colour.
+    colours : mapping of str to str, optional
+        The colour of a name, where it has its own.
+    dashed : collection of str
+        Names whose line is dashed and thin, with hollow markers: a solid line below it shows through.
+    ylabel, title : str
+        Texts.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    axes = ax if ax is not None else new_axes(WIDTH, 3.2 + 0.11 * (len(lines) + len(published or {})))
+    for number, (name, values) in enumerate(lines.items()):
+        colour = (colours or {}).get(name, CURVES[number % len(CURVES)])
+        look = DASHED if name in dashed else SOLID
+        axes.plot(x, values, color=colour, marker=marker(number), label=name, **look)
+        if published and name in published:
+            axes.plot(x, published[name], **hollow(colour), label=f"{name}, published")
+    axes.set(ylabel=ylabel, yscale="log")
+    heading(axes, title)
+    epsilon_axis(axes, x)
+    plain_log_ticks(axes)
+    return tidy(axes, legend=True)
+
+
+def marker(number: int) -> str:
+    """The marker of line number so and so of a plot.
+
+    Parameters
+    ----------
+    number : int
+        From 0.
+
+    Returns
+    -------
+    str
+        As matplotlib names it.
+    """
+    return MARKERS[number % len(MARKERS)]
+
+
+def hollow(colour: str) -> dict[str, Any]:
+    """How published figures are drawn: large hollow circles.
+
+    Parameters
+    ----------
+    colour : str
+        Of the line that they belong to.
+
+    Returns
+    -------
+    dict
+        Arguments for matplotlib's `plot`.
+    """
+    return {"ls": "none", "marker": "o", "ms": 10, "mfc": "none", "mec": colour}
+
+
+HATCH = "/////"
+
+
+def error_parts(
+    names: Sequence[str],
+    floor: Sequence[float],
+    bias: Sequence[float],
+    noise: Sequence[float],
+    *,
+    colours: Mapping[str, str] | None = None,
+    xlabel: str = "test error (mean squared)",
+    title: str = "",
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw one bar a name: the error that nobody can avoid, the bias that a model keeps, the noise that it fits.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The name of each bar, from top to bottom.
+    floor, bias, noise : sequence of float
+        The three parts of each bar.
+    colours : mapping of str to str, optional
+        The colour of a name: full for its bias, hatched for its noise. The floor is grey.
+    xlabel, title : str
+        Texts.
+    legend : bool
+        Whether to say below which part is which.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes = ax if ax is not None else new_axes(WIDTH, 1.35 + 0.34 * len(names) + (0.35 if legend else 0.0))
+    places = range(len(names))[::-1]
+    for place, name, low, kept, fitted in zip(places, names, floor, bias, noise, strict=True):
+        colour = (colours or {}).get(name, QUIET)
+        axes.barh(place, low, height=0.66, color=FLOOR, label="floor")
+        axes.barh(place, kept, left=low, height=0.66, color=colour, label="bias")
+        hatched: dict[str, Any] = {"fc": "none", "ec": colour, "hatch": HATCH, "lw": 0.8}
+        axes.barh(place, fitted, left=low + kept, height=0.66, **hatched, label="noise")
+        total = low + kept + fitted
+        axes.annotate(
+            f"{total:,.4g}" if total < 1000 else f"{total:,.0f}",
+            (total, place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL,
+            color=INK,
+        )
+    axes.set_yticks(places, names)
+    most = max(sum(parts) for parts in zip(floor, bias, noise, strict=True))
+    axes.set(xlabel=xlabel, xlim=(0, 1.16 * most))
+    heading(axes, title)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    tidy(axes)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    if legend:
+        swatches = [
+            Patch(color=FLOOR, label="floor: what features cannot tell"),
+            Patch(color=QUIET, label="bias: the model keeps it, however many records"),
+            Patch(fc="none", ec=QUIET, hatch=HATCH, lw=0.8, label="noise: the model averages it over records"),
+        ]
+        legend_below(axes, swatches, columns=1)
+    return axes
+
 
 Distribution = tuple[Floats, Floats]
 """Increasing values, and their masses."""

@@ -1,15 +1,25 @@
-"""What a user takes from the page into a terminal or a program: the exact command, the Python call, and the files they name."""
+"""What a user takes from the page: the exact command, the Python call, the files they name, and pictures."""
 
 from __future__ import annotations
 
+import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from labeldp.explore.question import Question
+from labeldp import plots
+from labeldp.explore.answers import compared, curve, designed
+from labeldp.explore.question import RECEIVED, Question
+from labeldp.explore.views import reported
+from labeldp.mechanisms.comparison import plot_comparison
+from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import Prior
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PRIOR_FILE = "prior.csv"
 """The name under which the page offers the distribution."""
@@ -36,17 +46,14 @@ class Names:
 
 
 def command(question: Question, names: Names) -> str:
-    """The `labeldp privatize` command for this question, quoted for a POSIX shell."""
+    """Return the `labeldp privatize` command for this question, quoted for a POSIX shell."""
     parts = [_path(_home(names.source)), f"--label={names.label}"]
     if names.id:
         parts.append(f"--id={names.id}")
     parts.append(f"--epsilon={_number(question.epsilon)}")
-    if question.whole:
-        parts.append(f"--integers={_number(question.lower)}:{_number(question.upper)}")
-    else:
-        parts += [f"--lower={_number(question.lower)}", f"--upper={_number(question.upper)}"]
-        if question.cells is not None:
-            parts.append(f"--cells={question.cells}")
+    parts += _bounds(question)
+    if not question.whole and question.cells is not None:
+        parts.append(f"--cells={question.cells}")
     if question.unit is not None:
         parts.append(f"--unit={question.unit}")
     parts += [f"--loss={question.loss}", f"--mechanism={question.mechanism}"]
@@ -57,7 +64,7 @@ def command(question: Question, names: Names) -> str:
 
 
 def python_call(question: Question, names: Names) -> str:
-    """The same release as Python code."""
+    """Return the same release as Python code."""
     classes = ["Domain", "LabelRandomizer", "LabelSource", *(["Prior"] if question.public else []), "privatize"]
     ids = f", id_column={names.id!r}" if names.id else ""
     unit = "" if question.unit is None else f", unit={question.unit!r}"
@@ -82,26 +89,27 @@ def python_call(question: Question, names: Names) -> str:
 
 
 def advise_command(question: Question) -> str | None:
-    """The `labeldp advise` command that prints the advisor's figures; None where the distribution came from a file."""
+    """Return the `labeldp advise` command that prints the advisor's figures; None where the distribution came from a file."""
     if isinstance(question.distribution, Prior):
         return None
-    bounds = (
-        [f"--integers={_number(question.lower)}:{_number(question.upper)}"]
-        if question.whole
-        else [f"--lower={_number(question.lower)}", f"--upper={_number(question.upper)}"]
-    )
     parts = [
-        *bounds,
+        *_bounds(question),
         f"--records={question.records}",
         f"--explained={_number(question.explained)}",
         f"--shape={question.distribution}",
         f"--epsilon={_number(question.epsilon)}",
+        *(["--public"] if question.public else []),
     ]
     return "labeldp advise " + " \\\n    ".join(map(quote, parts))
 
 
+def _bounds(question: Question) -> list[str]:
+    lower, upper = _number(question.lower), _number(question.upper)
+    return [f"--integers={lower}:{upper}"] if question.whole else [f"--lower={lower}", f"--upper={upper}"]
+
+
 def prior_csv(prior: Prior) -> str:
-    """The distribution as the text of a CSV file."""
+    """Return the distribution as the text of a CSV file."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / PRIOR_FILE
         prior.to_csv(path)
@@ -121,3 +129,62 @@ def _home(name: str) -> str:
 def _path(name: str) -> str:
     """A path that no command takes for an option."""
     return f"./{name}" if name.startswith("-") else name
+
+
+FIGURES = ("predicted error", "outputs over the distribution", "one label", "comparison")
+"""Figures to download. The heat map of the channel is on the page only."""
+
+
+def figure(name: str, question: Question, *, label: float, names: tuple[str, ...]) -> Axes:
+    """Draw one of `FIGURES`.
+
+    Parameters
+    ----------
+    name : str
+        Which one.
+    question : Question
+        What it shows.
+    label : float
+        The label of "one label".
+    names : tuple of str
+        The mechanisms of "comparison".
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    if name == "predicted error":
+        return _marked(curve(question).plot(), question.epsilon)
+    if name == "comparison":
+        return _marked(plot_comparison(compared(question, names)[0], question.loss), question.epsilon)
+    mechanism, prior = designed(question).mechanism, question.merged
+    if name == "one label":
+        found = reported(mechanism, label)
+        entry = MECHANISMS.get(mechanism.kind if question.mechanism == RECEIVED else question.mechanism)
+        colour = plots.CURVES[0] if entry is None else entry.colour
+        title = f"what a label of {label:.4g} is reported as"
+        axes = plots.new_axes()
+        axes.vlines(found.outputs, 0, found.probabilities, color=colour, lw=2.2 if found.outputs.size <= 40 else 1.2)
+        axes.plot([], [], color=colour, label="probability of a report")
+        axes.axvline(label, color=plots.QUIET, lw=1.2, ls="--", label="the label itself")
+        axes.set(xlabel="private label", ylabel="probability", ylim=(0, None))
+        plots.heading(axes, title)
+        return plots.tidy(axes, legend=True)
+    return mechanism.plot(prior)
+
+
+def as_file(axes: Axes, kind: str) -> bytes:
+    """A picture as the bytes of an SVG or PNG file, with its words for people who do not see it."""
+    words = plots.in_words(axes)
+    if kind == "svg":
+        return ('<?xml version="1.0" encoding="utf-8"?>\n' + plots.svg(axes, alt=words)).encode()
+    buffer = io.BytesIO()
+    drawn = axes.get_figure(root=True)
+    assert drawn is not None
+    drawn.savefig(buffer, format="png", metadata={"Description": words})
+    return buffer.getvalue()
+
+
+def _marked(axes: Axes, epsilon: float) -> Axes:
+    axes.axvline(epsilon, color=plots.QUIET, lw=1.2, ls=":")
+    return axes

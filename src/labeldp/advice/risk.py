@@ -29,7 +29,7 @@ def meaning() -> str:
 
     Examples
     --------
-    >>> from labeldp.advice.words import meaning
+    >>> from labeldp.advice.risk import meaning
     >>> print(meaning().partition(". ")[0])
     For a reader who knows all other records, the message changes the odds of any claim about your label by a factor of at most e^ε
     """

@@ -1,0 +1,344 @@
+"""What the page shows, as plain functions: each takes a frozen `Question` and returns frozen results, cached.
+
+The figures are those of `advise`, `compare` and a release's own plan.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from labeldp.advice import Advice, Prediction, Risk, advise
+from labeldp.advice.advice import EPSILONS
+from labeldp.advice.risk import percent
+from labeldp.errors import InvalidInput
+from labeldp.explore.question import KEPT, RECEIVED, Question
+from labeldp.formatting import count_of
+from labeldp.losses import get_loss
+from labeldp.mechanisms import MECHANISMS, design, releasable
+from labeldp.mechanisms.cells import Cells
+from labeldp.mechanisms.comparison import Comparison, bias_and_variance, compare, loss_of_label
+from labeldp.mechanisms.decoding import code_values
+from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.prediction import ModelErrors
+from labeldp.mechanisms.registry import Request
+from labeldp.message.description import prior_epsilon
+from labeldp.priors import BudgetSplit, Prior
+
+SLOW = {"discrete-staircase": 5001, "exponential": 2001}
+"""Mechanisms whose design takes longer than a page can wait on more cells than this, or is refused."""
+FEW = 10_000
+"""Where records times ε are fewer, models on private labels were worse than predicted on some data."""
+LOUD = 30.0
+"""Predictions were not checked with noise of more than this multiple of the labels' standard deviation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Designed:
+    """A mechanism and what it costs and gives.
+
+    Attributes
+    ----------
+    mechanism : FiniteMechanism
+        What randomizes the labels.
+    epsilon_prior, epsilon_labels : float
+        How ε is divided.
+    expected_loss : float
+        Of one private label, under the assumed distribution; infinite if outputs leave the range of the loss.
+    bias : float
+        The root of the mean squared bias.
+    deviation : float
+        The standard deviation of a private label around its mean.
+    advice : str or None
+        What `privatize` would warn about.
+    """
+
+    mechanism: FiniteMechanism
+    epsilon_prior: float
+    epsilon_labels: float
+    expected_loss: float
+    bias: float
+    deviation: float
+    advice: str | None
+
+
+def designed(question: Question) -> Designed:
+    """Return the mechanism that a release would use if its labels were distributed as assumed."""
+    return _designed(question.without(explained=0.5))
+
+
+@lru_cache(maxsize=KEPT)
+def _designed(question: Question) -> Designed:
+    prior, advice = question.assumed, None
+    received = question.shown_mechanism
+    if received is not None:
+        mechanism, spent = received, float(prior_epsilon(received))
+    else:
+        question.check()
+        split = _split(question)
+        _check_speed(question.mechanism, question.grid.count)
+        left = question.epsilon if split is None else split.epsilon_labels
+        mechanism = design(question.mechanism, Request(question.grid, left, question.loss, prior, question.records))
+        spent, advice = (0.0, None) if split is None else (float(split.epsilon_prior), split.advice)
+    bias, variance = bias_and_variance(mechanism, _on_grid(question.merged, mechanism))
+    return Designed(
+        mechanism=mechanism,
+        epsilon_prior=spent,
+        epsilon_labels=mechanism.epsilon,
+        expected_loss=loss_of_label(mechanism, question.merged, get_loss(question.loss)),
+        bias=bias,
+        deviation=math.sqrt(variance),
+        advice=advice,
+    )
+
+
+def _split(question: Question) -> BudgetSplit | None:
+    """Return the split of ε in a release; None where it spends nothing on a prior."""
+    known = question.assumed if question.public else None
+    request = Request(question.grid, question.epsilon, question.loss, known, question.records)
+    return releasable(question.mechanism).split_for(request)
+
+
+def _check_speed(name: str, cells: int) -> None:
+    """Raise `InvalidInput` for a mechanism whose design takes minutes on this number of cells."""
+    most = SLOW.get(name)
+    if most is not None and cells > most:
+        raise InvalidInput(
+            f"{name} on {cells:,} cells takes longer than a page can wait, or is refused: choose at most {most:,} cells here, or another mechanism"
+        )
+
+
+def _on_grid(prior: Prior, mechanism: FiniteMechanism) -> Prior:
+    """Return the distribution on the mechanism's grid. Between its cells, rounding would look like bias."""
+    domain = mechanism.domain
+    if domain is None or domain.cells is None:
+        return prior
+    cells, index = np.unique(domain.cell(prior.values), return_inverse=True)
+    return Prior(domain.grid[cells], np.bincount(index, prior.masses))
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The answer at the current ε.
+
+    Attributes
+    ----------
+    sentence : str
+        What is predicted, in words.
+    trained : Prediction
+        Of a model for squared loss, trained on the private labels.
+    not_private : Prediction
+        Of a model trained on true labels.
+    risk : Risk
+        What this ε lets anybody learn.
+    statement : str
+        The event that the risk is stated for.
+    """
+
+    sentence: str
+    trained: Prediction
+    not_private: Prediction
+    risk: Risk
+    statement: str
+
+
+def curve(question: Question) -> Advice:
+    """Return the advisor's predictions over a fixed list of ε. They depend on neither the current ε, the loss nor the mechanism."""
+    return _advice(question.without(loss="squared", mechanism="auto", epsilon=1.0, received=None), EPSILONS)
+
+
+@lru_cache(maxsize=4 * KEPT)
+def _advice(question: Question, epsilons: tuple[float, ...]) -> Advice:
+    return advise(
+        question.domain,
+        question.records,
+        explained=question.explained,
+        epsilons=epsilons,
+        prior=question.labels,
+        public=question.public,
+    )
+
+
+def headline(question: Question) -> Headline:
+    """Return the prediction at the current ε, for squared loss, and its sentence.
+
+    Models train on the values that `labeldp train` takes by default. What a release refuses is refused here too.
+    """
+    same = question.without(loss="squared", mechanism="auto", epsilon=1.0, received=None)
+    advice = _advice(same, (question.epsilon,))
+    outlook = advice.outlooks[0]
+    if (question.mechanism, question.loss) != ("auto", "squared"):
+        designed(question)  # for its refusals
+    if question.mechanism == "auto":
+        trained, by = outlook.labels, "auto"
+    else:
+        mechanism = designed(question.without(loss="squared")).mechanism
+        trained = ModelErrors(question.labels, question.explained).of(mechanism, question.records)
+        by = "the received mechanism" if question.mechanism == RECEIVED else question.mechanism
+    return Headline(
+        _sentence(question, advice, trained, by), trained, advice.not_private, outlook.risk, advice.statement
+    )
+
+
+def _sentence(question: Question, advice: Advice, trained: Prediction, by: str) -> str:
+    most = advice.not_private.r2
+    if most <= 0:
+        return f"Even without privacy {count_of(question.records, 'record')} {'does' if question.records == 1 else 'do'} not teach a model more than the mean."
+    kept = f"{percent(min(1.0, trained.r2 / most))} of that"
+    if trained.r2 <= 0:
+        kept = "worse than answering the mean for all"
+    return (
+        f"At ε = {question.epsilon:.4g} a model trained on {count_of(question.records, 'label')} made private by {by} is predicted to reach R² = {trained.r2:.2f}, "
+        f"where no privacy gives {most:.2f}: {kept}."
+    )
+
+
+def caveats(question: Question) -> list[str]:
+    """Return the limits of the sentence on top that apply to this question."""
+    notes = []
+    if question.loss != "squared":
+        notes.append(
+            f"The prediction is for a model of squared loss. What follows is designed for {question.loss} loss; docs/guides/losses.md has what models for "
+            "other losses reach."
+        )
+    if question.mechanism != "auto":
+        notes.append(
+            "Predictions were checked with models on auto's labels and on the paper's bins as they are sent. For other mechanisms, and for the values that labeldp "
+            "train decodes from bins, the same rule is used."
+        )
+        loudness = _loudness(question)
+        if loudness > LOUD:
+            notes.append(
+                f"Its noise is {loudness:,.0f} times the spread of the labels. Models on such labels can be far worse than predicted, and than the mean: choose "
+                "another mechanism."
+            )
+    if question.records * question.epsilon < FEW:
+        notes.append(
+            "Records times ε are fewer than 10,000: models on private labels may be worse than predicted, down to no better than the mean. "
+            "docs/guides/choose-epsilon.md has examples."
+        )
+    return notes
+
+
+def _loudness(question: Question) -> float:
+    """Return the standard deviation of the noise in what models train on, over that of the labels."""
+    mechanism, prior = designed(question.without(loss="squared")).mechanism, question.merged
+    variances = mechanism.conditional_moments(prior.values, code_values(mechanism))[1]
+    return math.sqrt(float(prior.masses @ variances) / prior.variance) if prior.variance else 0.0
+
+
+def offered() -> list[str]:
+    """Return the mechanisms that can be released, and so be compared here."""
+    return [entry.name for entry in MECHANISMS if entry.exact]
+
+
+def compared(question: Question, names: tuple[str, ...]) -> tuple[tuple[Comparison, ...], dict[str, str]]:
+    """Return figures of several mechanisms over a fixed list of ε; and, by name, why others have none."""
+    rows: list[Comparison] = []
+    refused: dict[str, str] = {}
+    for name in names:
+        try:
+            rows += _compared(question.without(mechanism=name, epsilon=1.0, received=None, public=False))
+        except InvalidInput as error:
+            refused[name] = str(error)
+    return tuple(rows), refused
+
+
+@lru_cache(maxsize=4 * KEPT)
+def _compared(question: Question) -> tuple[Comparison, ...]:
+    domain, name, records = question.domain, question.mechanism, question.records
+    for epsilon in EPSILONS:
+        _check_speed(name, domain.resolve(records, epsilon).count)
+    return tuple(
+        compare(
+            question.labels,
+            EPSILONS,
+            question.loss,
+            mechanisms=[name],
+            domain=domain,
+            records=records,
+            explained=question.explained,
+            quick=True,
+        )
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedPrior:
+    """A private prior for invented labels.
+
+    Attributes
+    ----------
+    assumed : Prior
+        The distribution that labels were drawn from, on the grid.
+    drawn : Prior
+        The private prior that came out.
+    epsilon_prior : float
+        What it would cost.
+    scale : float
+        The scale of the noise on each count.
+    expected_loss : float
+        Of a private label, by the mechanism designed for the drawn prior, under the assumed distribution.
+    """
+
+    assumed: Prior
+    drawn: Prior
+    epsilon_prior: float
+    scale: float
+    expected_loss: float
+
+    @property
+    def distance(self) -> float:
+        """Half the sum of the differences of masses: the share of mass that is in the wrong cells."""
+        both = np.union1d(self.assumed.values, self.drawn.values)
+
+        def spread(prior: Prior) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+            masses = np.zeros(both.size)
+            masses[np.searchsorted(both, prior.values)] = prior.masses
+            return masses
+
+        return float(np.abs(spread(self.assumed) - spread(self.drawn)).sum() / 2)
+
+
+def why_none(question: Question) -> str | None:
+    """Return why a release draws no private prior, or None if it does."""
+    if question.shown_mechanism is not None:
+        return "A received mechanism is shown as it is, so no prior is drawn."
+    if not releasable(question.mechanism).needs_prior:
+        return f"{question.mechanism} is not designed for a distribution, so no prior is drawn and all of ε goes to the labels."
+    if question.public:
+        return "The distribution is taken as public, so no private prior is drawn and all of ε goes to the labels."
+    return None
+
+
+def simulated_prior(question: Question, draw: int) -> SimulatedPrior:
+    """Return a private prior for invented labels, which are drawn from the assumed distribution. Nothing is released.
+
+    Another number of the draw gives another one.
+    """
+    return _simulated(question.without(explained=0.5, received=None), draw)
+
+
+@lru_cache(maxsize=KEPT)
+def _simulated(question: Question, draw: int) -> SimulatedPrior:
+    question.check()
+    split = _split(question)
+    if split is None:
+        raise InvalidInput(why_none(question) or "no prior is drawn")
+    grid, entry = question.grid, releasable(question.mechanism)
+    cells = Cells.of(question.assumed, grid)
+    counts = np.random.default_rng(draw).multinomial(question.records, cells.masses / cells.masses.sum())
+    request = Request(grid, question.epsilon, question.loss, None, question.records)
+    drawn = entry.fit_prior(counts.astype(np.int64), split.scale, request)
+    mechanism = design(question.mechanism, Request(grid, split.epsilon_labels, question.loss, drawn, question.records))
+    coarse = Cells.of(question.assumed, grid if len(drawn) == grid.count else grid.with_cells(len(drawn)))
+    return SimulatedPrior(
+        assumed=Prior(coarse.labels, coarse.masses),
+        drawn=drawn,
+        epsilon_prior=float(split.epsilon_prior),
+        scale=split.scale,
+        expected_loss=loss_of_label(mechanism, question.merged, get_loss(question.loss)),
+    )

@@ -5,7 +5,7 @@
 3. Pairs of the columns that seem to matter join in. The plan of least expected error is asked: sums over whole partitions where a
    column with many cells matters, signed sums elsewhere.
 
-All sums are then inferred jointly (`labeldp.central.posterior`). Labels are seen through `SumQueries` alone, so that everything here
+All sums are then inferred jointly (`labeldp.central.inference`). Labels are seen through `SumQueries` alone, so that everything here
 is post-processing, and a mistake here costs accuracy but no privacy.
 """
 
@@ -18,11 +18,20 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.central.evidence import Block, Evidence
-from labeldp.central.kernels import kernel, roots
-from labeldp.central.label_range import LabelRange, histogram_parts, label_range
+from labeldp.central.inference import (
+    Block,
+    Evidence,
+    LabelRange,
+    Posterior,
+    histogram_parts,
+    infer,
+    kernel,
+    label_range,
+    posterior_given,
+    prior_belief,
+    roots,
+)
 from labeldp.central.partitions import Codes, Partitions
-from labeldp.central.posterior import Posterior, before, given, infer
 from labeldp.central.queries import SumQueries
 from labeldp.central.questions import Plan, plan, sign_questions
 from labeldp.central.sums_model import Pair, SumsModel
@@ -70,8 +79,10 @@ class SumsLearner:
     """
 
     def __init__(self, features: Any, partitions: Partitions | None = None, **columns: Any) -> None:
-        self.partitions = Partitions.fit(features, **columns) if partitions is None else partitions
-        self.codes = self.partitions.cells(features)
+        if partitions is None:
+            self.partitions, self.codes = Partitions.fit_cells(features, **columns)
+        else:
+            self.partitions, self.codes = partitions, partitions.cells(features)
         sizes = self.partitions.sizes
         self.weights = [np.bincount(self.codes[:, j], minlength=size) / len(self.codes) for j, size in enumerate(sizes)]
 
@@ -84,7 +95,7 @@ class SumsLearner:
         pairs = self._all_pairs()
         if pairs:
             candidates = self._add_pairs(evidence, candidates, pairs, EARLY_SIGNS)
-        belief = before(evidence, found.variance)
+        belief = prior_belief(evidence, found.variance)
         coarse = queries.remaining * COARSE
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, coarse), [(0, 1.0)]), coarse)
         belief = infer(evidence, found.variance)
@@ -177,7 +188,7 @@ class SumsLearner:
         columns = belief.variances[1:]
         products = np.array([columns[i] * columns[j] for i, j in (pair.columns for pair in pairs)])
         guess = PAIR_SHARE * products / columns.sum() + LEAST_PAIR * variance
-        return given(evidence, np.concatenate([belief.variances, guess]), belief.rest)
+        return posterior_given(evidence, np.concatenate([belief.variances, guess]), belief.rest)
 
     def _ask(self, queries: SumQueries, evidence: Evidence, asked: Plan, epsilon: Fraction) -> None:
         """Ask what was planned, for this ε in all."""

@@ -73,7 +73,7 @@ def cells(
         write_cells(table, made / CELLS)
         (made / PLAN).write_text(plan.to_json(), encoding="utf-8")
         publish(made, target)
-    told, alone = plan.features_told, _alone(table)
+    told, alone = plan.disclosed_features, _alone(table)
     if as_json:
         print_json(
             {

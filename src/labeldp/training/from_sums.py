@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from labeldp.budget import Epsilon
 from labeldp.central.cells_file import cells_table
+from labeldp.central.cells_plan import CellsPlan
 from labeldp.central.id_matching import rows_of
-from labeldp.central.one_round import CellsPlan
 from labeldp.central.sums_answer import SumsAnswer
 from labeldp.errors import InvalidInput
 from labeldp.json_text import read_text

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from labeldp.engines.columns import checked_ids
 from labeldp.errors import InvalidInput
-from labeldp.features.tables import FeatureTable, one_array
+from labeldp.features.tables import CompactTable, FeatureTable, one_array
 from labeldp.release.outcome import Phase
-from labeldp.training.compact import CompactTable
 from labeldp.training.feature_file import FeatureFile
 from labeldp.training.joined_features import feature_columns
 

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 
 from labeldp.engines.columns import written_as_integers
 from labeldp.errors import InvalidInput
-from labeldp.features.tables import FeatureTable
+from labeldp.features.tables import CompactTable, FeatureTable
 from labeldp.message.reader import Message
 from labeldp.release.outcome import Phase
-from labeldp.training.compact import CompactTable
 from labeldp.training.feature_file import FeatureFile, pandas_index, require_column
 from labeldp.training.joining import Joined, join
 from labeldp.training.suspects import is_index_name

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
-from labeldp.central.one_round import CellsPlan, model_from_answer
+from labeldp.central.cells_plan import CellsPlan, model_from_answer
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.sums_model import SumsModel
 from labeldp.errors import expect
@@ -37,7 +37,7 @@ class SumsRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     --------
     >>> import numpy as np
     >>> from labeldp.central.cell_columns import answer_columns
-    >>> from labeldp.central.one_round import CellsPlan
+    >>> from labeldp.central.cells_plan import CellsPlan
     >>> from labeldp.training.sums_regressor import SumsRegressor
     >>> features = np.random.default_rng(0).normal(size=(5000, 2))
     >>> amounts = np.clip(100 + 40 * features[:, 0], 0, 400)  # the labels party's

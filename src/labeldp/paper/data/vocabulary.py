@@ -1,6 +1,6 @@
 """Dictionary encoding as in the paper: every value that is seen fewer than five times becomes one item.
 
-`labeldp.features.vocabulary` is for new rows and orders categories by frequency. Here a whole column is encoded once, with
+`labeldp.features.columns` is for new rows and orders categories by frequency. Here a whole column is encoded once, with
 sorted items, so that a data set does not depend on the order of its rows.
 """
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.central.label_range import LabelRange
-from labeldp.central.one_round import CellsPlan
+from labeldp.central.cells_plan import CellsPlan
+from labeldp.central.inference import LabelRange
 from labeldp.central.partitions import Partitions
-from labeldp.central.partitions_json import partitions_from_record, partitions_to_record
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.sums_model import Pair, SumsModel
 from labeldp.errors import InvalidInput
@@ -24,7 +23,7 @@ from labeldp.training.sums_regressor import SumsRegressor
 
 def _partitions(state: State) -> Partitions:
     (text,) = exactly(state, "json")
-    return partitions_from_record(parse_json(is_a(text, str, what="json"), "the cells of columns"))
+    return Partitions.from_record(parse_json(is_a(text, str, what="json"), "the cells of columns"))
 
 
 def _plan(state: State) -> CellsPlan:
@@ -107,7 +106,7 @@ def _model_state(model: SumsModel) -> State:
 
 
 def _partitions_state(partitions: Partitions) -> State:
-    return {"json": json.dumps(partitions_to_record(partitions), ensure_ascii=False)}
+    return {"json": json.dumps(partitions.to_record(), ensure_ascii=False)}
 
 
 for entry in (

@@ -2,64 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from labeldp.central.private_sums import PrivateSums
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder
-from labeldp.features.vocabulary import Vocabulary
+from labeldp.json_text import parse_json
 from labeldp.losses import LOSSES, Loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.label_scale import NormalScores
 from labeldp.priors import NoisyCounts, Prior
 from labeldp.training.method import Method
-from labeldp.training.stored.kinds import Kind, NotStorable, State, add, all_are, exactly, is_a
-
-
-def _vocabulary(state: State) -> Vocabulary:
-    name, items, counts = exactly(state, "name", "items", "counts")
-    is_a(name, str, what="name")
-    texts = pa.array(is_a(items, list, what="items"), pa.large_string())
-    whole = is_a(counts, np.ndarray, what="counts")
-    if whole.dtype != np.int64 or whole.shape != (len(texts) + 1,):
-        raise InvalidInput(f"the categories of {name!r} do not fit their counts")
-    return Vocabulary(name, texts, whole)
-
-
-def _vocabulary_state(vocabulary: Vocabulary) -> State:
-    return {
-        "name": vocabulary.name,
-        "items": vocabulary.items.to_pylist(),
-        "counts": np.asarray(vocabulary.counts, np.int64),
-    }
+from labeldp.training.stored.kinds import Kind, NotStorable, State, add, exactly, is_a
 
 
 def _encoder(state: State) -> ColumnEncoder:
-    columns, numeric, categorical, empty = exactly(state, "columns", "numeric", "categorical", "empty")
-    made = ColumnEncoder(
-        all_are(columns, str, "columns"),
-        all_are(numeric, str, "numeric"),
-        all_are(categorical, Vocabulary, "categorical"),
-        frozenset(all_are(empty, str, "empty")),
-    )
-    if not {*made.numeric, *made.empty, *(item.name for item in made.categorical)} <= set(made.columns):
-        raise InvalidInput("it encodes columns that it does not have")
-    return made
-
-
-def _encoder_state(encoder: ColumnEncoder) -> State:
-    return {
-        "columns": list(encoder.columns),
-        "numeric": list(encoder.numeric),
-        "categorical": list(encoder.categorical),
-        "empty": sorted(encoder.empty),
-    }
+    (text,) = exactly(state, "json")
+    return ColumnEncoder.from_record(parse_json(is_a(text, str, what="json"), "the encoder of columns"))
 
 
 def _scores(state: State) -> NormalScores:
@@ -130,8 +95,12 @@ def _plain(value: Any) -> State:
 
 
 for entry in (
-    Kind("Vocabulary", Vocabulary, _vocabulary_state, _vocabulary),
-    Kind("ColumnEncoder", ColumnEncoder, _encoder_state, _encoder),
+    Kind(
+        "ColumnEncoder",
+        ColumnEncoder,
+        lambda made: {"json": json.dumps(made.to_record(), ensure_ascii=False)},
+        _encoder,
+    ),
     Kind("NormalScores", NormalScores, _plain, _scores),
     Kind("Mechanism", FiniteMechanism, lambda made: {"json": made.to_json()}, _mechanism, subclasses=True),
     Kind("Loss", Loss, _loss_state, _loss, subclasses=True),

@@ -1,7 +1,7 @@
-"""Two parties, one round: the features party asks for all sums at once, and makes a model of the answer.
+"""One round of sums between two parties: the features party plans all sums at once, and makes a model of the answer.
 
-Nothing is known of the labels when the sums are chosen, so columns are thought to matter alike, and there is no second look. That
-is the price for a single answer; `SumsLearner` asks in stages.
+Nothing is known about the labels when the sums are chosen, so all columns are expected to matter equally, and no later sums depend on
+earlier ones. That is the price of a single answer; `SumsLearner` asks in stages.
 """
 
 from __future__ import annotations
@@ -18,24 +18,21 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon, format_amount, parse_amount
 from labeldp.central.answer import Answer
-from labeldp.central.evidence import Evidence
-from labeldp.central.label_range import range_within
+from labeldp.central.inference import Evidence, infer, prior_belief, range_within
 from labeldp.central.learner import SumsLearner, histogram_share
 from labeldp.central.partitions import Partitions
-from labeldp.central.partitions_json import partitions_from_record, partitions_to_record
-from labeldp.central.posterior import before, infer
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.questions import plan
-from labeldp.central.sums_json import expect_fields
 from labeldp.central.sums_model import SumsModel
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnKey
+from labeldp.features.records import exactly
 from labeldp.json_text import parse_json
 from labeldp.shown import Shown, count_of
 
 FORMAT = "labeldp plan of cells"
 FORMAT_VERSION = 1
-_FIELDS = {"format", "format_version", "epsilon", "partitions", "signs", "cells"}
+_FIELDS = ("format", "format_version", "epsilon", "partitions", "signs", "cells")
 WIDTH = 5.0
 """The range to which labels are clipped is taken to be so many of their standard deviations."""
 EQUAL = ((0, 1.0), (1, 0.5), (2, 1 / 3), (3, 1 / 4), (4, 1 / 5), (1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0))
@@ -78,7 +75,7 @@ class CellsPlan(Shown):
     >>> import numpy as np
     >>> import pyarrow as pa
     >>> from labeldp.central.cell_columns import answer_columns
-    >>> from labeldp.central.one_round import CellsPlan, model_from_answer
+    >>> from labeldp.central.cells_plan import CellsPlan, model_from_answer
     >>> generator = np.random.default_rng(0)
     >>> features = pa.table({"size": generator.normal(size=5000), "shop": generator.choice(["a", "b"], 5000)})
     >>> plan = CellsPlan.make(features, epsilon=1)  # the features party
@@ -136,7 +133,7 @@ class CellsPlan(Shown):
         evidence = Evidence(rows, 0.0)
         evidence.add(*learner.columns())
         scale = WIDTH / float(amount - histogram_share(amount, rows))
-        asked = plan(evidence, before(evidence, 1.0), learner.candidates(evidence), scale, EQUAL)
+        asked = plan(evidence, prior_belief(evidence, 1.0), learner.candidates(evidence), scale, EQUAL)
         signs = tuple(_question(evidence, question) for question in asked.signs.T)
         return cls(learner.partitions, signs, tuple(block - 1 for block in asked.partitions), amount)
 
@@ -152,7 +149,15 @@ class CellsPlan(Shown):
         -------
         list of array of int
         """
-        codes = self._codes(features)
+        return self._columns_of(self.partitions.cells(features))
+
+    def _columns_of(self, codes: NDArray[np.uint16]) -> list[NDArray[np.integer]]:
+        for number, size in enumerate(self.partitions.sizes):
+            if (codes[:, number] >= size).any():
+                raise InvalidInput(
+                    f"the column {self.partitions.names[number]!r} lacks numbers, and had all of them when the plan was made: give the "
+                    "same features, or make a new plan"
+                )
         sent: list[NDArray[np.integer]] = []
         for one in self.signs:
             column = np.zeros(len(codes), np.uint16) if one.column is None else codes[:, one.column]
@@ -160,8 +165,8 @@ class CellsPlan(Shown):
         return [*sent, *(codes[:, column] for column in self.whole)]
 
     @property
-    def features_told(self) -> tuple[str, ...]:
-        """The columns of the features that the columns to send say something about."""
+    def disclosed_features(self) -> tuple[str, ...]:
+        """The columns of the features about which the columns to send reveal something."""
         used = {one.column for one in self.signs} | set(self.whole)
         return tuple(name for number, name in enumerate(self.partitions.names) if number in used)
 
@@ -177,7 +182,7 @@ class CellsPlan(Shown):
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "epsilon": format_amount(self.epsilon),
-            "partitions": partitions_to_record(self.partitions),
+            "partitions": self.partitions.to_record(),
             "signs": [
                 {"column": one.column, "signs": "".join("+" if sign > 0 else "-" for sign in one.signs)}
                 for one in self.signs
@@ -212,10 +217,9 @@ class CellsPlan(Shown):
                 f"the plan of cells has another format version than {FORMAT_VERSION}, which this labeldp reads: install the version that "
                 "wrote it, or a newer one"
             )
-        expect_fields(record, _FIELDS, "the fields of the plan of cells")
-        partitions = partitions_from_record(record["partitions"])
+        _, _, epsilon, cells, signs, whole = exactly(record, *_FIELDS, what="the plan of cells")
+        partitions = Partitions.from_record(cells)
         sizes = partitions.sizes
-        signs, whole = record["signs"], record["cells"]
         if not isinstance(signs, list) or not isinstance(whole, list) or not signs + whole:
             raise InvalidInput("the plan of cells asks for no sums, or is damaged")
         if any(type(column) is not int or not 0 <= column < len(sizes) for column in whole) or len(set(whole)) != len(
@@ -223,21 +227,11 @@ class CellsPlan(Shown):
         ):
             raise InvalidInput("the plan of cells asks for a column that it does not have, or for one twice")
         asked = tuple(_question_from(one, sizes) for one in signs)
-        return cls(partitions, asked, tuple(whole), exact_epsilon(parse_amount(record["epsilon"])))
-
-    def _codes(self, features: Any) -> NDArray[np.uint16]:
-        codes = self.partitions.cells(features)
-        for column, size in enumerate(self.partitions.sizes):
-            if (codes[:, column] >= size).any():
-                raise InvalidInput(
-                    f"the column {self.partitions.names[column]!r} lacks numbers, and had all of them when the plan was made: give the "
-                    "same features, or make a new plan"
-                )
-        return codes
+        return cls(partitions, asked, tuple(whole), exact_epsilon(parse_amount(epsilon)))
 
     def _facts(self) -> dict[str, str]:
         return {
-            "features": f"{len(self.features_told)}",
+            "features": f"{len(self.disclosed_features)}",
             "signs": f"{len(self.signs)}",
             "cells": ", ".join(f"{self.partitions.sizes[column]}" for column in self.whole) or "none",
         }
@@ -269,13 +263,13 @@ def model_from_answer(asked: CellsPlan, features: Any, sums: PrivateSums) -> Sum
     Costs nothing: the sums are private already.
     """
     counts, answers = _in_order(asked, sums)
-    sent = asked.columns(features)
-    rows = len(sent[0])
+    learner = SumsLearner(features, asked.partitions)
+    sent = asked._columns_of(learner.codes)  # noqa: SLF001
+    rows = len(learner.codes)
     if rows != sums.records:
         raise InvalidInput(
             f"{sums.records:,} labels were summed, and these are the features of {count_of(rows, 'record')}: give those of the labels"
         )
-    learner = SumsLearner(features, asked.partitions)
     found = range_within(answers[0].clip, counts, sums.records)
     evidence = Evidence(rows, found.mean)
     evidence.add(*learner.columns())
@@ -332,10 +326,7 @@ def _question(evidence: Evidence, numbers: Floats) -> SignQuestion:
 
 
 def _question_from(record: Any, sizes: Sequence[int]) -> SignQuestion:
-    if not isinstance(record, dict):
-        raise InvalidInput("a question of the plan of cells must be an object")
-    expect_fields(record, {"column", "signs"}, "the questions of the plan of cells")
-    column, text = record["column"], record["signs"]
+    column, text = exactly(record, "column", "signs", what="a question of the plan of cells")
     if column is not None and (type(column) is not int or not 0 <= column < len(sizes)):
         raise InvalidInput("a question of the plan of cells is about a column that it does not have")
     size = 1 if column is None else sizes[column]

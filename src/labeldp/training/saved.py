@@ -31,9 +31,9 @@ from labeldp.json_text import parse_json, read_bytes
 from labeldp.release.staging import publish, staging
 from labeldp.training.model_columns import columns_taken, of_labeldp, suited, trained_columns
 from labeldp.training.scikit_words import without_values
-from labeldp.training.stored.kinds import NotStorable
+from labeldp.training.stored.codec import NotStorable
 from labeldp.training.stored.model_file import LARGEST_FILE, from_bytes, to_bytes
-from labeldp.training.stored.other_estimators import is_of_scikit_learn
+from labeldp.training.stored.skops_file import is_of_scikit_learn
 
 FORMAT = "labeldp-model"
 FORMAT_VERSION = 2

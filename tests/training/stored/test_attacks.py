@@ -16,8 +16,8 @@ from labeldp import BoostingRegressor, ConditionalRegressor, Domain, InvalidInpu
 from labeldp.paper.network import NetworkRegressor
 from labeldp.training.boosting import Trees
 from labeldp.training.stored.model_file import from_bytes, to_bytes
-from labeldp.training.stored.other_estimators import to_skops
-from labeldp.training.stored.tree_checks import TREE_NODES, check_boosting
+from labeldp.training.stored.skops_file import to_skops
+from labeldp.training.stored.trees import TREE_NODES, check_boosting
 
 ROWS = 300
 RANDOM = np.random.default_rng(0)

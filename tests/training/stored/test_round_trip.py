@@ -44,7 +44,7 @@ from labeldp.paper.network import NetworkRegressor
 from labeldp.training.learners import LEARNERS, LearnerRequest
 from labeldp.training.recipe import Recipe
 from labeldp.training.stored import model_file
-from labeldp.training.stored.kinds import NotStorable
+from labeldp.training.stored.codec import NotStorable
 from labeldp.training.stored.model_file import from_bytes, to_bytes
 
 pytestmark = pytest.mark.filterwarnings("ignore::labeldp.BudgetWarning", "ignore::labeldp.RepeatedRelease")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,11 +27,13 @@ from sklearn.linear_model import GammaRegressor, PoissonRegressor, RidgeCV, Twee
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 
+from labeldp.central.cells_plan import CellsPlan
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.sums_model import SumsModel
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder, ConstantsToZero
+from labeldp.features.records import exactly, is_a
 from labeldp.losses import Loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.label_scale import NormalScores
@@ -39,8 +43,9 @@ from labeldp.training.conditional import ConditionalRegressor
 from labeldp.training.linear_start import LinearStart
 from labeldp.training.method import Method
 from labeldp.training.regressor import LabelDPRegressor
-from labeldp.training.stored.kinds import Kind, NotStorable, State, add, exactly, is_a
-from labeldp.training.stored.tree_checks import MOST_CATEGORIES, check_boosting
+from labeldp.training.stored.codec import Kind, NotStorable, State, add, add_on_demand
+from labeldp.training.stored.trees import MOST_CATEGORIES, check_boosting
+from labeldp.training.sums_regressor import SumsRegressor
 
 Types = tuple[type, ...]
 NONE = type(None)
@@ -240,7 +245,7 @@ TREES = (
 SCALED = (*OUTPUT, "n_samples_seen_", "mean_", "var_", "scale_")
 IMPUTED = (*OUTPUT, "_fit_dtype", "_fill_dtype", "indicator_", "statistics_")
 INDICATED = (*OUTPUT, "_precomputed", "_n_features", "features_")
-for entry in (
+add(
     _boosting(HistGradientBoostingRegressor),
     _boosting(Trees),
     estimator(TreePredictor, fitted=("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")),
@@ -313,6 +318,8 @@ for entry in (
         _check_private,
         fitted=(*INPUT, "epsilon_spent_"),
     ),
+    estimator(SumsRegressor, {"plan": (CellsPlan,), "sums": (PrivateSums,), "model_": (SumsModel,)}),
     Kind("Generator", np.random.Generator, _generator_state, _generator),
-):
-    add(entry)
+)
+# The paper's network is in a room above this one, so its entry is imported by name when a model needs it.
+add_on_demand("NetworkRegressor", "labeldp", partial(import_module, "labeldp.paper.network.stored"))

@@ -38,7 +38,7 @@ from labeldp.mechanisms.unbiased import Unbiased
 from labeldp.paper.data import criteo_like, fertility, rand_hie
 from labeldp.paper.network.regressor import network_settings
 from labeldp.priors import BudgetWarning, histogram, noisy_counts, split_budget, unimodal_masses
-from labeldp.training.boosting import BoostingRegressor
+from labeldp.training.learners import BoostingRegressor
 from labeldp.training.sizing import boosting_settings, label_share
 
 TEST_ROWS = 30_000

@@ -91,7 +91,7 @@ def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
     domain, parts = counts.domain, counts.values.size
     if not _tells(counts, records):
         return _anywhere(domain)
-    first, last, at = _places(counts)
+    first, last, at = part_places(counts)
     masses = _masses(counts, records, parts)
     noise = USUAL_SUMS**3 / (3 * epsilon**2 * records**2)
     above = np.array([_tail(at - (domain.lower + domain.step * top), masses) for top in last])
@@ -107,7 +107,7 @@ def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRa
     domain, parts = counts.domain, counts.values.size
     if not _tells(counts, records):
         return _anywhere(domain)
-    at = _places(counts)[2]
+    at = part_places(counts)[2]
     masses = _masses(counts, records, parts)
     lower, upper = domain.lower + domain.step * clip[0], domain.lower + domain.step * clip[1]
     clipped = np.clip(at, lower, upper)
@@ -129,8 +129,8 @@ def _anywhere(domain: Domain) -> LabelRange:
     return LabelRange((0, domain.count - 1), domain.lower, domain.lower + width / 2, width**2 / 12, 1.0, 0.0)
 
 
-def _places(counts: Answer) -> tuple[Integers, Integers, Floats]:
-    """The first and the last unit of each part, and the label in its middle."""
+def part_places(counts: Answer) -> tuple[Integers, Integers, Floats]:
+    """Return the first and the last unit of each part of a histogram, and the label in its middle."""
     ends = np.concatenate([[0], np.cumsum(counts.counts)])
     first, last = ends[:-1], ends[1:] - 1
     return first, last, counts.domain.lower + counts.domain.step * (first + last) / 2

@@ -25,8 +25,8 @@ from labeldp.paper.html_page import Report
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
-from labeldp.training.boosting import BoostingRegressor
-from labeldp.training.joining import Joined, join
+from labeldp.training.joined_features import Joined, join
+from labeldp.training.learners import BoostingRegressor
 from labeldp.training.sizing import label_share
 
 EPSILON = "1"

@@ -8,13 +8,14 @@ whatever code it holds, so that is done only if it is asked for.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 import pickle
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +28,19 @@ from sklearn.utils.validation import check_is_fitted
 from labeldp.arrays import Floats
 from labeldp.durations import check_unit
 from labeldp.errors import InvalidInput, LabelDPError, MissingExtra, described
+from labeldp.features.tables import is_text
 from labeldp.json_text import parse_json, read_bytes
 from labeldp.release.staging import publish, staging
-from labeldp.training.model_columns import columns_taken, of_labeldp, suited, trained_columns
-from labeldp.training.scikit_words import without_values
+from labeldp.training.estimator_checks import without_values
 from labeldp.training.stored.codec import NotStorable
 from labeldp.training.stored.model_file import LARGEST_FILE, from_bytes, to_bytes
 from labeldp.training.stored.skops_file import is_of_scikit_learn
 
 FORMAT = "labeldp-model"
-FORMAT_VERSION = 2
-ONLY_PICKLES = 1
-"""The format's version that held nothing but pickles."""
+FORMAT_VERSION = 1
 DATA, PICKLE = "model.safetensors", "model.pickle"
 LARGEST_DESCRIPTION = 64 << 20
 """A larger model.json is not read."""
-MOVED = {f"labeldp.training.{name}": f"labeldp.features.{name}" for name in ("columns", "tables", "vocabulary")}
-"""Modules that pickles of ours name by an earlier place. `model.safetensors` names no module."""
 
 
 @dataclass(frozen=True)
@@ -212,10 +209,9 @@ class SavedModel:
         """
         folder = Path(path)
         facts = _described(folder)
-        old = facts.get("format_version") == ONLY_PICKLES
-        if facts.get("format") != FORMAT or not (old or facts.get("format_version") == FORMAT_VERSION):
+        if facts.get("format") != FORMAT or facts.get("format_version") != FORMAT_VERSION:
             raise InvalidInput(f"{path} was written by another version of labeldp: train the model again")
-        name = PICKLE if old else facts.get("model_file")
+        name = facts.get("model_file")
         if name not in (DATA, PICKLE):  # a set would hash whatever the file holds
             raise InvalidInput(f"{folder / 'model.json'} is damaged: model_file is neither {DATA} nor {PICKLE}")
         if name == PICKLE and not trust_pickle:
@@ -226,7 +222,7 @@ class SavedModel:
             )
         stored = folder / name
         content = _content(stored)
-        if not old and hashlib.sha256(content).hexdigest() != facts.get("model_sha256"):
+        if hashlib.sha256(content).hexdigest() != facts.get("model_sha256"):
             raise InvalidInput(f"{stored} is damaged: its SHA-256 is not the one in model.json. Copy the folder again")
         return cls(_unpickled(content, stored) if name == PICKLE else _from_data(content, stored), facts)
 
@@ -288,16 +284,9 @@ def _pickled(model: Any) -> bytes:
         raise InvalidInput(f"the model cannot be pickled: {error}") from error
 
 
-class _Unpickler(pickle.Unpickler):
-    """Finds classes whose module has moved since the pickle was written."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        return super().find_class(MOVED.get(module, module), name)
-
-
 def _unpickled(content: bytes, stored: Path) -> Any:
     try:
-        return _Unpickler(io.BytesIO(content)).load()  # only if the caller trusts the folder
+        return pickle.loads(content)  # noqa: S301 - only if the caller trusts the folder
     except (ImportError, AttributeError) as error:
         raise InvalidInput(
             f"{stored} cannot be loaded: {error}. The class of a pickled model must be importable here under the name that it had "
@@ -358,3 +347,72 @@ def _content(stored: Path) -> bytes:
     if not stored.is_file():
         raise InvalidInput(f"{stored.parent} is not a whole model: {stored.name} is missing. Copy the folder again")
     return read_bytes(stored, LARGEST_FILE)
+
+
+def trained_columns(model: Any, facts: dict[str, Any]) -> list[str]:
+    """The names of the columns that a model was trained on, in their order; empty if nothing says them.
+
+    The facts say them, or else what scikit-learn noted when the model was fitted to a table.
+    """
+    if facts.get("columns"):
+        return list(facts["columns"])
+    names = _noted(model, "feature_names_in_")
+    if not isinstance(names, np.ndarray) or names.ndim != 1:
+        return []
+    texts = [str(name) for name in names if isinstance(name, str)]
+    return texts if len(set(texts)) == names.size else []
+
+
+def columns_by_number(model: Any, rest: Sequence[str], where: object) -> list[str]:
+    """The columns for a model that knows how many it takes, but not their names: all the `rest`, if they are as many.
+
+    A model that knows neither gets the rest as well, and says itself what is wrong with it.
+    """
+    expected = columns_taken(model)
+    if expected is not None and not of_labeldp(model) and len(rest) != expected:
+        raise InvalidInput(
+            f"the model takes {expected:,} columns and was trained without their names, but {where} has {len(rest):,} that could "
+            'be meant. Say which ones when you save it: SavedModel(model, {"columns": [...]})'
+        )
+    return list(rest)
+
+
+def columns_taken(model: Any) -> int | None:
+    """How many columns a model takes, if scikit-learn noted it."""
+    number = _noted(model, "n_features_in_")
+    return int(number) if isinstance(number, (int, np.integer)) and not isinstance(number, bool) else None
+
+
+def suited(model: Any, table: pa.Table) -> Any:
+    """The table as its model takes it.
+
+    Models of labeldp read Arrow. Of others, those that were fitted to named columns get a pandas table if pandas is installed, since
+    parts of scikit-learn (a `ColumnTransformer` that passes columns through) know no Arrow, and the rest an array.
+    """
+    if of_labeldp(model):
+        return table
+    if trained_columns(model, {}):
+        return _frame(model, table) if find_spec("pandas") else table
+    return table if columns_taken(model) is None else np.asarray(table)
+
+
+def _frame(model: Any, table: pa.Table) -> Any:
+    """The table in pandas. LightGBM and XGBoost take text only as categories, so text must have been categories in training."""
+    frame = table.to_pandas(ignore_metadata=True)  # the metadata may name an index
+    if type(model).__module__.partition(".")[0] in {"lightgbm", "xgboost"}:
+        texts = [field.name for field in table.schema if is_text(field.type)]
+        return frame.astype(dict.fromkeys(texts, "category"))
+    return frame
+
+
+def of_labeldp(model: Any) -> bool:
+    """Whether a model is one of ours."""
+    return type(model).__module__.partition(".")[0] == "labeldp"
+
+
+def _noted(model: Any, name: str) -> Any:
+    """An attribute that scikit-learn sets in `fit`. The model may come from a changed file, in which a pipeline has no steps."""
+    try:
+        return getattr(model, name, None)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        return None

@@ -14,7 +14,7 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from labeldp import BoostingRegressor, ConditionalRegressor, Domain, InvalidInput, LabelRandomizer, Prior, SavedModel
 from labeldp.paper.network import NetworkRegressor
-from labeldp.training.boosting import Trees
+from labeldp.training.learners import Trees
 from labeldp.training.stored.model_file import from_bytes, to_bytes
 from labeldp.training.stored.skops_file import to_skops
 from labeldp.training.stored.trees import TREE_NODES, check_boosting

@@ -91,7 +91,7 @@ ATTACKS = {
             key_types=node("builtins", "list", "ListNode", content=[node("builtins", "str", "TypeNode")]),
         ),
     ),
-    "our own type": node("labeldp.training.boosting", "Trees", "ObjectNode", content=EMPTY),
+    "our own type": node("labeldp.training.learners", "Trees", "ObjectNode", content=EMPTY),
 }
 
 

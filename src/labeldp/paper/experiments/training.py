@@ -20,7 +20,7 @@ from labeldp.paper.experiments.tasks import Task
 from labeldp.paper.experiments.training_log import Run, TrainedRun
 from labeldp.paper.network.regressor import NetworkRegressor, network_settings
 from labeldp.paper.network.weights import TrainingLoss, mean_loss
-from labeldp.training.boosting import BoostingRegressor
+from labeldp.training.learners import BoostingRegressor
 
 Model = Literal["network", "boosting"]
 PROTOCOL = 3

@@ -38,9 +38,8 @@ from labeldp.losses import Loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.label_scale import NormalScores
 from labeldp.priors import Prior
-from labeldp.training.boosting import BoostingRegressor, Trees
 from labeldp.training.conditional import ConditionalRegressor
-from labeldp.training.linear_start import LinearStart
+from labeldp.training.learners import BoostingRegressor, LinearStart, Trees
 from labeldp.training.method import Method
 from labeldp.training.regressor import LabelDPRegressor
 from labeldp.training.stored.codec import Kind, NotStorable, State, add, add_on_demand

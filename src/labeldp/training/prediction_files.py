@@ -18,8 +18,7 @@ from labeldp.features.tables import closest
 from labeldp.release.outcome import Phase
 from labeldp.release.staging import publish
 from labeldp.training.feature_file import FeatureFile
-from labeldp.training.model_columns import columns_by_number, columns_taken, of_labeldp, trained_columns
-from labeldp.training.saved import SavedModel, check_new
+from labeldp.training.saved import SavedModel, check_new, columns_by_number, columns_taken, of_labeldp, trained_columns
 from labeldp.training.suspects import FeatureWarning
 
 WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {".parquet": pq.ParquetWriter, ".csv": csv.CSVWriter}

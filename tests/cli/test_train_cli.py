@@ -107,6 +107,20 @@ def test_reports_in_words(run, world, tmp_path):
     assert "not private" in err
 
 
+def test_python_does_what_the_command_does(run, world, tmp_path):
+    code, out, _ = train(run, world, tmp_path, "--seed", 1, "--folds", 2, "--exclude", "size")
+    assert code == 0
+    features = world / "features.parquet"
+    result = train_model(world / "message", features, id="order", seed=1, folds=2, exclude=["size"])
+    written, table = SavedModel.load(tmp_path / "model"), pq.read_table(features)
+    assert result.model.facts.items() <= written.facts.items()
+    np.testing.assert_array_equal(result.model.predict(table), written.predict(table))
+    assert result.estimator is result.model.model
+    assert result.verdict
+    assert all(text in out for _, text in result.report)
+    assert f"--id {result.id_column} --out" in out
+
+
 def report(lower, value, upper, assumptions=()):
     figure = {"value": 13_092.4, "lower": 0.0, "upper": 123_456.0}
     r2 = {"value": value, "lower": lower, "upper": upper}

@@ -34,7 +34,7 @@ FORMAT = "labeldp plan of cells"
 FORMAT_VERSION = 1
 _FIELDS = ("format", "format_version", "epsilon", "partitions", "signs", "cells")
 WIDTH = 5.0
-"""The range to which labels are clipped is taken to be so many of their standard deviations."""
+"""The width of the range to which labels are clipped, in standard deviations of the labels."""
 EQUAL = ((0, 1.0), (1, 0.5), (2, 1 / 3), (3, 1 / 4), (4, 1 / 5), (1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0))
 """Plans in which all signed sums together get as much of ε as each partition, which is how the labels party divides it."""
 
@@ -123,7 +123,7 @@ class CellsPlan(Shown):
 
         Privacy
         -------
-        No label takes part.
+        No labels are used.
         """
         amount = exact_epsilon(epsilon)
         rows = int(getattr(features, "num_rows", None) or len(features))
@@ -138,7 +138,7 @@ class CellsPlan(Shown):
         return cls(learner.partitions, signs, tuple(block - 1 for block in asked.partitions), amount)
 
     def columns(self, features: Any) -> list[NDArray[np.integer]]:
-        """The columns to send for these records: first those of signs, then those of cell numbers.
+        """The columns to send for these records: first columns of signs, then columns of cell numbers.
 
         Parameters
         ----------
@@ -238,12 +238,12 @@ class CellsPlan(Shown):
 
 
 def model_from_answer(asked: CellsPlan, features: Any, sums: PrivateSums) -> SumsModel:
-    """The model that the labels party's answer stands for.
+    """Make a model from the labels party's answer.
 
     Parameters
     ----------
     asked : CellsPlan
-        What was asked.
+        The plan that was sent.
     features : table or array
         The features of the records that were summed, in any order.
     sums : PrivateSums
@@ -286,7 +286,7 @@ def model_from_answer(asked: CellsPlan, features: Any, sums: PrivateSums) -> Sum
 
 
 def _in_order(asked: CellsPlan, sums: PrivateSums) -> tuple[Answer, tuple[Answer, ...]]:
-    """The histogram, and the answers to what was asked."""
+    """Return the histogram, and the answers to the questions of the plan."""
     kinds = ["histogram", *(["signs"] if asked.signs else []), *["cells"] * len(asked.whole)]
     answers = sums.answers
     if [answer.kind for answer in answers] != kinds or (asked.signs and answers[1].values.size != len(asked.signs)):

@@ -34,16 +34,16 @@ Integers = NDArray[np.int64]
 PARTS = 64
 """The number of parts of a histogram, unless the labels are few whole numbers."""
 MOST_WHOLE = 128
-"""Whole labels of at most so many values are counted one by one."""
+"""Whole labels with at most this number of values are counted one by one."""
 FEWEST_PARTS = 4
 """The fewest parts of a histogram."""
 LEAST_RECORDS = 10
-"""A histogram has so many records for each unit of the noise of all its counts together, or nothing is believed of it."""
+"""A histogram needs this number of records for each unit of the noise of all its counts together. Otherwise it is ignored."""
 USUAL_SUMS = 24
-"""A clip is chosen for the noise of so many signed sums. If p of them have noise of p²/3·(width/ε)² each, a model of p effects for n
+"""A clip is chosen for the noise of this number of signed sums. If p of them have noise of p²/3·(width/ε)² each, a model of p effects for n
 records has p³/3·(width/(ε·n))² more error."""
 SEEN_TAIL = 0.1
-"""The share of the mean square beyond a clip that features could have told."""
+"""The share of the mean square beyond a clip that features could have explained."""
 LEAST_VARIANCE = 1 / 1000
 """The variance of clipped labels is taken to be at least this share of the squared width: noise may hide all labels but one value."""
 
@@ -61,7 +61,7 @@ class LabelRange:
     mean, variance : float
         Of the clipped labels.
     factor, shift : float
-        A mean of clipped labels c stands for a mean label of lower + (c − lower)·factor + shift: labels above the clip are taken to
+        A mean of clipped labels c corresponds to a mean label of lower + (c − lower)·factor + shift: labels above the clip are taken to
         be more frequent where labels are large, labels below it everywhere alike.
     """
 
@@ -78,7 +78,7 @@ class LabelRange:
 
 
 def histogram_parts(domain: Domain, records: int, epsilon: Fraction) -> int:
-    """How many parts to count so many labels in with this ε: the fewer, the noisier the counts will be."""
+    """Return the number of parts of a histogram of the labels with this ε: fewer parts for noisier counts."""
     most = domain.count if domain.count <= MOST_WHOLE else PARTS
     return max(1, min(most, max(FEWEST_PARTS, int((records * epsilon / 2 / LEAST_RECORDS) ** 2 / 2))))
 
@@ -89,8 +89,8 @@ def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
     A clip loses the tail beyond it, but for what `unclipped` restores on average; a wide one makes all sums noisier.
     """
     domain, parts = counts.domain, counts.values.size
-    if not _tells(counts, records):
-        return _anywhere(domain)
+    if not _is_informative(counts, records):
+        return _whole_range(domain)
     first, last, at = part_places(counts)
     masses = _masses(counts, records, parts)
     noise = USUAL_SUMS**3 / (3 * epsilon**2 * records**2)
@@ -105,8 +105,8 @@ def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
 def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRange:
     """The range of labels for a clip that was chosen before."""
     domain, parts = counts.domain, counts.values.size
-    if not _tells(counts, records):
-        return _anywhere(domain)
+    if not _is_informative(counts, records):
+        return _whole_range(domain)
     at = part_places(counts)[2]
     masses = _masses(counts, records, parts)
     lower, upper = domain.lower + domain.step * clip[0], domain.lower + domain.step * clip[1]
@@ -118,13 +118,13 @@ def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRa
     return LabelRange(clip, lower, mean, variance, factor, float(masses @ at) - raised)
 
 
-def _tells(counts: Answer, records: int) -> bool:
-    """Whether a histogram is more than noise: the noise of all counts together is small beside the number of records."""
+def _is_informative(counts: Answer, records: int) -> bool:
+    """Whether a histogram is more than noise: the noise of all counts together is small compared with the number of records."""
     return counts.scale * math.sqrt(2 * counts.values.size) * LEAST_RECORDS <= 1.5 * records
 
 
-def _anywhere(domain: Domain) -> LabelRange:
-    """The range of labels that nothing is known of: no clip."""
+def _whole_range(domain: Domain) -> LabelRange:
+    """Return the range of labels about which nothing is known: no clip."""
     width = domain.upper - domain.lower
     return LabelRange((0, domain.count - 1), domain.lower, domain.lower + width / 2, width**2 / 12, 1.0, 0.0)
 
@@ -147,7 +147,7 @@ def _masses(counts: Answer, records: int, parts: int) -> Floats:
 
 
 def _tail(beyond: Floats, masses: Floats) -> float:
-    """What is lost with labels beyond an end of the clip: the square of the mean excess, and what features could have told of it.
+    """What is lost with labels beyond an end of the clip: the square of the mean excess, and the part of it that features could have explained.
 
     `unclipped` restores the mean excess on average. It counts all the same: it is restored from a noisy histogram, and not by features.
     """
@@ -181,7 +181,7 @@ def kernel(weights: Floats, *, ordered: bool, missing: bool = False, centres: Fl
     covariance = _scaled(centred @ plain @ centred.T, weights)
     if smooth and centres is not None:
         line = np.zeros(cells)
-        unit = centres / max(float(np.abs(centres).max()), 1e-300)  # huge numbers have no squares
+        unit = centres / max(float(np.abs(centres).max()), 1e-300)  # the squares of huge numbers overflow
         line[:along] = unit - np.average(unit, weights=weights[:along])
         peak = float(np.abs(line).max())
         line = line / peak if peak > 1e-12 else np.zeros(cells)
@@ -211,7 +211,7 @@ class Block:
     name : str
         The column, or two columns.
     kind : {"mean", "column", "pair"}
-        What it stands for: the overall mean is one cell.
+        What it represents: the overall mean is one cell.
     roots : array of float
         One row for each cell.
     ordered : bool
@@ -308,7 +308,7 @@ class Evidence:
 SPREAD = {"column": 1.5, "pair": 1.0}
 """The standard deviation of the logarithms of the variances of one kind."""
 SHARE = {"column": 0.5, "pair": 0.05}
-"""The share of the label's variance that all blocks of one kind are thought to explain, before anything is known."""
+"""The share of the label's variance that all blocks of one kind are thought to explain, beforehand."""
 LEVEL = {"column": 2.0, "pair": 1.0}
 """The standard deviation of the logarithm of that share. Noise looks like pairs easily, so theirs is small."""
 LEAST_REST = 0.2
@@ -319,7 +319,7 @@ ROUNDS, STEPS = 3, 60
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What is known of the effects.
+    """The posterior distribution of the effects.
 
     In coordinates w with f = roots·(deviations·w) and w standard normal beforehand, w has mean `mean` and covariance
     1 − narrowed'·narrowed.
@@ -355,7 +355,7 @@ class Posterior:
 
 
 def prior_belief(evidence: Evidence, label_variance: float) -> Posterior:
-    """What is thought of the effects before any sum: columns explain half of the label's variance, in equal parts, and pairs little."""
+    """Return the prior of the effects: columns explain half of the label's variance, in equal parts, and pairs little."""
     kinds = np.array([block.kind for block in evidence.blocks])
     shares = {kind: share / max(1, int(np.sum(kinds == kind))) for kind, share in SHARE.items()} | {"mean": 1.0}
     variances = label_variance * np.array([shares[kind] for kind in kinds])
@@ -386,8 +386,8 @@ def infer(evidence: Evidence, label_variance: float) -> Posterior:
     for _ in range(ROUNDS):
         logs = search.run(logs, rest)
         found = posterior_given(evidence, search.variances(logs), rest)
-        told = np.where(search.kinds[search.owners] == "mean", 0.0, found.deviations * found.mean)
-        rest = max(LEAST_REST * label_variance, label_variance - float(told @ weigh @ told))
+        explained = np.where(search.kinds[search.owners] == "mean", 0.0, found.deviations * found.mean)
+        rest = max(LEAST_REST * label_variance, label_variance - float(explained @ weigh @ explained))
     return found
 
 

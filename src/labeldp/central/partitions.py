@@ -21,11 +21,11 @@ Codes = NDArray[np.uint16]
 MOST_COLUMNS = 300
 """More columns than this are left to labels: the counts of all pairs of cells would fill the memory."""
 MOST_BINS = 32
-"""A numeric column is cut at quantiles into at most so many cells."""
+"""A numeric column is cut at quantiles into at most this number of cells."""
 MOST_CATEGORIES = 64
-"""A categorical column has at most so many cells; rarer categories share one."""
+"""A categorical column has at most this number of cells; rarer categories share one."""
 MOST_CELLS = 1500
-"""With many columns, each has fewer cells, so that all together have about so many."""
+"""With many columns, each has fewer cells, so that all together have about this number."""
 LARGEST_PARTITION = 1 << 15
 """A stored column with more cells than this is not read. Fitted ones have far fewer."""
 FEWEST_ROWS = 20
@@ -200,7 +200,7 @@ class Partitions:
 
 
 def _read(encoder: ColumnEncoder, features: Any) -> tuple[NDArray[np.int32], Floats]:
-    """Categories as codes, and numbers, which are no larger than what has a finite square."""
+    """Return categories as codes, and numbers clipped so that their squares are finite."""
     categories, numbers = encoder.transform(features)
     return categories, np.clip(numbers, -LARGEST_NUMBER, LARGEST_NUMBER)
 

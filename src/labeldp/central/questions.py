@@ -15,25 +15,15 @@ from labeldp.linear_algebra import cholesky
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 """Numbers of signed sums to choose from."""
 PLANS = (
-    (0, 1.0),
-    (1, 0.7),
-    (2, 0.6),
-    (3, 0.5),
-    (1, 0.5),
-    (2, 0.35),
-    (4, 0.4),
-    (3, 0.25),
-    (2, 0.0),
-    (3, 0.0),
-    (4, 0.0),
-    (6, 0.0),
+    *((0, 1.0), (1, 0.7), (2, 0.6), (3, 0.5), (1, 0.5), (2, 0.35)),
+    *((4, 0.4), (3, 0.25), (2, 0.0), (3, 0.0), (4, 0.0), (6, 0.0)),
 )
-"""Ways to divide a stage's ε: so many partitions in equal parts, after this share for signed sums."""
+"""Ways to divide a stage's ε: the number of partitions, in equal parts, and the share for signed sums."""
 FEWEST_CELLS = 6
 """Partitions of fewer cells than this are better asked with signs. In squares of R/ε, m partitions leave noise of 2·m² in each cell. As
 many columns of c cells need p = m·c signed sums of noise p²/3 each, and each cell is a mean of c of them: m²·c/3."""
 MOST_PARTITIONS = 8
-"""So many partitions, those of the largest variances, are considered."""
+"""The number of partitions, by largest variance, that are considered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +83,7 @@ def plan(
     Parameters
     ----------
     evidence, belief : Evidence, Posterior
-        What is known so far.
+        The answers so far, and the posterior.
     candidates : array of float
         Signed sums to choose from, a column of numbers for all cells each.
     scale : float
@@ -130,7 +120,7 @@ def plan(
 
 
 def cube_noise_variance(sums: int, scale: float) -> float:
-    """The variance of each of so many signed sums, on a grid so fine that its steps do not matter."""
+    """Return the noise variance of each of `sums` signed sums, on a grid so fine that its steps do not matter."""
     return (sums + 1) * (sums + 2) / 3 * scale**2
 
 
@@ -138,7 +128,7 @@ def cube_noise_variance(sums: int, scale: float) -> float:
 class _Outlook:
     """What the answers to questions would be and explain.
 
-    What features leave of a label is taken to be drawn anew for these questions, as if earlier sums had been about other records.
+    What features leave of a label is assumed to be drawn again for these questions, as if earlier sums had been about other records.
     Counting it as known in part is exact, and was not better: it chose slightly worse questions on generated data.
 
     Attributes
@@ -193,7 +183,7 @@ class _Outlook:
     def _take(self, signed: int, size: int, noise: float) -> tuple[list[int], float]:
         """The best questions one by one. Only the columns that are needed are brought up to date: O(size²·signed) time.
 
-        A question may be taken twice: each answer has noise of its own.
+        A question may be taken twice: each answer has its own noise.
         """
         variances, gains = np.diag(self.answers)[:signed].copy(), np.diag(self.explained)[:signed].copy()
         answers, explained = np.empty((size, signed)), np.empty((size, signed))

@@ -20,8 +20,8 @@ TrustPickle = Annotated[
     bool,
     typer.Option(
         "--trust-pickle",
-        help="Load the model even if it is a pickle. Loading a pickle runs whatever code the file holds, with your rights. "
-        "Only for a model of somebody whom you would let run programs here.",
+        help="Load the model even if it is a pickle. Loading a pickle runs the code in the file, with your rights. "
+        "Only for models from people whom you would let run programs here.",
     ),
 ]
 Features = Annotated[Path, typer.Argument(metavar="FILE", help="Features: Parquet, CSV, TSV (also .gz) or Arrow IPC.")]
@@ -69,7 +69,11 @@ def train(
     ] = None,
     epochs: Annotated[
         int | None,
-        ModelOption(min=1, metavar="N", help="Epochs of the network. By default as many as labels this noisy deserve."),
+        ModelOption(
+            min=1,
+            metavar="N",
+            help="Epochs of the network. By default the number follows from the noise of the labels.",
+        ),
     ] = None,
     seed: Annotated[int | None, ModelOption(min=0, max=2**32 - 1, metavar="N", help="The seed of the model.")] = None,
     folds: Annotated[
@@ -104,7 +108,7 @@ def train(
 ) -> None:
     """Join a message with features by id and train a model on the private labels.
 
-    Nothing here costs privacy: whatever is computed from a message stays as private as the message.
+    Training costs no privacy: everything that is computed from a message is as private as the message.
 
     \b
     Examples:
@@ -157,7 +161,7 @@ def predict(
         Path, typer.Option("--out", metavar="FILE", help="Predictions: .parquet or .csv, a new file.")
     ],
     id_column: Annotated[
-        str | None, typer.Option("--id", metavar="COL", help="Copy this column beside the predictions.")
+        str | None, typer.Option("--id", metavar="COL", help="Copy this column next to the predictions.")
     ] = None,
     delimiter: Delimiter = None,
     trust_pickle: TrustPickle = False,
@@ -194,7 +198,7 @@ def evaluate(
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
-    """Compare predictions with true labels, where somebody has them.
+    """Compare predictions with true labels, if you have them.
 
     These figures are computed from true labels and are not private.
 

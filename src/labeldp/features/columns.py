@@ -9,7 +9,7 @@ Column types decide what is a number and what is a category. Names given by the 
 
 Numbers are scaled and imputed by scikit-learn (`standardizer`). Categories are coded by Arrow (`Vocabulary`):
 `OrdinalEncoder` takes 7 to 10 times as long on text (`python benchmarks/columns.py`), orders its codes by text and not by
-frequency, and always gives missing values a code of their own.
+frequency, and always gives missing values their own code.
 
 Categories with few rows share one code. Categories are compared as text, so that 7, 7.0 and "7" are one category: a column of
 integers that a file returns as floats (one null is enough) or as text still finds its codes.
@@ -44,9 +44,9 @@ class Vocabulary:
     name : str
         The column.
     items : pyarrow.Array
-        The kept categories as text, that of code 1 first. A null stands for missing values.
+        The kept categories as text, starting with code 1. A null represents missing values.
     counts : array of int
-        The number of training rows with each code, that of code 0 first.
+        The number of training rows with each code, starting with code 0.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _as_text(values: Any, name: str) -> Any:
 
 LARGEST_STANDARD = 10.0
 LARGEST_NUMBER = 1e100  # its square is finite
-TREE_CATEGORIES = 255  # HistGradientBoosting takes no more categories than it has bins
+TREE_CATEGORIES = 255  # HistGradientBoosting accepts at most as many categories as bins
 
 ColumnKey = str | int
 

@@ -268,7 +268,7 @@ class CompactTable:
 
 
 class _Plain:
-    """A column of numbers, times or anything else that is kept as it is, in narrow chunks."""
+    """A column of numbers, times or anything else that is kept unchanged, in narrow chunks."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
@@ -310,7 +310,7 @@ class _Codes:
         self._waiting = 0
 
     def add(self, values: Any, rows: NDArray[np.int64] | None) -> None:
-        plain = values.cast(self._kind)  # first: Arrow takes no rows of string_view
+        plain = values.cast(self._kind)  # first: Arrow cannot take rows of string_view
         encoded = (plain if rows is None else plain.take(pa.array(rows))).dictionary_encode()
         self._pending.append(encoded)
         self._waiting += len(encoded.dictionary)
@@ -365,5 +365,5 @@ def _integer(low: int, high: int) -> pa.DataType:
 
 
 def _codes_type(count: int) -> pa.DataType:
-    """The type of the codes of so many values. Signed, as most of Arrow expects it."""
+    """Return the type of the codes of `count` values. Signed, as most of Arrow expects."""
     return pa.int8() if count <= 1 << 7 else pa.int16() if count <= 1 << 15 else pa.int32()

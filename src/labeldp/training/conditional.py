@@ -7,7 +7,7 @@ with a location and a spread, and hence a distribution of the label. The predict
 (`Loss.best_answers`): the median, a quantile, a mean.
 
 The spread is learned from squared residuals of predictions that did not see the record (cross-fitting), and is drawn
-towards a common spread as far as other folds say that it is noise.
+towards a common spread as far as it is noise according to other folds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SPREADS = (0.1, 5.0)
 FACTORS = (0.5, 2.0)
 """How far a mean model may be moved to the labels' mean, as factors."""
 OUTCOMES = 101
-"""Equally likely labels that stand for a record's distribution."""
+"""The number of equally likely labels that represent a record's distribution."""
 CHUNK = 1 << 14
 """Rows that are answered at a time."""
 
@@ -59,7 +59,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator : regressor or None
-        What learns means: squared loss, any sign of targets. It is cloned. None stands for the default of
+        What learns means: squared loss, any sign of targets. It is cloned. None means the default of
         `LabelDPRegressor`, a line and then trees, sized by what the private values are worth.
     mechanism : FiniteMechanism
         What randomized the labels; it carries a prior.
@@ -168,7 +168,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return -estimate_loss(private, self.predict(X), self.loss).model
 
     def _codes(self, y: Any) -> NDArray[np.intp]:
-        """Codes of this mechanism; anything else is refused, true labels above all."""
+        """Return codes of this mechanism; raise `InvalidInput` for anything else, above all for true labels."""
         codes = np.asarray(y.codes if isinstance(y, PrivateLabels) else y)
         most = self.mechanism.outputs.size
         fits = (
@@ -267,7 +267,7 @@ def _out_of_fold(estimator: Any, X: Any, targets: Floats, fit_params: dict[str, 
 class Recipe:
     """Training for one loss on the private labels of one mechanism.
 
-    For squared loss, and wherever values are named, a learner trains on a number for each code. For every other loss it
+    For squared loss, and if values are named, a learner trains on a number for each code. For every other loss it
     learns the conditional distribution of the label, whose best answer is predicted (`ConditionalRegressor`).
 
     Attributes
@@ -277,7 +277,7 @@ class Recipe:
     loss : Loss
         The loss that predictions should keep small.
     decoder : str
-        What codes stand for, a name for `code_values`; "distribution" where there is more than one number for a code.
+        The values of codes, a name for `code_values`; "distribution" if there is more than one number for a code.
 
     Examples
     --------
@@ -294,7 +294,7 @@ class Recipe:
 
     @classmethod
     def of(cls, mechanism: FiniteMechanism, loss: LossLike, target_values: str | None = None) -> Recipe:
-        """The recipe for a loss, or for values that the user names; an error where it cannot work."""
+        """Return the recipe for a loss, or for values that the user names; raise `InvalidInput` if it cannot work."""
         measure = get_loss(loss)
         check_target_values(target_values)
         if target_values not in (None, "auto") or isinstance(measure, Squared):
@@ -323,11 +323,11 @@ class Recipe:
 
     @property
     def share(self) -> float:
-        """What a private value is worth, to size the learner by."""
+        """The worth of a private value as a share of a true label, which sizes the learner."""
         return label_share(self.mechanism, self.values)
 
     def targets(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """What the model's `fit` takes as y."""
+        """Return the y for the model's `fit`."""
         return codes if self.conditional else self.values[codes]
 
     def model(self, learner: Any) -> Any:
@@ -336,6 +336,6 @@ class Recipe:
 
 
 def check_target_values(target_values: object) -> None:
-    """Refuse what names no values to train on."""
+    """Raise `InvalidInput` unless this names values to train on."""
     if target_values is not None and not (isinstance(target_values, str) and target_values in DECODERS):
         raise InvalidInput(f"unknown target values {described(target_values)}; choose from {', '.join(DECODERS)}")

@@ -1,6 +1,6 @@
 """Checks of the regressors, parameters and arrays that users give, before a release is charged.
 
-Errors of scikit-learn are reworded where they would quote a value: somebody who swaps two arguments passes labels as features.
+Errors of scikit-learn are reworded where they would quote a value: a user who swaps two arguments passes labels as features.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIT_PARAMETERS = (
     "check_input",
     "verbose",
 )
-"""Parameters of an estimator's `fit` that have no use for labels, in scikit-learn, LightGBM, XGBoost, CatBoost and Keras."""
+"""Parameters of an estimator's `fit` that do not use labels, in scikit-learn, LightGBM, XGBoost, CatBoost and Keras."""
 ROBUST = {
     "absolute_error": "absolute",
     "lad": "absolute",
@@ -62,7 +62,7 @@ ROBUST_ESTIMATORS = {
 def without_values(what: str = "the features or the labels") -> Iterator[None]:
     """Reword errors of scikit-learn and NumPy that quote an array or a value. Other errors pass unchanged.
 
-    `what` names in the message what may contain text by mistake.
+    `what` is the argument that may contain text by mistake.
     """
     try:
         yield
@@ -119,7 +119,7 @@ def _reworded(text: str, what: str) -> str | None:
 
 
 def check_learns_means(estimator: Any, loss: Loss) -> None:
-    """Raise `InvalidInput` for a regressor that estimates a median or a quantile: those of private values estimate nothing."""
+    """Raise `InvalidInput` for a regressor that estimates a median or a quantile: medians of private values estimate nothing."""
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
     for name, part in [("", estimator), *parameters.items()]:
         setting = name.split("__")[-1] in ("loss", "criterion", "strategy") and isinstance(part, str)

@@ -171,7 +171,7 @@ def _of_type(kind: pa.DataType, ids: pa.Array, where: object) -> pa.Array:
         return ids.cast(kind)
     except pa.ArrowInvalid:  # whose text shows an id
         raise InvalidInput(
-            f"some of the features' ids do not fit {kind}, the type of those of {where}: is the id column right?"
+            f"some of the features' ids do not fit {kind}, the type of the ids of {where}: is the id column right?"
         ) from None
 
 
@@ -312,7 +312,7 @@ def _compact(file: FeatureFile, used: list[str], categorical: Collection[str | i
 
 
 def _key(message: Message, id_column: str, names: Sequence[str]) -> str | None:
-    """The id column; None if the message's ids are row numbers, which need no column."""
+    """The id column; None if the message's ids are row numbers, which do not need a column."""
     header = message.header
     if header.row_numbers and id_column != header.id_column:
         raise InvalidInput(
@@ -323,7 +323,7 @@ def _key(message: Message, id_column: str, names: Sequence[str]) -> str | None:
 
 
 def _ids(file: FeatureFile, key: str | None, some: str, message: Message, phase: Phase) -> pa.ChunkedArray | pa.Array:
-    """The ids of a file, read in batches. Row numbers are counted in `some` column if the file does not say how many."""
+    """The ids of a file, read in batches. Row numbers are counted in `some` column if the file does not state the number of rows."""
     tick = phase("joining", file.rows) if key is not None or file.rows is None else None
     if key is None:
         rows = sum(batch.num_rows for batch in file.batches([some], tick)) if file.rows is None else file.rows

@@ -72,7 +72,7 @@ class Learner:
     rank : int
         Its place in lists: a lower rank comes first.
     own_progress : bool
-        Whether it shows a bar of its own while it trains, if `LearnerRequest.progress` is set.
+        Whether it shows its own progress bar while it trains, if `LearnerRequest.progress` is set.
     """
 
     name: str
@@ -97,7 +97,7 @@ def learners() -> Catalogue[Learner]:
 
 
 LEAST_ROWS = 50
-"""A column with fewer numbers has no part in the line."""
+"""A column with fewer numbers is not used for the line."""
 PENALTIES = 10.0 ** np.arange(-3, 1.5, 0.5)
 """Ridge penalties to choose from, per record."""
 
@@ -106,14 +106,14 @@ class LinearStart(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A ridge regression on the numeric columns, and trees on what it leaves.
 
     A straight line has one number a column to learn, so noise moves it little; trees need many labels for every step. With
-    private labels the line saves much of the error wherever features act in one direction, and the trees add the rest.
+    private labels the line removes much of the error where features act in one direction, and the trees add the rest.
 
     Parameters
     ----------
     trees : HistGradientBoostingRegressor
         What learns the rest; cloned.
     numeric : int, optional
-        The first so many columns are numbers. By default all are.
+        The first `numeric` columns are numbers. By default all are.
 
     Attributes
     ----------
@@ -363,7 +363,7 @@ class BoostingRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
         rows : int
             The number of rows to train on.
         numeric : int, optional
-            The first so many columns are numbers. By default all are.
+            The first `numeric` columns are numbers. By default all are.
 
         Returns
         -------

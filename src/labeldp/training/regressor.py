@@ -78,7 +78,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         "auto" takes sums where less error is expected of them (from ε, the numbers of records and columns), unless something else
         is given that only labels have: an estimator, a loss other than squared, a mechanism, a prior, values, sample weights.
     target_values : {"auto", "bins", "debiased", "positive"}
-        The values that stand for private labels in training. "auto" is the best recipe for the loss. The others are single
+        The values that represent private labels in training. "auto" is the best recipe for the loss. The others are single
         numbers for each code, see `code_values`; "bins" is the paper's choice.
     prior : Prior, optional
         A public prior. By default a private one is drawn, which takes a part of ε.
@@ -111,9 +111,8 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
 
     Notes
     -----
-    Privacy: one `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle hold no
-    label and no key, and nothing of earlier fits: a new release drops what they have left. **Every `fit` is a release of its
-    own.** A grid search of ten candidates on five folds releases each label 41 times, and its scores against raw labels are
+    Privacy: one `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle contain no
+    labels and no keys, and nothing of earlier fits. **Every `fit` is a new release.** A grid search of ten candidates on five folds releases each label 41 times, and its scores against raw labels are
     not private at all. The first repeat among an object and its clones gives a `RepeatedRelease` warning (worker processes
     count for themselves). To try several models, randomize once with `LabelRandomizer` and use ordinary scikit-learn on
     `private.values()`.
@@ -220,16 +219,16 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             labels = self._checked(X, y)
         parameters = self._fit_parameters(sample_weight, fit_params)
         method = self._chosen(len(labels), X, parameters)
-        fitting: Any
+        fitting: _SumsFit | _LabelsFit
         if method.name == "sums":
             fitting = _SumsFit.prepare(self, X, labels)
         else:
             fitting = _LabelsFit.prepare(self, randomizer, X, labels, parameters)
-        released = fitting.release(self._count)
+        private = fitting.release(self._count)
         for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
             self.__dict__.pop(name, None)  # the object and its pickle hold what comes from one release
         self.method_ = method
-        fitting.train(self, released)
+        fitting.train(self, private)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -277,9 +276,9 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             At most 1; 0 is as good as always answering the mean of `y`.
 
         """
-        if isinstance(y, Sized):  # anything else is no column of labels, and is refused below
+        if isinstance(y, Sized):  # anything else is not a column of labels, and is refused below
             given = as_numpy(y, "labels")
-            if are_durations(given):  # as plain numbers they would be in a unit of their own
+            if are_durations(given):  # as plain numbers they would be in another unit
                 y = duration_numbers(given, self._bounds.unit, "labels")
         return super().score(X, y, sample_weight)
 
@@ -463,10 +462,10 @@ class _SumsFit:
         self.queries.charge()
         count(self.queries.epsilon_exact)
 
-    def train(self, model: LabelDPRegressor, _: None) -> None:
+    def train(self, model: LabelDPRegressor, _: PrivateLabels | None) -> None:
         try:
             model.estimator_ = self.learner.learn(self.queries)
-        except BaseException as error:  # also an interrupt: what is paid for is kept
+        except BaseException as error:  # also an interrupt: keep what was released
             error.add_note("ε is spent. What was released until then is in sums_ of this regressor.")
             raise
         finally:
@@ -486,12 +485,7 @@ class _LabelsFit:
 
     @classmethod
     def prepare(
-        cls,
-        model: LabelDPRegressor,
-        randomizer: LabelRandomizer,
-        X: Any,
-        labels: NDArray[Any],
-        parameters: dict[str, Any],
+        cls, model: LabelDPRegressor, randomizer: LabelRandomizer, X: Any, labels: Any, parameters: dict[str, Any]
     ) -> Self:
         values = randomizer.checked(labels)
         loss, default = get_loss(model.loss), model.estimator is None
@@ -516,26 +510,26 @@ class _LabelsFit:
         return cls(randomizer, features, values, parameters, model.ledger, str(model.dataset))
 
     def release(self, count: Callable[[Fraction], None]) -> PrivateLabels:
-        """Charge ε and draw. What is spent is counted before anything is drawn."""
+        """Charge ε and draw. The cost is counted before anything is drawn."""
         cost = exact_epsilon(self.randomizer.epsilon)
-        reserved = None if self.ledger is None else self.ledger.reserve(self.dataset, cost)
+        release = "" if self.ledger is None else self.ledger.reserve(self.dataset, cost).id
         count(cost)
         mechanism = self.randomizer.design(self.randomizer.count(self.labels), self.labels.size)
-        if self.ledger is not None and reserved is not None:
-            self.ledger.fix(reserved.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
+        if self.ledger is not None:
+            self.ledger.fix(release, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
         private = PrivateLabels(mechanism.codes(self.labels), mechanism)
-        if self.ledger is not None and reserved is not None:
-            self.ledger.commit(reserved.id)
+        if self.ledger is not None:
+            self.ledger.commit(release)
         return private
 
-    def train(self, model: LabelDPRegressor, private: PrivateLabels) -> None:
+    def train(self, model: LabelDPRegressor, private: Any) -> None:
         model.mechanism_ = private.mechanism
         try:
             recipe = Recipe.of(private.mechanism, model.loss, model.target_values)
             fitted = recipe.model(self._learner(model.estimator, recipe))
             with without_values():
                 fitted.fit(self.features, recipe.targets(private.codes), **self.parameters)
-        except BaseException as error:  # also an interrupt: what is paid for is kept
+        except BaseException as error:  # also an interrupt: keep what was released
             model.private_labels_ = private
             error.add_note(
                 "ε is spent, but the released labels are kept: train on private_labels_.values() of this regressor, at no "
@@ -545,7 +539,7 @@ class _LabelsFit:
         model.estimator_ = fitted
 
     def _learner(self, estimator: Any, recipe: Recipe) -> Any:
-        """Return a clone of the user's estimator, or trees sized for values of that worth. Arrays need no encoder."""
+        """Return a clone of the user's estimator, or trees sized for values of that worth. Arrays are not encoded."""
         if estimator is not None:
             return clone(estimator)
         boosting = BoostingRegressor(share=recipe.share)

@@ -113,7 +113,7 @@ def _explained(share: dict[str, float | None]) -> str:
 def _interval(figure: dict[str, float | None], unit: str = "", digits: int = 4) -> str:
     value, lower, upper = (figure[key] for key in ("value", "lower", "upper"))
     lower = 0.0 if lower is not None and value is not None and abs(lower) < 1e-6 * abs(value) else lower
-    if lower is not None and upper is not None and value in (lower, upper):  # cut off there: it is no estimate
+    if lower is not None and upper is not None and value in (lower, upper):  # cut off there, so not an estimate
         most = _figure(upper, unit, digits)
         return f"at most {most}" if lower == 0 else f"between {_figure(lower, unit, digits)} and {most}"
     ends = f"to {_figure(upper, unit, digits)}" if lower is not None else f"at most {_figure(upper, unit, digits)}"

@@ -2,7 +2,7 @@
 
 `model.safetensors` holds arrays and the model's structure. Loading it builds types of an explicit list only and runs no code of
 the file (`labeldp.training.stored`). A model that this format cannot hold can be saved as `model.pickle`. Loading a pickle runs
-whatever code it holds, so that is done only if it is asked for.
+the code in it, so that is done only on request.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class SavedModel:
         - "columns": the names of the columns that the model takes, in their order. Without them it is what scikit-learn noted
           when the model was fitted to a table (`feature_names_in_`),
         - "unit": the unit of labels that are durations, such as "hours",
-        - "loss": the loss that `labeldp evaluate` reports beside the usual figures, "squared" by default,
+        - "loss": the loss that `labeldp evaluate` reports next to the usual figures, "squared" by default,
         - "model" and "epsilon": the model's name and the ε of its labels, for the report of `labeldp evaluate`.
 
-        Whatever else you note is kept.
+        Other facts are kept.
 
     Privacy
     -------
@@ -107,21 +107,21 @@ class SavedModel:
         columns = trained_columns(self.model, self.facts)
         if isinstance(features, pa.Table):
             if columns and set(columns) <= set(features.schema.names):
-                features = features.select(columns)  # an id, or what training left out, is no feature
+                features = features.select(columns)  # without the id and columns that training left out
             features = suited(self.model, features)
         values = self._values(features)
         bounds = self.facts.get("bounds")
         return np.clip(values, *bounds) if bounds else values
 
     def _values(self, features: Any) -> Floats:
-        """What the model predicts. It may come from a changed file, so that it can fail in every way, deep in scikit-learn."""
+        """Predict. The model may come from a changed file, so it can fail in any way."""
         try:
             with without_values("the features"):
                 answers = self.model.predict(features)
             values = np.asarray(answers, np.float64)
         except (LabelDPError, MemoryError):
             raise
-        except Exception as error:  # noqa: BLE001 - scikit-learn's words may show a value: our own say what they can
+        except Exception as error:  # noqa: BLE001 - the text of scikit-learn may show a value
             raise InvalidInput(
                 f"the model cannot predict from these features ({type(error).__name__}).{self._counts(features)}{_texts(features)} Give "
                 "the columns that it was trained on, with the same types, and missing values only where it knew some. If you do, and a "
@@ -150,7 +150,7 @@ class SavedModel:
         path : str or Path
             The folder. It must not exist yet.
         pickle : bool
-            Write a pickle, which can hold any model. Whoever loads it must trust you: loading a pickle runs code. By default
+            Write a pickle, which can hold any model. Anyone who loads it must trust you: loading a pickle runs code. By default
             the model is written as data. That works for the regressors of labeldp, for those of scikit-learn that predict with NumPy,
             and for `HistGradientBoostingRegressor`, `LGBMRegressor` and `XGBRegressor`.
 
@@ -193,8 +193,8 @@ class SavedModel:
         path : str or Path
             A folder that `save` wrote.
         trust_pickle : bool
-            Load the model even if it is a pickle. Loading a pickle runs whatever code it holds, with your rights: allow it only
-            for a folder that you wrote yourself or that you got from somebody whom you would let run programs here.
+            Load the model even if it is a pickle. Loading a pickle runs the code in it, with your rights: allow it only
+            for folders that you wrote yourself or that come from people whom you would let run programs here.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class SavedModel:
         if facts.get("format") != FORMAT or facts.get("format_version") != FORMAT_VERSION:
             raise InvalidInput(f"{path} was written by another version of labeldp: train the model again")
         name = facts.get("model_file")
-        if name not in (DATA, PICKLE):  # a set would hash whatever the file holds
+        if name not in (DATA, PICKLE):  # not a set, which would hash any value of the file
             raise InvalidInput(f"{folder / 'model.json'} is damaged: model_file is neither {DATA} nor {PICKLE}")
         if name == PICKLE and not trust_pickle:
             raise InvalidInput(
@@ -221,7 +221,9 @@ class SavedModel:
                 "SavedModel.save without pickle=True writes models of labeldp, scikit-learn, LightGBM and XGBoost so"
             )
         stored = folder / name
-        content = _content(stored)
+        if not stored.is_file():
+            raise InvalidInput(f"{folder} is not a whole model: {name} is missing. Copy the folder again")
+        content = read_bytes(stored, LARGEST_FILE)
         if hashlib.sha256(content).hexdigest() != facts.get("model_sha256"):
             raise InvalidInput(f"{stored} is damaged: its SHA-256 is not the one in model.json. Copy the folder again")
         return cls(_unpickled(content, stored) if name == PICKLE else _from_data(content, stored), facts)
@@ -244,13 +246,13 @@ def _texts(features: Any) -> str:
 
 
 def check_new(path: Path) -> None:
-    """Refuse a place where something is already."""
+    """Raise `InvalidInput` if the path exists."""
     if path.exists():
         raise InvalidInput(f"{path} exists: choose another --out, nothing is overwritten")
 
 
 def _check_fitted(model: Any) -> None:
-    """Refuse an unfitted estimator of scikit-learn or of ours. What others keep where, nobody knows."""
+    """Raise `InvalidInput` for an unfitted estimator of scikit-learn or labeldp. Others cannot be checked."""
     if is_of_scikit_learn(model) or (of_labeldp(model) and isinstance(model, BaseEstimator)):
         try:
             check_is_fitted(model)
@@ -298,7 +300,7 @@ def _unpickled(content: bytes, stored: Path) -> Any:
 
 
 def _described(folder: Path) -> dict[str, Any]:
-    """What model.json says, checked."""
+    """Return the checked content of model.json."""
     written = folder / "model.json"
     if not written.is_file():
         raise InvalidInput(f"{folder} is not a model: labeldp train writes a folder with model.json and {DATA}")
@@ -315,7 +317,7 @@ def _described(folder: Path) -> dict[str, Any]:
 
 
 def _check_facts(facts: dict[str, Any], where: str) -> None:
-    """Refuse facts that predictions or reports cannot use."""
+    """Raise `InvalidInput` for facts that predictions or reports cannot use."""
     bounds, columns = facts.get("bounds"), facts.get("columns", [])
     epsilon = facts.get("epsilon", 1)
     texts = isinstance(columns, (list, tuple)) and all(isinstance(column, str) for column in columns)
@@ -343,12 +345,6 @@ def _is_finite(value: object) -> bool:
         return False
 
 
-def _content(stored: Path) -> bytes:
-    if not stored.is_file():
-        raise InvalidInput(f"{stored.parent} is not a whole model: {stored.name} is missing. Copy the folder again")
-    return read_bytes(stored, LARGEST_FILE)
-
-
 def trained_columns(model: Any, facts: dict[str, Any]) -> list[str]:
     """The names of the columns that a model was trained on, in their order; empty if nothing says them.
 
@@ -364,15 +360,15 @@ def trained_columns(model: Any, facts: dict[str, Any]) -> list[str]:
 
 
 def columns_by_number(model: Any, rest: Sequence[str], where: object) -> list[str]:
-    """The columns for a model that knows how many it takes, but not their names: all the `rest`, if they are as many.
+    """Return the columns for a model that knows their number, but not their names: all the `rest`, if the number fits.
 
-    A model that knows neither gets the rest as well, and says itself what is wrong with it.
+    A model that knows neither gets the rest as well, and raises its own error.
     """
     expected = columns_taken(model)
     if expected is not None and not of_labeldp(model) and len(rest) != expected:
         raise InvalidInput(
             f"the model takes {expected:,} columns and was trained without their names, but {where} has {len(rest):,} that could "
-            'be meant. Say which ones when you save it: SavedModel(model, {"columns": [...]})'
+            'be meant. Name them when you save it: SavedModel(model, {"columns": [...]})'
         )
     return list(rest)
 
@@ -386,8 +382,8 @@ def columns_taken(model: Any) -> int | None:
 def suited(model: Any, table: pa.Table) -> Any:
     """The table as its model takes it.
 
-    Models of labeldp read Arrow. Of others, those that were fitted to named columns get a pandas table if pandas is installed, since
-    parts of scikit-learn (a `ColumnTransformer` that passes columns through) know no Arrow, and the rest an array.
+    Models of labeldp read Arrow. Other models that were fitted to named columns get a pandas table if pandas is installed, since
+    parts of scikit-learn (a `ColumnTransformer` that passes columns through) do not read Arrow. The rest get an array.
     """
     if of_labeldp(model):
         return table

@@ -32,6 +32,11 @@ from labeldp.training.sums_regressor import SumsRegressor, read_plan
 from labeldp.training.suspects import warn_of_lost_records, warn_of_suspects
 
 FOLDS = 5
+FOR_LABELS = (
+    *("model", "loss", "target_values", "epochs", "seed", "folds", "assume"),
+    *("categorical", "numeric", "exclude", "verify_key"),
+)
+"""Options of `train` that do not fit an answer with sums."""
 
 
 @dataclass(frozen=True)
@@ -175,125 +180,46 @@ def train(
     >>> result.model.predict(clicks).shape
     (2000,)
     """
+    given = {name for name, value in locals().items() if value is not None}
     of_sums = isinstance(message, SumsAnswer) or (not isinstance(message, Message) and is_answer(Path(message)))
-    _check_options(
-        message,
-        {
-            "plan (--plan)": plan,
-            "model (--model)": model,
-            "loss (--loss)": None if of_sums and loss == "squared" else loss,
-            "target_values (--target-values)": target_values,
-            "epochs (--epochs)": epochs,
-            "seed (--seed)": seed,
-            "folds (--folds)": folds,
-            "assume (--assume-nothing)": assume,
-            "categorical (--categorical)": categorical,
-            "numeric (--numeric)": numeric,
-            "exclude (--exclude)": exclude,
-            "verify_key (--verify-key)": verify_key,
-        },
-        of_sums=of_sums,
-    )
+    _check_options(message, given - {"loss"} if loss == "squared" else given, of_sums=of_sums)
     if of_sums:
-        answer = message if isinstance(message, SumsAnswer) else SumsAnswer.open(Path(message))  # type: ignore[arg-type]
-        trained, row_numbers = _train_on_sums(answer, features, id, Path(str(plan)), delimiter, phase), False
-    else:
-        opened: Any = message
-        if not isinstance(opened, Message) or verify_key is not None:
-            opened = Message.open(getattr(opened, "path", opened), verify_key=verify_key)
-        trained = _train_on_labels(
-            opened,
-            features,
-            id,
-            learner=model if isinstance(model, Learner) else learners()["boosting" if model is None else model],
-            loss=loss,
-            target_values=target_values,
-            categorical=categorical,
-            numeric=numeric,
-            exclude=exclude or (),
-            epochs=epochs,
-            seed=seed,
-            folds=FOLDS if folds is None else folds,
-            assume=tuple(ASSUMPTIONS) if assume is None else assume,
-            progress=progress,
-            delimiter=delimiter,
-            phase=phase,
-        )
-        row_numbers = opened.header.row_numbers
-    return TrainingResult(trained, tuple(report_lines(trained.facts)), None if row_numbers else id)
-
-
-def _check_options(message: object, options: dict[str, object], *, of_sums: bool) -> None:
-    """Raise `InvalidInput` for options that do not fit the kind of the message."""
-    place = getattr(message, "path", message)
-    given = {name for name, value in options.items() if value is not None}
-    plan = "plan (--plan)"
-    if of_sums and plan not in given:
-        raise InvalidInput(
-            f"{place} is an answer with sums: give --plan too, the plan.json that labeldp cells wrote beside cells.parquet"
-        )
-    if of_sums and (wrong := [name for name in options if name in given - {plan}]):
-        is_are, it = ("is", "it") if len(wrong) == 1 else ("are", "them")
-        raise InvalidInput(
-            f"{' and '.join(wrong)} {is_are} for messages of labeldp privatize, and {place} is an answer with sums: leave {it} out. "
-            "Columns are chosen with labeldp cells"
-        )
-    if not of_sums and plan in given:
-        raise InvalidInput(
-            f"--plan is for an answer of labeldp sums, and {place} is not one: it has no sums.json. For a message of labeldp privatize "
-            "leave --plan out"
-        )
-
-
-def _train_on_labels(
-    message: Message,
-    features: pa.Table | str | Path,
-    id_column: str,
-    *,
-    learner: Learner,
-    loss: LossLike | None,
-    target_values: str | None,
-    categorical: Sequence[ColumnKey] | None,
-    numeric: Sequence[ColumnKey] | None,
-    exclude: Sequence[str],
-    epochs: int | None,
-    seed: int | None,
-    folds: int,
-    assume: Collection[str],
-    progress: bool,
-    delimiter: str | None,
-    phase: Phase,
-) -> SavedModel:
+        return _train_on_sums(message, features, id, Path(str(plan)), delimiter, phase)
+    if not isinstance(message, Message) or verify_key is not None:
+        message = Message.open(getattr(message, "path", message), verify_key=verify_key)  # type: ignore[arg-type]
+    folds = FOLDS if folds is None else folds
     if folds == 1:
         raise InvalidInput("one fold leaves nothing to train on: give 2 folds or more, or 0 for no estimate")
     if seed is not None and not 0 <= seed < 2**32:
         raise InvalidInput(f"seed must be a whole number from 0 to 2^32 - 1, got {described(seed)}")
+    assume = tuple(ASSUMPTIONS) if assume is None else assume
+    learner = model if isinstance(model, Learner) else learners()["boosting" if model is None else model]
     mechanism = message.mechanism
     recipe = Recipe.of(mechanism, loss if loss is not None else loss_of(mechanism), target_values)
     _check_values(recipe, learner)
     found = joined_features(
         message,
         features,
-        id_column,
-        exclude=exclude,
+        id,
+        exclude=exclude or (),
         categorical=categorical or (),
         numeric=numeric or (),
         delimiter=delimiter,
         phase=phase,
     )
     used, joined = found.table, found.joined
-    warn_of_lost_records(joined.rows.size, joined.without_label, joined.without_features, stacklevel=3)
+    warn_of_lost_records(joined.rows.size, joined.without_label, joined.without_features, stacklevel=2)
     warn_of_suspects(
         used,
         index=found.index,
         label_column=message.header.label_column,
         rows=joined.rows,
         numeric=numeric or (),
-        stacklevel=3,
+        stacklevel=2,
     )
     native = "squared" if recipe.conditional else recipe.loss.name
     request = LearnerRequest(joined.rows.size, recipe.share, native, categorical, numeric, seed, epochs, progress)
-    model, targets = recipe.model(learner.make(request)), recipe.targets(joined.codes)
+    estimator, targets = recipe.model(learner.make(request)), recipe.targets(joined.codes)
     counts = None if mechanism.prior is None else mechanism.prior.counts
     later_batches = counts is not None and joined.rows.size + joined.without_features > counts.records
     private = PrivateLabels(joined.codes, mechanism.without_counts() if later_batches else mechanism)
@@ -303,12 +229,12 @@ def _train_on_labels(
     advance = phase("", None) if progress and learner.own_progress else phase("training", models)
     lost: dict[str, float] = {}
     if cross_validated:
-        predictions = predicted_out_of_fold(_reporting(model, advance), used, targets, private, folds)
+        predictions = predicted_out_of_fold(_reporting(estimator, advance), used, targets, private, folds)
         if predictions is not None and estimates and seeks_mean(recipe.loss):
             estimates |= estimates_of_model(private, predictions, assume)
         if predictions is not None and recipe.conditional:
             lost = asdict(estimate_loss(private, predictions, recipe.loss))
-    model.fit(used, targets)
+    estimator.fit(used, targets)
     if advance is not None:
         advance(1)
     domain = mechanism.domain
@@ -331,7 +257,32 @@ def _train_on_labels(
         "estimated_loss": lost,
         "assumptions": made_assumptions(private, assume) if estimates else [],
     }
-    return SavedModel(model, facts)
+    return _result(estimator, facts, None if message.header.row_numbers else id)
+
+
+def _result(estimator: Any, facts: dict[str, Any], id_column: str | None) -> TrainingResult:
+    return TrainingResult(SavedModel(estimator, facts), tuple(report_lines(facts)), id_column)
+
+
+def _check_options(message: object, given: set[str], *, of_sums: bool) -> None:
+    """Raise `InvalidInput` for options that do not fit the kind of the message."""
+    place = getattr(message, "path", message)
+    if of_sums and "plan" not in given:
+        raise InvalidInput(
+            f"{place} is an answer with sums: give --plan too, the plan.json that labeldp cells wrote beside cells.parquet"
+        )
+    if of_sums and (wrong := [name for name in FOR_LABELS if name in given]):
+        options = [f"{name} (--{'assume-nothing' if name == 'assume' else name.replace('_', '-')})" for name in wrong]
+        is_are, it = ("is", "it") if len(wrong) == 1 else ("are", "them")
+        raise InvalidInput(
+            f"{' and '.join(options)} {is_are} for messages of labeldp privatize, and {place} is an answer with sums: leave {it} out. "
+            "Columns are chosen with labeldp cells"
+        )
+    if not of_sums and "plan" in given:
+        raise InvalidInput(
+            f"--plan is for an answer of labeldp sums, and {place} is not one: it has no sums.json. For a message of labeldp privatize "
+            "leave --plan out"
+        )
 
 
 def loss_of(mechanism: FiniteMechanism) -> str:
@@ -378,14 +329,9 @@ def _reporting(estimator: Any, advance: Callable[[int], None] | None) -> Any:
 
 
 def _train_on_sums(
-    answer: SumsAnswer,
-    features: pa.Table | str | Path,
-    id_column: str,
-    plan_path: Path,
-    delimiter: str | None,
-    phase: Phase,
-) -> SavedModel:
-    plan = read_plan(plan_path)
+    message: Any, features: pa.Table | str | Path, id_column: str, plan_path: Path, delimiter: str | None, phase: Phase
+) -> TrainingResult:
+    answer, plan = message if isinstance(message, SumsAnswer) else SumsAnswer.open(Path(message)), read_plan(plan_path)
     if isinstance(features, pa.Table):
         raise InvalidInput(
             "features must be the file from which the cells were made, not a table in memory: give its path"
@@ -421,7 +367,7 @@ def _train_on_sums(
         "unit": domain.unit,
         "explained": _explained(model, table),
     }
-    return SavedModel(model, facts)
+    return _result(model, facts, id_column)
 
 
 def _explained(model: SumsRegressor, table: pa.Table) -> dict[str, float]:

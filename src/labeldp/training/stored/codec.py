@@ -1,7 +1,7 @@
 """The types that a model file may contain, and how each becomes plain data and back.
 
 A name in a file selects one of these entries and nothing else. Every value is built by its own constructor or checked here: a file may
-contain anything. The entries of estimators are in `estimators`, those of LightGBM and XGBoost in `trees`.
+contain anything. The entries of estimators are in `estimators`, the checks of trees in `trees`.
 """
 
 from __future__ import annotations

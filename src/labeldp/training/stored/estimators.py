@@ -1,4 +1,4 @@
-"""The estimators that a model file may hold: those that our learners are made of, and a few whose losses skops does not trust."""
+"""The estimators that a model file may contain: the parts of our learners, and a few whose losses skops does not trust."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def estimator(
 ) -> Kind:
     """The entry of an estimator: its parameters and fitted attributes, and no other attribute.
 
-    `attributes` names the types of those that prediction rests on, `fitted` the other attributes that fitting sets, and
+    `attributes` has the types of attributes that prediction uses, `fitted` the other attributes that fitting sets, and
     `check` looks at the whole.
     """
     needed = dict(attributes or {})
@@ -96,7 +96,7 @@ def _check_pipeline(pipeline: Any) -> None:
         if not isinstance(step, tuple) or len(step) != 2 or not isinstance(step[0], str):
             raise InvalidInput("a step of a pipeline is a name and a transformer")
         if not isinstance(step[1], BaseEstimator) and step[1] not in (None, "passthrough"):
-            raise InvalidInput("a step of a pipeline is no estimator")
+            raise InvalidInput("a step of a pipeline is not an estimator")
 
 
 def _check_function(transformer: Any) -> None:
@@ -175,7 +175,7 @@ def _check_private(model: Any) -> None:
 
 
 def _loss(kind: type) -> Kind:
-    """A loss of scikit-learn. Its compiled part is made anew and not stored."""
+    """A loss of scikit-learn. Its compiled part is created again and not stored."""
 
     def build(state: State) -> Any:
         (constant,) = exactly(state, "constant_hessian")
@@ -222,23 +222,10 @@ INPUT = ("n_features_in_", "feature_names_in_")
 OUTPUT = (*INPUT, "_sklearn_output_config")
 TREES = (
     *INPUT,
-    "is_categorical_",
-    "_preprocessor",
-    "_is_categorical_remapped",
-    "n_trees_per_iteration_",
-    "_random_seed",
-    "_feature_subsample_rng",
-    "_n_features",
-    "_fitted_with_sw",
-    "_loss",
-    "do_early_stopping_",
-    "_use_validation_data",
-    "_bin_mapper",
-    "_baseline_prediction",
-    "_predictors",
-    "_scorer",
-    "train_score_",
-    "validation_score_",
+    *("is_categorical_", "_preprocessor", "_is_categorical_remapped", "n_trees_per_iteration_"),
+    *("_random_seed", "_feature_subsample_rng", "_n_features", "_fitted_with_sw", "_loss"),
+    *("do_early_stopping_", "_use_validation_data", "_bin_mapper", "_baseline_prediction", "_predictors"),
+    *("_scorer", "train_score_", "validation_score_"),
 )
 """What fitting gives to trees. `_in_fit` is not among them: with it, scikit-learn predicts without a look at the features."""
 SCALED = (*OUTPUT, "n_samples_seen_", "mean_", "var_", "scale_")

@@ -23,70 +23,25 @@ from labeldp.errors import InvalidInput
 from labeldp.training.stored.codec import NotStorable
 
 PACKAGES = frozenset(
-    {
-        "compose",
-        "cross_decomposition",
-        "decomposition",
-        "dummy",
-        "feature_selection",
-        "impute",
-        "isotonic",
-        "kernel_approximation",
-        "kernel_ridge",
-        "linear_model",
-        "pipeline",
-        "preprocessing",
-        "random_projection",
-    }
+    {"compose", "cross_decomposition", "decomposition", "dummy", "feature_selection", "impute", "isotonic"}
+    | {"kernel_approximation", "kernel_ridge", "linear_model", "pipeline", "preprocessing"}
+    | {"random_projection"}
 )
 """The packages of scikit-learn whose estimators predict with NumPy."""
 COMPILED = frozenset(
-    {
-        "DictionaryLearning",
-        "LatentDirichletAllocation",
-        "MiniBatchDictionaryLearning",
-        "MiniBatchNMF",
-        "NMF",
-        "SparseCoder",
-    }
+    {"DictionaryLearning", "LatentDirichletAllocation", "MiniBatchDictionaryLearning", "MiniBatchNMF"}
+    | {"NMF", "SparseCoder"}
 )
 """Estimators of these packages that hand values of the file to compiled loops."""
 NODES = frozenset(
-    {
-        "DictNode",
-        "ListNode",
-        "TupleNode",
-        "SetNode",
-        "JsonNode",
-        "NdArrayNode",
-        "ObjectNode",
-        "TypeNode",
-        "FunctionNode",
-        "SliceNode",
-        "DTypeNode",
-    }
+    {"DictNode", "ListNode", "TupleNode", "SetNode", "JsonNode", "NdArrayNode", "ObjectNode", "TypeNode"}
+    | {"FunctionNode", "SliceNode", "DTypeNode"}
 )
 """The nodes of skops that a model may have. A slice (a `ColumnTransformer` notes the columns of its steps as such) holds whole numbers, and a dtype (of a `SimpleImputer`, for
 instance) is that of an array: see `_check_slice` and `_check_dtype`."""
 FUNCTIONS = frozenset(
-    {
-        "absolute",
-        "arcsinh",
-        "cbrt",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "negative",
-        "reciprocal",
-        "sinh",
-        "sqrt",
-        "square",
-        "tanh",
-    }
+    {"absolute", "arcsinh", "cbrt", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "negative"}
+    | {"reciprocal", "sinh", "sqrt", "square", "tanh"}
 )
 """Functions of NumPy that a model may name: of one number, with one number as their value."""
 NUMBERS = frozenset({"bool", "bool_", "str_", "float16", "float32", "float64"}).union(

@@ -496,16 +496,16 @@ class _LabelsFit:
         _, split = randomizer.plan(values.size)
         if split is not None:
             split.warn(stacklevel=3)
-        # With a prior, the default estimator and its values work for every loss. Otherwise a design from no label shows the values.
-        if not default or model.target_values != "auto" or not releasable(model.mechanism).needs_prior:
+        # With a private prior, the default estimator works for every named loss. Otherwise a design without labels is tried.
+        own_loss = model.ledger is not None and not isinstance(model.loss, str)
+        if not default or own_loss or model.target_values != "auto" or not releasable(model.mechanism).needs_prior:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BudgetWarning)
                 mechanism = randomizer.rehearse(values.size)
             recipe = Recipe.of(mechanism, loss, model.target_values)
             if not default:
-                targets = np.resize(
-                    [recipe.values.min(), recipe.values.max()], values.size
-                )  # as extreme as they can be
+                extremes = [recipe.values.min(), recipe.values.max()]
+                targets = np.resize(extremes, values.size)
                 try_fit(model.estimator, X, targets, parameters, loss)
         return cls(randomizer, features, values, parameters, model.ledger, str(model.dataset))
 

@@ -181,7 +181,7 @@ def train(
     (2000,)
     """
     given = {name for name, value in locals().items() if value is not None}
-    of_sums = isinstance(message, SumsAnswer) or (not isinstance(message, Message) and is_answer(Path(message)))
+    of_sums = isinstance(message, SumsAnswer) or (isinstance(message, str | Path) and is_answer(Path(message)))
     _check_options(message, given - {"loss"} if loss == "squared" else given, of_sums=of_sums)
     if of_sums:
         return _train_on_sums(message, features, id, Path(str(plan)), delimiter, phase)

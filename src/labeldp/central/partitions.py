@@ -49,7 +49,8 @@ class Partitions:
 
     Examples
     --------
-    >>>     >>> table = pa.table({"age": [20, 30, 40, None], "sex": ["f", "m", "f", "m"]})
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": [20, 30, 40, None], "sex": ["f", "m", "f", "m"]})
     >>> partitions = Partitions.fit(table)
     >>> partitions.names, partitions.cells(table)[:, 0].tolist()
     (('age', 'sex'), [0, 1, 2, 3])

@@ -493,9 +493,6 @@ class _LabelsFit:
             check_learns_means(model.estimator, loss)
         check_weights(X, parameters)
         features = _encoded(X, parameters) if default else X
-        _, split = randomizer.plan(values.size)
-        if split is not None:
-            split.warn(stacklevel=3)
         # With a private prior, the default estimator works for every named loss. Otherwise a design without labels is tried.
         own_loss = model.ledger is not None and not isinstance(model.loss, str)
         if not default or own_loss or model.target_values != "auto" or not releasable(model.mechanism).needs_prior:
@@ -507,6 +504,9 @@ class _LabelsFit:
                 extremes = [recipe.values.min(), recipe.values.max()]
                 targets = np.resize(extremes, values.size)
                 try_fit(model.estimator, X, targets, parameters, loss)
+        _, split = randomizer.plan(values.size)
+        if split is not None:
+            split.warn(stacklevel=3)
         return cls(randomizer, features, values, parameters, model.ledger, str(model.dataset))
 
     def release(self, count: Callable[[Fraction], None]) -> PrivateLabels:

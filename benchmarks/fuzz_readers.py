@@ -774,7 +774,7 @@ def one_round() -> Scene:
     """Features with their plan, the cells that were sent, the labels, and the answer with sums."""
     from labeldp.central.cells_file import CellsFile, write_cells
     from labeldp.central.sums_for_cells import sums_for_cells
-    from labeldp.training.sums_regressor import cells_of_file
+    from labeldp.training.cells_to_send import cells_of_file
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -21,7 +21,7 @@ from labeldp.central.cells_file import CellsFile, write_cells
 from labeldp.central.sums_for_cells import sums_for_cells
 from labeldp.domain import Domain
 from labeldp.paper.sample_data import write_sample_data
-from labeldp.training.sums_regressor import cells_of_file
+from labeldp.training.cells_to_send import cells_of_file
 from labeldp.training.train import train
 
 TRAINED = 16_000

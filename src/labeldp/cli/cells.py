@@ -49,8 +49,8 @@ def cells(
     from labeldp.central.cells_file import write_cells
     from labeldp.errors import InvalidInput
     from labeldp.release.staging import publish, staging
+    from labeldp.training.cells_to_send import cells_of_file
     from labeldp.training.saved import check_new
-    from labeldp.training.sums_regressor import cells_of_file
 
     target = folder.absolute()
     check_new(target)

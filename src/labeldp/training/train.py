@@ -10,8 +10,11 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from labeldp.central.cells_plan import model_from_answer
 from labeldp.central.inference import part_places
+from labeldp.central.private_sums import PrivateSums
 from labeldp.central.sums_answer import SumsAnswer, is_answer
+from labeldp.central.sums_model import SumsModel
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
 from labeldp.evaluation.other_losses import estimate_loss
@@ -23,12 +26,12 @@ from labeldp.message.labels_file import id_kind
 from labeldp.message.reader import Message
 from labeldp.release.outcome import Phase
 from labeldp.shown import count_of
+from labeldp.training.cells_to_send import read_plan
 from labeldp.training.conditional import Recipe
 from labeldp.training.joined_features import joined_features, matched_rows, read_features
 from labeldp.training.learners import Learner, LearnerRequest, learners
 from labeldp.training.report import Line, report_lines
 from labeldp.training.saved import SavedModel
-from labeldp.training.sums_regressor import SumsRegressor, read_plan
 from labeldp.training.suspects import warn_of_lost_records, warn_of_suspects
 
 FOLDS = 5
@@ -69,7 +72,7 @@ class TrainingResult:
 
     @property
     def estimator(self) -> Any:
-        """The fitted scikit-learn regressor."""
+        """The fitted scikit-learn regressor, or the `SumsModel`."""
         return self.model.model
 
     @property
@@ -364,7 +367,7 @@ def _train_on_sums(
         )
     table = found.table.take(pa.array(np.sort(rows)))
     phase("training", None)
-    model = SumsRegressor(plan, answer.sums).fit(table)
+    model = model_from_answer(plan, table, answer.sums)
     domain = answer.sums.domain
     facts = {
         "model": "sums",
@@ -375,24 +378,23 @@ def _train_on_sums(
         "epsilon": float(answer.sums.epsilon_exact),
         "bounds": [domain.lower, domain.upper],
         "unit": domain.unit,
-        "explained": _explained(model, table),
+        "explained": _explained(model, answer.sums, table),
     }
     return _result(model, facts, id_column)
 
 
-def _explained(model: SumsRegressor, table: pa.Table) -> dict[str, float]:
+def _explained(model: SumsModel, sums: PrivateSums, table: pa.Table) -> dict[str, float]:
     """Return the share of the variation of clipped labels that the model expects to explain, with a 95 % interval for the histogram's noise.
 
     The model is a posterior mean, so its variance over the records is what it expects to explain. The variance of the labels is
     a sum of noisy counts, each times a square. That is not biased, and its own variance is known.
     """
-    fitted, counts = model.model_, model.sums.answers[0]
-    domain, clip = counts.domain, fitted.range.clip
+    counts, domain = sums.answers[0], sums.domain
     first, last, _ = part_places(counts)
-    middles = domain.lower + domain.step * np.clip((first + last) / 2, *clip)
-    squares = np.square(middles - fitted.mean) / model.sums.records
+    middles = domain.lower + domain.step * np.clip((first + last) / 2, *model.range.clip)
+    squares = np.square(middles - model.mean) / sums.records
     variance, error = float(squares @ counts.values), float(np.sqrt(counts.variance * np.square(squares).sum()))
-    explained = float((fitted.predict(table) / fitted.range.factor).var())
+    explained = float((model.predict(table) / model.range.factor).var())
     return {
         name: min(1.0, explained / max(amount, explained, 1e-300))
         for name, amount in (

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.central.cells_plan import CellsPlan
 from labeldp.central.inference import LabelRange
 from labeldp.central.partitions import Partitions
 from labeldp.central.private_sums import PrivateSums
@@ -241,7 +240,6 @@ add(
     _with_record(ColumnEncoder),
     _with_record(Partitions),
     _with_json("Mechanism", FiniteMechanism, lambda made: made.to_json(), FiniteMechanism.from_json, subclasses=True),
-    _with_json("CellsPlan", CellsPlan, CellsPlan.to_json, CellsPlan.from_json),
     _with_json("PrivateSums", PrivateSums, PrivateSums.to_json, PrivateSums.from_json),
     Kind("NormalScores", NormalScores, _state, _scores),
     Kind("Loss", Loss, _loss_state, _loss, subclasses=True),

@@ -27,7 +27,6 @@ from sklearn.linear_model import GammaRegressor, PoissonRegressor, RidgeCV, Twee
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 
-from labeldp.central.cells_plan import CellsPlan
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.sums_model import SumsModel
 from labeldp.domain import Domain
@@ -44,7 +43,6 @@ from labeldp.training.method import Method
 from labeldp.training.regressor import LabelDPRegressor
 from labeldp.training.stored.codec import Kind, NotStorable, State, add, add_on_demand
 from labeldp.training.stored.trees import MOST_CATEGORIES, check_boosting
-from labeldp.training.sums_regressor import SumsRegressor
 
 Types = tuple[type, ...]
 NONE = type(None)
@@ -304,7 +302,6 @@ add(
         _check_private,
         fitted=(*INPUT, "epsilon_spent_"),
     ),
-    estimator(SumsRegressor, {"plan": (CellsPlan,), "sums": (PrivateSums,), "model_": (SumsModel,)}),
     Kind("Generator", np.random.Generator, _generator_state, _generator),
 )
 # The paper's network is in a room above this one, so its entry is imported by name when a model needs it.

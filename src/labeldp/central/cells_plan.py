@@ -237,12 +237,12 @@ class CellsPlan(Shown):
         }
 
 
-def model_from_answer(asked: CellsPlan, features: Any, sums: PrivateSums) -> SumsModel:
+def model_from_answer(wanted: CellsPlan, features: Any, sums: PrivateSums) -> SumsModel:
     """Make a model from the labels party's answer.
 
     Parameters
     ----------
-    asked : CellsPlan
+    wanted : CellsPlan
         The plan that was sent.
     features : table or array
         The features of the records that were summed, in any order.
@@ -262,9 +262,9 @@ def model_from_answer(asked: CellsPlan, features: Any, sums: PrivateSums) -> Sum
     -------
     Costs nothing: the sums are private already.
     """
-    counts, answers = _in_order(asked, sums)
-    learner = SumsLearner(features, asked.partitions)
-    sent = asked._columns_of(learner.codes)  # noqa: SLF001
+    counts, answers = _in_order(wanted, sums)
+    learner = SumsLearner(features, wanted.partitions)
+    sent = wanted._columns_of(learner.codes)  # noqa: SLF001
     rows = len(learner.codes)
     if rows != sums.records:
         raise InvalidInput(
@@ -274,22 +274,22 @@ def model_from_answer(asked: CellsPlan, features: Any, sums: PrivateSums) -> Sum
     evidence = Evidence(rows, found.mean)
     evidence.add(*learner.columns())
     later = list(answers)
-    if asked.signs:
+    if wanted.signs:
         answer = later.pop(0)
-        _check_counts(np.array([np.sum(one, dtype=np.int64) for one in sent[: len(asked.signs)]]), answer)
-        evidence.learn(_placed_signs(evidence, asked), answer)
-    for column, answer in zip(asked.whole, later, strict=True):
-        size, held = evidence.blocks[column + 1].cells, answer.values.size
+        _check_counts(np.array([np.sum(one, dtype=np.int64) for one in sent[: len(wanted.signs)]]), answer)
+        evidence.learn(_placed_signs(evidence, wanted), answer)
+    for column, answer in zip(wanted.whole, later, strict=True):
+        size, cells = evidence.blocks[column + 1].cells, answer.values.size
         _check_counts(np.bincount(learner.codes[:, column], minlength=size), answer)
-        evidence.learn(evidence.cells_of(column + 1)[:, :held], answer)
+        evidence.learn(evidence.cells_of(column + 1)[:, :cells], answer)
     return learner.model(evidence, infer(evidence, found.variance), (), found, sums.domain)
 
 
-def _in_order(asked: CellsPlan, sums: PrivateSums) -> tuple[Answer, tuple[Answer, ...]]:
+def _in_order(wanted: CellsPlan, sums: PrivateSums) -> tuple[Answer, tuple[Answer, ...]]:
     """Return the histogram, and the answers to the questions of the plan."""
-    kinds = ["histogram", *(["signs"] if asked.signs else []), *["cells"] * len(asked.whole)]
+    kinds = ["histogram", *(["signs"] if wanted.signs else []), *["cells"] * len(wanted.whole)]
     answers = sums.answers
-    if [answer.kind for answer in answers] != kinds or (asked.signs and answers[1].values.size != len(asked.signs)):
+    if [answer.kind for answer in answers] != kinds or (wanted.signs and answers[1].values.size != len(wanted.signs)):
         raise InvalidInput(
             "these sums do not answer this plan: it asks for other columns. Give the plan.json that was written together with "
             "the cells.parquet that was sent"
@@ -303,17 +303,17 @@ def _in_order(asked: CellsPlan, sums: PrivateSums) -> tuple[Answer, tuple[Answer
 
 
 def _check_counts(own: NDArray[np.int64], answer: Answer) -> None:
-    held = answer.counts
-    if held.size > own.size or (own[: held.size] != held).any() or own[held.size :].any():
+    summed = answer.counts
+    if summed.size > own.size or (own[: summed.size] != summed).any() or own[summed.size :].any():
         raise InvalidInput(
-            "the answer does not fit these features: it says other numbers of records in some cells. Give the features and the "
+            "the answer does not fit these features: it has other numbers of records in some cells. Give the features and the "
             "plan.json from which the cells.parquet was made that was sent"
         )
 
 
-def _placed_signs(evidence: Evidence, asked: CellsPlan) -> Floats:
-    questions = np.zeros((len(evidence.gram), len(asked.signs)))
-    for place, one in enumerate(asked.signs):
+def _placed_signs(evidence: Evidence, wanted: CellsPlan) -> Floats:
+    questions = np.zeros((len(evidence.gram), len(wanted.signs)))
+    for place, one in enumerate(wanted.signs):
         block = 0 if one.column is None else one.column + 1
         questions[evidence.place(block), place] = one.signs
     return questions

@@ -156,7 +156,7 @@ def _tail(beyond: Floats, masses: Floats) -> float:
 
 
 LINE = 0.4
-"""The share of a numeric column's variance that is thought to be a straight line."""
+"""The share of a numeric column's variance that is expected to be a straight line."""
 KEPT = 1e-3
 """Directions with less than this share of the variance are left out."""
 
@@ -308,7 +308,7 @@ class Evidence:
 SPREAD = {"column": 1.5, "pair": 1.0}
 """The standard deviation of the logarithms of the variances of one kind."""
 SHARE = {"column": 0.5, "pair": 0.05}
-"""The share of the label's variance that all blocks of one kind are thought to explain, beforehand."""
+"""The share of the label's variance that all blocks of one kind are expected to explain."""
 LEVEL = {"column": 2.0, "pair": 1.0}
 """The standard deviation of the logarithm of that share. Noise looks like pairs easily, so theirs is small."""
 LEAST_REST = 0.2

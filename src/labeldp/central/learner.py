@@ -60,9 +60,9 @@ LEAST_VARIANCE = 0.002
 PAIR_SIGNS = 10
 """The number of signs of each of two columns that are multiplied."""
 PAIR_SHARE = 0.15
-"""A pair is thought to have this share of the product of its columns' variances, over the variance of all columns."""
+"""A pair is expected to have this share of the product of its columns' variances, over the variance of all columns."""
 LEAST_PAIR = 1e-5
-"""A pair is thought to have at least this share of the label's variance."""
+"""A pair is expected to have at least this share of the label's variance."""
 
 
 class SumsLearner:

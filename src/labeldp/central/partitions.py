@@ -62,15 +62,9 @@ class Partitions:
     centres: tuple[Floats, ...]
 
     @classmethod
-    def fit(
-        cls,
-        features: Any,
-        *,
-        categorical: Sequence[ColumnKey] | None = None,
-        numeric: Sequence[ColumnKey] | None = None,
-    ) -> Partitions:
+    def fit(cls, features: Any, **columns: Any) -> Partitions:
         """Cut numbers at quantiles, and give categories with enough records their own cells."""
-        return cls.fit_cells(features, categorical=categorical, numeric=numeric)[0]
+        return cls.fit_cells(features, **columns)[0]
 
     @classmethod
     def fit_cells(

@@ -46,10 +46,7 @@ def train(
     model: Annotated[
         str | None,
         ModelOption(
-            metavar="NAME",
-            help="One of the models listed below.",
-            autocompletion=model_offers,
-            show_default="boosting",
+            metavar="NAME", help="One of the models listed below.", autocompletion=model_offers, show_default="boosting"
         ),
     ] = None,
     loss: Annotated[

@@ -206,12 +206,7 @@ def _generator(state: State) -> np.random.Generator:
         is_a(part, int, what="the state") for part in exactly(state, "state", "inc", "has_uint32", "uinteger")
     )
     made = np.random.PCG64(0)
-    made.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": place, "inc": inc},
-        "has_uint32": has,
-        "uinteger": left,
-    }
+    made.state = {"bit_generator": "PCG64", "state": {"state": place, "inc": inc}, "has_uint32": has, "uinteger": left}
     return np.random.Generator(made)
 
 
@@ -265,10 +260,7 @@ add(
         fitted=INPUT,
     ),
     estimator(
-        BoostingRegressor,
-        {"encoder_": (ColumnEncoder,), "trees_": (LinearStart, Trees)},
-        _check_encoded,
-        fitted=INPUT,
+        BoostingRegressor, {"encoder_": (ColumnEncoder,), "trees_": (LinearStart, Trees)}, _check_encoded, fitted=INPUT
     ),
     estimator(
         ConditionalRegressor,

@@ -40,13 +40,7 @@ def check_model(model: Any) -> None:
     if _whole(version, 3)[:2].tolist() < [*OLDEST]:
         raise InvalidInput(f"its trees are older than XGBoost {'.'.join(map(str, OLDEST))}: train the model again")
     attributes, names, types, booster, settings, objective = _parts(
-        learner,
-        "attributes",
-        "feature_names",
-        "feature_types",
-        "gradient_booster",
-        "learner_model_param",
-        "objective",
+        learner, "attributes", "feature_names", "feature_types", "gradient_booster", "learner_model_param", "objective"
     )
     columns = _number(settings, "num_feature")
     if not 1 <= columns <= MOST_COLUMNS or _number(settings, "num_target") != 1 or _number(settings, "num_class") != 0:

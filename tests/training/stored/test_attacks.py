@@ -184,7 +184,7 @@ def test_a_cache_of_pickles_is_refused():
 def test_a_step_that_is_no_estimator_is_refused(step):
     data = to_bytes(make_pipeline(StandardScaler(), LINE).fit([[0.0], [1.0]], [0.0, 1.0]))
     steps = [{"tuple": ["scaler", step]}]
-    with pytest.raises(InvalidInput, match="no estimator"):
+    with pytest.raises(InvalidInput, match="not an estimator"):
         from_bytes(changed(data, lambda state: state.update(steps=steps)))
 
 

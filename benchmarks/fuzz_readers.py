@@ -681,7 +681,7 @@ class Features(Reader):
         return [name for name in scene if name.startswith("features.")]
 
     def run(self, folder: Path) -> None:
-        from labeldp.training.files import predict_file, predictions_beside
+        from labeldp.training.prediction_files import predict_file, predictions_beside
 
         (features,) = folder.glob("features.*")
         model = SavedModel.load(folder / "model")
@@ -707,7 +707,7 @@ class Models(Features):
         return with_model_digest(scene) if target == "model/model.safetensors" else scene
 
     def run(self, folder: Path) -> None:
-        from labeldp.training.files import predict_file
+        from labeldp.training.prediction_files import predict_file
 
         predict_file(SavedModel.load(folder / "model"), folder / "features.arrow", folder / "out.parquet")
 
@@ -774,7 +774,7 @@ def one_round() -> Scene:
     """Features with their plan, the cells that were sent, the labels, and the answer with sums."""
     from labeldp.central.cells_file import CellsFile, write_cells
     from labeldp.central.sums_for_cells import sums_for_cells
-    from labeldp.training.from_sums import cells_of_file
+    from labeldp.training.cells_to_send import cells_of_file
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -822,11 +822,10 @@ class TrainSums(Reader):
         return ["plan.json", "sums/sums.json", "sums/records.parquet"]
 
     def run(self, folder: Path) -> None:
-        from labeldp.central.sums_answer import SumsAnswer
-        from labeldp.training.from_sums import train_on_sums
+        from labeldp.training.train import train
 
-        answer = SumsAnswer.open(folder / "sums")
-        train_on_sums(answer, folder / "features.parquet", "id", folder / "plan.json").save(folder / "model")
+        result = train(folder / "sums", folder / "features.parquet", id="id", plan=folder / "plan.json")
+        result.model.save(folder / "model")
 
 
 class Criteo(Reader):

@@ -20,7 +20,7 @@ from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.message.reader import Message
 from labeldp.release.privatize import privatize
-from labeldp.training.joining import join
+from labeldp.training.joined_features import join
 
 
 def main() -> None:

@@ -77,15 +77,15 @@ def peak(job: str, *arguments: object) -> int:
 def run(job: str, folder: str = "", file: str = "", unused: str = "0") -> None:
     """Do one job in this process and print its peak."""
     from labeldp import SavedModel
-    from labeldp.training.files import predict_file
-    from labeldp.training.from_message import train_on_message
+    from labeldp.training.prediction_files import predict_file
+    from labeldp.training.train import train
 
     place, features = Path(folder), Path(file)
     if job.startswith("train"):
         whole = job == "train-whole"
         left_out = ["label", *(f"unused {i}" for i in range(int(unused)))]
         table = pq.read_table(features) if whole else features
-        model = train_on_message(place / "message", table, "key", exclude=left_out, seed=0, folds=0)
+        model = train(place / "message", table, id="key", exclude=left_out, seed=0, folds=0).model
         if not (place / "model").exists():
             model.save(place / "model")
     elif job == "predict-whole":

@@ -18,12 +18,11 @@ import pyarrow.parquet as pq
 
 from labeldp import LabelDPRegressor, LabelRandomizer, LabelSource, privatize
 from labeldp.central.cells_file import CellsFile, write_cells
-from labeldp.central.sums_answer import SumsAnswer
 from labeldp.central.sums_for_cells import sums_for_cells
 from labeldp.domain import Domain
 from labeldp.paper.data.criteo_generated import write_sample_data
-from labeldp.training.from_message import train_on_message
-from labeldp.training.from_sums import cells_of_file, train_on_sums
+from labeldp.training.cells_to_send import cells_of_file
+from labeldp.training.train import train
 
 TRAINED = 16_000
 DOMAIN = Domain(0, 400)
@@ -54,12 +53,12 @@ def one_run(folder: Path, epsilon: str, held_out: pa.Table, run: str) -> list[fl
     """R² on held-out rows of a model from one round, of one from private labels, and of one team's from sums in stages."""
     source = LabelSource(folder / "labels.parquet", "amount", "order")
     sums_for_cells(source, CellsFile.read(folder / "cells.parquet"), folder / f"sums-{run}", epsilon, DOMAIN)
-    train = folder / "train.parquet"
-    one_round = train_on_sums(SumsAnswer.open(folder / f"sums-{run}"), train, "order", folder / "plan.json")
+    features = folder / "train.parquet"
+    one_round = train(folder / f"sums-{run}", features, id="order", plan=folder / "plan.json").model
     privatize(source, LabelRandomizer(epsilon, DOMAIN), folder / f"message-{run}")
-    labels = train_on_message(folder / f"message-{run}", train, "order", folds=0)
+    labels = train(folder / f"message-{run}", features, id="order", folds=0).model
     team = LabelDPRegressor(epsilon=epsilon, domain=DOMAIN, method="sums")
-    both = pq.read_table(train).join(pq.read_table(folder / "labels.parquet"), "order")
+    both = pq.read_table(features).join(pq.read_table(folder / "labels.parquet"), "order")
     team.fit(both.drop_columns(["order", "amount"]), both["amount"])
     truth = held_out["amount"].to_numpy()
     features = held_out.drop_columns(["order", "amount"])

@@ -38,7 +38,7 @@ from labeldp.mechanisms.prediction import label_share
 from labeldp.paper.data import criteo_like, fertility, rand_hie
 from labeldp.paper.network.network_regressor import network_settings
 from labeldp.priors import BudgetWarning, histogram, noisy_counts, split_budget, unimodal_masses
-from labeldp.training.boosting import BoostingRegressor
+from labeldp.training.learners import BoostingRegressor
 from labeldp.training.sizing import boosting_settings
 
 TEST_ROWS = 30_000

@@ -31,8 +31,8 @@ from labeldp import (
 from labeldp.arrays import UNITS
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import MECHANISMS
-from labeldp.training.files import predictions_beside
-from labeldp.training.from_message import train_on_message
+from labeldp.training.prediction_files import predictions_beside
+from labeldp.training.train import train
 
 HOURS = Domain(0, 48, unit="hours")
 WAITS = [timedelta(minutes=minutes) for minutes in range(0, 2880, 3)]
@@ -159,7 +159,7 @@ def test_a_message_says_the_unit_and_takes_later_batches_in_it(folder):
     assert apply("message", LabelSource("plain.parquet", "wait", "order"), key_file="key").records == 1
     message = Message.open("message")
     features = pa.table({"order": range(len(WAITS)), "x": np.linspace(0, 1, len(WAITS))})
-    assert train_on_message(message, features, "order", folds=0).facts["unit"] == "hours"
+    assert train(message, features, id="order", folds=0).model.facts["unit"] == "hours"
 
 
 def test_true_labels_that_are_durations_need_a_model_with_a_unit(tmp_path):

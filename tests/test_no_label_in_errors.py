@@ -403,7 +403,7 @@ def test_a_ledger_that_was_overwritten_with_labels(tmp_path):
 def test_a_model_that_does_not_fit_the_file_never_sees_its_labels(tmp_path):
     from sklearn.linear_model import Ridge
 
-    from labeldp.training.files import predictions_beside
+    from labeldp.training.prediction_files import predictions_beside
 
     model = Ridge().fit(pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 1.0]}), [1.0, 2.0])  # another y than the labels
     (tmp_path / "test.csv").write_text(f"x,y\n1,{SECRET}\n2,{SECRET}\n")

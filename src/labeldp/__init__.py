@@ -42,13 +42,14 @@ _NAMES_IN = {
     "release.outcome": "ReleaseOutcome",
     "release.privatize": "privatize",
     "sampling": "KeyedRandomness OsEntropy",
-    "training.boosting": "BoostingRegressor",
     "training.conditional": "ConditionalRegressor",
-    "training.joining": "Joined join",
+    "training.joined_features": "Joined join",
+    "training.learners": "BoostingRegressor",
     "training.regressor": "LabelDPRegressor",
     "training.saved": "SavedModel",
     "training.sizing": "boosting_settings",
     "training.suspects": "FeatureWarning",
+    "training.train": "TrainingResult train",
 }
 """The room of every public name; `__init__.pyi` says the same to type checkers."""
 _ROOM_OF = {name: room for room, names in _NAMES_IN.items() for name in names.split()}

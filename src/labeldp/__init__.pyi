@@ -68,13 +68,15 @@ from labeldp.release.outcome import ReleaseOutcome as ReleaseOutcome
 from labeldp.release.privatize import privatize as privatize
 from labeldp.sampling import KeyedRandomness as KeyedRandomness
 from labeldp.sampling import OsEntropy as OsEntropy
-from labeldp.training.boosting import BoostingRegressor as BoostingRegressor
 from labeldp.training.conditional import ConditionalRegressor as ConditionalRegressor
-from labeldp.training.joining import Joined as Joined
-from labeldp.training.joining import join as join
+from labeldp.training.joined_features import Joined as Joined
+from labeldp.training.joined_features import join as join
+from labeldp.training.learners import BoostingRegressor as BoostingRegressor
 from labeldp.training.regressor import LabelDPRegressor as LabelDPRegressor
 from labeldp.training.saved import SavedModel as SavedModel
 from labeldp.training.sizing import boosting_settings as boosting_settings
 
 __version__: str
 from labeldp.training.suspects import FeatureWarning as FeatureWarning
+from labeldp.training.train import TrainingResult as TrainingResult
+from labeldp.training.train import train as train

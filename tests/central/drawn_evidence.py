@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from labeldp.central.evidence import Block, Evidence
-from labeldp.central.kernels import kernel, roots
+from labeldp.central.inference import Block, Evidence, kernel, roots
 
 VARIANCE = 9.0
 """Of a label."""

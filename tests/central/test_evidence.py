@@ -8,7 +8,7 @@ from drawn_evidence import drawn_evidence
 
 from labeldp import Domain
 from labeldp.central import asking
-from labeldp.central.evidence import Evidence
+from labeldp.central.inference import Evidence
 from labeldp.central.queries import SumQueries
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.central.kernels import KEPT, LINE, kernel, roots
+from labeldp.central.inference import KEPT, LINE, kernel, roots
 
 SHARES = st.lists(st.integers(1, 50), min_size=2, max_size=12).map(lambda counts: np.array(counts) / sum(counts))
 

@@ -8,7 +8,7 @@ import pytest
 
 from labeldp import Domain, InvalidInput
 from labeldp.central import asking
-from labeldp.central.kernels import kernel, roots
+from labeldp.central.inference import kernel, roots
 from labeldp.central.learner import SumsLearner
 from labeldp.central.queries import SumQueries
 

@@ -8,8 +8,8 @@ from drawn_evidence import VARIANCE, drawn_evidence
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
-from labeldp.central import posterior
-from labeldp.central.posterior import before, given, infer
+from labeldp.central import inference
+from labeldp.central.inference import infer, posterior_given, prior_belief
 
 
 def conditioned(drawn, variances, rest):
@@ -25,7 +25,7 @@ def conditioned(drawn, variances, rest):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_posterior_is_the_textbook_s(seed):
     drawn = drawn_evidence(seed)
-    found = given(drawn.evidence, drawn.variances, drawn.rest)
+    found = posterior_given(drawn.evidence, drawn.variances, drawn.rest)
     mean, covariance = conditioned(drawn, drawn.variances, drawn.rest)
     np.testing.assert_allclose(found.effects(drawn.evidence), mean, atol=1e-8)
     spread = found.spread(drawn.evidence)
@@ -40,13 +40,13 @@ def test_the_posterior_with_variances_of_its_own_choice_is_the_textbook_s_too(se
     np.testing.assert_allclose(found.effects(drawn.evidence), mean, atol=1e-8)
     assert found.variances[0] == VARIANCE
     assert (found.variances > 0).all()
-    assert posterior.LEAST_REST * VARIANCE <= found.rest <= VARIANCE
+    assert inference.LEAST_REST * VARIANCE <= found.rest <= VARIANCE
 
 
 def test_without_answers_nothing_is_known():
     drawn = drawn_evidence(0, asked=False)
     evidence = drawn.evidence
-    found = given(evidence, drawn.variances, drawn.rest)
+    found = posterior_given(evidence, drawn.variances, drawn.rest)
     assert not found.effects(evidence).any()
     spread = found.spread(evidence)
     np.testing.assert_allclose(spread @ spread.T, drawn.prior, atol=1e-6)
@@ -55,14 +55,14 @@ def test_without_answers_nothing_is_known():
 def test_beforehand_columns_are_thought_alike():
     drawn = drawn_evidence(0, asked=False)
     kinds = np.array([block.kind for block in drawn.evidence.blocks])
-    found = before(drawn.evidence, VARIANCE)
+    found = prior_belief(drawn.evidence, VARIANCE)
     assert len(set(found.variances[kinds == "column"])) == 1
-    assert found.variances[kinds == "column"].sum() == pytest.approx(posterior.SHARE["column"] * VARIANCE)
+    assert found.variances[kinds == "column"].sum() == pytest.approx(inference.SHARE["column"] * VARIANCE)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_slopes_are_those_of_finite_differences(seed):
-    search = posterior._Search(drawn_evidence(seed).evidence, VARIANCE)
+    search = inference._Search(drawn_evidence(seed).evidence, VARIANCE)
     logs = np.random.default_rng(seed).normal(size=len(search.free))
     base = 4.0 * search.shared + np.diag(search.evidence.noise)
     slopes = search._loss(logs, base)[1]
@@ -70,10 +70,10 @@ def test_slopes_are_those_of_finite_differences(seed):
 
 
 def test_the_loss_is_minus_the_likelihood_where_the_prior_is_flat(monkeypatch):
-    monkeypatch.setattr(posterior, "SPREAD", {"column": 1e12, "pair": 1e12})
-    monkeypatch.setattr(posterior, "LEVEL", {"column": 1e12, "pair": 1e12})
+    monkeypatch.setattr(inference, "SPREAD", {"column": 1e12, "pair": 1e12})
+    monkeypatch.setattr(inference, "LEVEL", {"column": 1e12, "pair": 1e12})
     drawn = drawn_evidence(1)
-    search = posterior._Search(drawn.evidence, VARIANCE)
+    search = inference._Search(drawn.evidence, VARIANCE)
     weights = drawn.asked(drawn.evidence.questions)
     sizes, differences = np.random.default_rng(1).normal(size=(4, len(search.free))), []
     for logs in sizes:
@@ -86,7 +86,7 @@ def test_the_loss_is_minus_the_likelihood_where_the_prior_is_flat(monkeypatch):
 
 
 def test_the_search_ends_where_the_loss_is_flat():
-    search = posterior._Search(drawn_evidence(2).evidence, VARIANCE)
+    search = inference._Search(drawn_evidence(2).evidence, VARIANCE)
     rest = 0.7 * VARIANCE
     found = search.run(search.start(), rest)
     loss, slopes = search._loss(found, rest * search.shared + np.diag(search.evidence.noise))

@@ -8,8 +8,7 @@ from drawn_evidence import VARIANCE, drawn_evidence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.central.posterior import before
-from labeldp.central.posterior import given as posterior_given
+from labeldp.central.inference import posterior_given, prior_belief
 from labeldp.central.questions import PLANS, SIZES, _Outlook, cube_noise_variance, plan, sign_questions
 
 SHARES = st.lists(st.integers(0, 50), min_size=1, max_size=70).filter(any)
@@ -133,7 +132,7 @@ def test_fewer_questions_than_any_size_are_all_asked():
 def test_a_plan_promises_what_conditioning_on_its_questions_gives(scale):
     drawn = drawn_evidence(2, asked=False)
     evidence = drawn.evidence
-    belief = before(evidence, VARIANCE)
+    belief = prior_belief(evidence, VARIANCE)
     drawn.variances, drawn.rest = belief.variances, belief.rest
     generator = np.random.default_rng(2)
     candidates = np.zeros((len(evidence.gram), 8))

@@ -12,7 +12,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import Ledger, SavedModel
+from labeldp import InvalidInput, Ledger, SavedModel
+from labeldp.training.train import train as train_model
 
 ROWS = 3000
 BOUNDS = ("--lower", "0", "--upper", "400")
@@ -324,13 +325,26 @@ def test_cells_refuses_what_it_cannot_use(run, world, tmp_path, more, word):
     assert not (tmp_path / "cells").exists()
 
 
+def test_python_does_what_the_command_does(run, world, answered):
+    code, out, _ = train(run, world, answered, *plan(answered))
+    assert code == 0
+    features, file = world / "features.parquet", plan(answered)[1]
+    result = train_model(answered / "sums", features, id="order", plan=file)
+    written, table = SavedModel.load(answered / "model"), pq.read_table(features)
+    assert result.model.facts.items() <= written.facts.items()
+    np.testing.assert_array_equal(result.model.predict(table), written.predict(table))
+    assert result.verdict in out
+    with pytest.raises(InvalidInput, match=r"seed \(--seed\) is for messages"):
+        train_model(answered / "sums", features, id="order", plan=file, loss="squared", seed=3)
+
+
 def test_train_explains_wrong_combinations(run, world, answered):
     code, _, err = train(run, world, answered)
     assert code == 2
     assert "--plan" in err
     code, _, err = train(run, world, answered, *plan(answered), "--model", "network", "--seed", "3")
     assert code == 2
-    assert "--model and --seed are for messages" in err
+    assert "model (--model) and seed (--seed) are for messages" in err
     labels = (world / "labels.parquet", "--label", "amount", "--id", "order", "--mechanism", "rr-on-bins")
     assert run("privatize", *labels, "--epsilon", "2", *BOUNDS, "--out", answered / "message")[0] == 0
     code, _, err = train(run, world, answered, *plan(answered), message=answered / "message")

@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import Domain, LabelRandomizer, SavedModel
-from labeldp.cli.train import verdict
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
+from labeldp.features.columns import ColumnEncoder
 from labeldp.release.apply import apply
 from labeldp.release.privatize import privatize
-from labeldp.training.from_message import train_on_message
+from labeldp.training.report import verdict_of_labels
+from labeldp.training.train import train as train_model
 
 
 @pytest.fixture(scope="module")
@@ -106,11 +107,25 @@ def test_reports_in_words(run, world, tmp_path):
     assert "not private" in err
 
 
+def test_python_does_what_the_command_does(run, world, tmp_path):
+    code, out, _ = train(run, world, tmp_path, "--seed", 1, "--folds", 2, "--exclude", "size")
+    assert code == 0
+    features = world / "features.parquet"
+    result = train_model(world / "message", features, id="order", seed=1, folds=2, exclude=["size"])
+    written, table = SavedModel.load(tmp_path / "model"), pq.read_table(features)
+    assert result.model.facts.items() <= written.facts.items()
+    np.testing.assert_array_equal(result.model.predict(table), written.predict(table))
+    assert result.estimator is result.model.model
+    assert result.verdict
+    assert all(text in out for _, text in result.report)
+    assert f"--id {result.id_column} --out" in out
+
+
 def report(lower, value, upper, assumptions=()):
     figure = {"value": 13_092.4, "lower": 0.0, "upper": 123_456.0}
     r2 = {"value": value, "lower": lower, "upper": upper}
     facts = {"estimates": {"mean": figure, "error": figure, "r2": r2}, "assumptions": list(assumptions)}
-    return "\n".join(text for _, text in verdict(facts))
+    return "\n".join(text for _, text in verdict_of_labels(facts))
 
 
 def test_the_verdict_says_whether_the_model_beats_the_mean():
@@ -129,7 +144,7 @@ def test_the_verdict_says_whether_the_model_beats_the_mean():
 def test_an_estimate_that_was_cut_off_at_an_end_of_its_interval_is_not_called_about_right():
     def shown(lower, value, upper):
         figure = {"value": value, "lower": lower, "upper": upper}
-        return verdict({"estimates": {"mean": figure}, "assumptions": []})[0][1]
+        return verdict_of_labels({"estimates": {"mean": figure}, "assumptions": []})[0][1]
 
     assert shown(0.0, 0.0, 23_660.0) == "the labels' mean is at most 23,660"
     assert shown(169.9, 169.9, 9326.0) == "the labels' mean is between 169.9 and 9,326"
@@ -184,7 +199,7 @@ def test_the_verdict_names_what_it_assumes():
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_a_seed_has_32_bits(world, seed):
     with pytest.raises(InvalidInput, match="seed must be"):
-        train_on_message(world / "message", world / "features.parquet", "order", seed=seed)
+        train_model(world / "message", world / "features.parquet", id="order", seed=seed)
 
 
 def test_predictions_go_to_a_new_file_of_a_known_kind(run, world, tmp_path):
@@ -415,14 +430,13 @@ def test_suspicious_columns_are_named_even_if_quiet(run, world, tmp_path):
 
 @pytest.mark.parametrize("command", ["train", "predict"])
 def test_a_stopped_command_leaves_nothing(run, world, tmp_path, monkeypatch, command):
-    from labeldp.training import boosting
 
     train(run, world, tmp_path, "--quiet", "--folds", 0)
 
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(boosting.ColumnEncoder, "ordinal", stop)
+    monkeypatch.setattr(ColumnEncoder, "ordinal", stop)
     features, out = world / "features.parquet", tmp_path / "out.csv"
     arguments = {
         "train": ("train", world / "message", "--features", features, "--id", "order"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 
@@ -24,6 +25,13 @@ def world(tmp_path, monkeypatch):
     return tmp_path
 
 
+def replace_pickle(folder, content):
+    (folder / "model.pickle").write_bytes(content)
+    record = json.loads((folder / "model.json").read_text())
+    record["model_sha256"] = hashlib.sha256(content).hexdigest()
+    (folder / "model.json").write_text(json.dumps(record))
+
+
 COMMANDS = {
     "predict": ("predict", "model", "features.parquet", "--out", "p.csv"),
     "evaluate": ("evaluate", "model", "features.parquet", "--label", "y"),
@@ -42,9 +50,8 @@ def test_a_pickle_is_loaded_with_the_flag_only(run, world, command):
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_an_old_model_runs_nothing_without_the_flag(run, world, command):
-    (world / "model" / "model.json").write_text(json.dumps({"format": "labeldp-model", "format_version": 1}))
-    (world / "model" / "model.pickle").write_bytes(pickle.dumps(Trap("sentinel")))
+def test_a_pickle_runs_nothing_without_the_flag(run, world, command):
+    replace_pickle(world / "model", pickle.dumps(Trap("sentinel")))
     code, _, err = run(*command)
     assert code == 2
     assert "--trust-pickle" in err
@@ -64,8 +71,7 @@ def test_a_damaged_description_ends_with_exit_code_2(run, world, command, text):
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_pickle_whose_class_is_not_here_says_that_it_must_be_importable(run, world, command):
     content = pickle.dumps(LinearRegression()).replace(b"sklearn.linear_model", b"absentt.linear_model")
-    (world / "model" / "model.pickle").write_bytes(content)
-    (world / "model" / "model.json").write_text(json.dumps({"format": "labeldp-model", "format_version": 1}))
+    replace_pickle(world / "model", content)
     code, _, err = run(*command, "--trust-pickle")
     assert code == 2
     assert "must be importable here" in " ".join(err.split())

@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.evaluation.summary import estimates_of_model, predicted_out_of_fold
-from labeldp.training.boosting import BoostingRegressor, Trees
+from labeldp.training.learners import BoostingRegressor, Trees
 
 GENERATOR = np.random.default_rng(0)
 N = 2000

@@ -31,8 +31,7 @@ from labeldp import (
     RepeatedRelease,
     get_loss,
 )
-from labeldp.training.boosting import BoostingRegressor
-from labeldp.training.linear_start import LinearStart
+from labeldp.training.learners import BoostingRegressor, LinearStart
 from seeded_words import SeededWords
 
 N = 12_000

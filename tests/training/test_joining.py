@@ -18,7 +18,7 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.message.reader import Message
 from labeldp.release.privatize import privatize
-from labeldp.training.joining import join
+from labeldp.training.joined_features import join
 
 IDS = np.random.default_rng(0).permutation(3000) * 3
 

@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 import labeldp.training
 from labeldp import Domain, InvalidInput, LabelRandomizer, LabelSource, Message, Prior, SavedModel, privatize
 from labeldp.cli import app
-from labeldp.cli.lazy_help import learners
-from labeldp.training.from_message import train_on_message
-from labeldp.training.learners import LEARNERS
+from labeldp.training.learners import LEARNERS, learners
+from labeldp.training.train import train
 
 NEW_FILE = """
 from sklearn.dummy import DummyRegressor
@@ -80,11 +79,11 @@ def test_a_new_file_is_offered_explained_and_trained(world, tmp_path):
 
 @pytest.mark.usefixtures("new_learner")
 def test_a_loss_that_a_learner_does_not_know_is_refused(world):
-    arguments = (world / "message", world / "features.parquet", "key")
+    arguments = (world / "message", world / "features.parquet")
     with pytest.raises(InvalidInput, match="median trains on bins values with squared loss, not poisson"):
-        train_on_message(*arguments, learner="median", loss="poisson", target_values="bins")
+        train(*arguments, id="key", model="median", loss="poisson", target_values="bins")
     with pytest.raises(InvalidInput, match="randomized-response carries no prior"):
-        train_on_message(*arguments, learner="median", loss="poisson")
+        train(*arguments, id="key", model="median", loss="poisson")
 
 
 @pytest.mark.parametrize("as_path", [True, False])
@@ -93,7 +92,7 @@ def test_a_message_and_features_become_a_model_and_its_facts(world, as_path):
     message = world / "message"
     if not as_path:
         features, message = pq.read_table(features), Message.open(message)
-    saved = train_on_message(message, features, "key", exclude=["noise"], seed=0, folds=0)
+    saved = train(message, features, id="key", exclude=["noise"], seed=0, folds=0).model
     facts = saved.facts
     assert (facts["records"], facts["features_without_label"], facts["labels_without_features"]) == (200, 20, 20)
     assert (facts["columns"], facts["bounds"], facts["epsilon"]) == (["x"], [0, 300], 40)
@@ -102,7 +101,7 @@ def test_a_message_and_features_become_a_model_and_its_facts(world, as_path):
 
 
 def test_predictions_stay_in_the_bounds(world):
-    saved = train_on_message(world / "message", world / "features.parquet", "key", folds=0)
+    saved = train(world / "message", world / "features.parquet", id="key", folds=0).model
     assert SavedModel(saved.model, saved.facts | {"bounds": [90, 100]}).predict(
         pa.table({"x": [40.0, 200.0], "noise": [1.0, 1.0]})
     ).tolist() == [90, 100]

@@ -132,7 +132,7 @@ def test_a_model_that_is_never_made_drops_the_model_of_a_good_fit(monkeypatch):
     def failing(*_):
         raise MemoryError
 
-    monkeypatch.setattr(LabelDPRegressor, "_learner", failing)
+    monkeypatch.setattr("labeldp.training.regressor.clone", failing)
     with pytest.raises(MemoryError):
         model.fit(X, Y)
     assert held(model, traces(model.private_labels_))

@@ -31,10 +31,17 @@ def edited(folder, **changes):
     (folder / "model.json").write_text(json.dumps(record | changes))
 
 
-def old_folder(place, content):
-    """A folder as versions before this one wrote it."""
+def pickled_folder(place, content):
+    """A folder whose model is this pickle."""
     place.mkdir()
-    (place / "model.json").write_text(json.dumps({"format": "labeldp-model", "format_version": 1, **FACTS}))
+    record = {
+        "format": "labeldp-model",
+        "format_version": 1,
+        "model_file": "model.pickle",
+        "model_sha256": hashlib.sha256(content).hexdigest(),
+        **FACTS,
+    }
+    (place / "model.json").write_text(json.dumps(record))
     (place / "model.pickle").write_bytes(content)
     return place
 
@@ -181,14 +188,13 @@ def test_what_the_safe_format_cannot_hold_is_saved_as_a_pickle_only_if_asked_for
         SavedModel.load(tmp_path / "model", trust_pickle=True)
 
 
-def test_an_old_folder_is_refused_without_the_flag(tmp_path):
-    folder = old_folder(tmp_path / "model", pickle.dumps(fitted()))
+def test_a_pickle_needs_the_flag(tmp_path):
+    folder = pickled_folder(tmp_path / "model", pickle.dumps(fitted()))
     with pytest.raises(InvalidInput, match=r"is a pickle.*Otherwise ask for the model as data"):
         SavedModel.load(folder)
     np.testing.assert_allclose(SavedModel.load(folder, trust_pickle=True).predict([[0.5]]), [5])
-    (folder / "model.pickle").write_bytes(b"\x80")
     with pytest.raises(InvalidInput, match="cannot be loaded"):
-        SavedModel.load(folder, trust_pickle=True)
+        SavedModel.load(pickled_folder(tmp_path / "damaged", b"\x80"), trust_pickle=True)
 
 
 @pytest.mark.parametrize("trust_pickle", [False, True])
@@ -211,7 +217,7 @@ def test_a_pickle_beside_the_model_is_not_loaded(saved):
 
 
 def test_a_pickle_is_not_loaded_without_the_flag(tmp_path):
-    folder = old_folder(tmp_path / "model", pickle.dumps(Trap(tmp_path / "sentinel")))
+    folder = pickled_folder(tmp_path / "model", pickle.dumps(Trap(tmp_path / "sentinel")))
     with pytest.raises(InvalidInput, match="trust_pickle=True"):
         SavedModel.load(folder)
     assert not (tmp_path / "sentinel").exists()

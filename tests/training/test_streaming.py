@@ -16,8 +16,8 @@ from pyarrow import feather
 
 from labeldp import InvalidInput, LabelRandomizer, LabelSource, SavedModel, privatize
 from labeldp.tables import feature_file
-from labeldp.training.files import predict_file, predictions_beside
-from labeldp.training.from_message import train_on_message
+from labeldp.training.prediction_files import predict_file, predictions_beside
+from labeldp.training.train import train as train_model
 
 N = 1000
 SUFFIXES = ["parquet", "feather", "csv", "csv.gz"]
@@ -69,7 +69,7 @@ def write(table, folder):
 
 def train(folder, table, **options):
     settings = {"exclude": ["key", "truth"], "categorical": ["code"], "seed": 0, "folds": 2} | options
-    return train_on_message(folder / "message", table, "order", **settings)
+    return train_model(folder / "message", table, id="order", **settings).model
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_row_alone_is_predicted_as_among_others(world, tmp_path, monkeypatch, 
     if learner == "network":
         pytest.importorskip("torch")
         import labeldp.paper.network  # noqa: F401 - enters the network
-    model = train(world, features(), learner=learner, folds=0, epochs=2 if learner == "network" else None)
+    model = train(world, features(), model=learner, folds=0, epochs=2 if learner == "network" else None)
     monkeypatch.setattr(feature_file, "MOST_ROWS", 1)
     pq.write_table(features().slice(0, 40), tmp_path / "f.parquet")
     predict_file(model, tmp_path / "f.parquet", tmp_path / "p.parquet")
@@ -197,7 +197,7 @@ PROGRAM = """
 import re, sys
 from pathlib import Path
 from labeldp import SavedModel
-from labeldp.training.files import predict_file
+from labeldp.training.prediction_files import predict_file
 predict_file(SavedModel.load(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))
 print(1024 * int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]))
 """

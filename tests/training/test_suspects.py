@@ -15,8 +15,8 @@ from pyarrow import feather
 from forgery import edit_json, rewrite_manifest
 from labeldp import FeatureWarning, LabelRandomizer, LabelSource, Message, privatize
 from labeldp.errors import InvalidInput
-from labeldp.training.from_message import train_on_message
 from labeldp.training.suspects import is_index_name, is_near_unique, nearly_equal
+from labeldp.training.train import train
 
 N = 600
 
@@ -44,7 +44,7 @@ def trained(world, features, **options):
     """The columns learned from, and the texts of the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        facts = train_on_message(world / "message", features, "order", folds=0, **options).facts
+        facts = train(world / "message", features, id="order", folds=0, **options).model.facts
     assert {warning.category for warning in caught} <= {FeatureWarning}
     assert {warning.filename for warning in caught} <= {__file__}  # they point at the caller
     return facts["columns"], [str(warning.message) for warning in caught]

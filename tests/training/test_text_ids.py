@@ -12,9 +12,9 @@ from sklearn.linear_model import Ridge
 from labeldp import Domain, FeatureWarning, InvalidInput, LabelRandomizer, LabelSource, Prior, SavedModel, privatize
 from labeldp.message.reader import Message
 from labeldp.tables import feature_file
-from labeldp.training.files import predict_file
-from labeldp.training.from_message import train_on_message
 from labeldp.training.joined_features import joined_features
+from labeldp.training.prediction_files import predict_file
+from labeldp.training.train import train
 
 ROWS = 300
 
@@ -149,6 +149,6 @@ def test_a_file_without_a_header_line_is_not_quoted(tmp_path):
 def test_ids_that_agree_by_chance_are_questioned(tmp_path, recwarn, kept, warned):
     message = message_of(tmp_path, range(ROWS))
     ids = [*range(kept), *range(10_000, 10_000 + ROWS - kept)]
-    train_on_message(message, pa.table({"id": ids, "x": np.arange(ROWS) % 5 / 2}), "id", folds=0)
+    train(message, pa.table({"id": ids, "x": np.arange(ROWS) % 5 / 2}), id="id", folds=0)
     said = [str(warning.message) for warning in recwarn if warning.category is FeatureWarning]
     assert [f"only {kept} of 300 rows" in text for text in said] == [True] * warned

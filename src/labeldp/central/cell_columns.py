@@ -13,7 +13,7 @@ from labeldp.arrays import as_numpy
 from labeldp.budget import Epsilon
 from labeldp.central.answer import LARGEST_SUM
 from labeldp.central.held_labels import MOST_SIGNS
-from labeldp.central.label_range import histogram_parts
+from labeldp.central.inference import histogram_parts
 from labeldp.central.learner import first_look, histogram_share
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.queries import SumQueries

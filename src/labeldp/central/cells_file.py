@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from labeldp.central.cell_columns import MOST_PARTITIONS, CellColumns
+from labeldp.central.cells_plan import CellsPlan
 from labeldp.central.held_labels import MOST_SIGNS
-from labeldp.central.one_round import CellsPlan
 from labeldp.engines.batches import checked_ids
 from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.tables.parquet import check_density, open_parquet, rows_in

@@ -1,11 +1,11 @@
-"""From features and noisy sums to a model: what is asked in which order, and how ε is divided.
+"""From features and noisy sums to a model: the order of the sums, and the division of ε.
 
 1. A histogram of the labels sets the clip. It costs at most 6 % of ε.
 2. A coarse look at every column: a few signed sums, 12 % of the rest.
 3. Pairs of the columns that seem to matter join in. The plan of least expected error is asked: sums over whole partitions where a
    column with many cells matters, signed sums elsewhere.
 
-All sums are then inferred jointly (`labeldp.central.posterior`). Labels are seen through `SumQueries` alone, so that everything here
+All sums are then inferred jointly (`labeldp.central.inference`). Labels are seen through `SumQueries` alone, so that everything here
 is post-processing, and a mistake here costs accuracy but no privacy.
 """
 
@@ -18,11 +18,20 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.central.evidence import Block, Evidence
-from labeldp.central.kernels import kernel, roots
-from labeldp.central.label_range import LabelRange, histogram_parts, label_range
+from labeldp.central.inference import (
+    Block,
+    Evidence,
+    LabelRange,
+    Posterior,
+    histogram_parts,
+    infer,
+    kernel,
+    label_range,
+    posterior_given,
+    prior_belief,
+    roots,
+)
 from labeldp.central.partitions import Codes, Partitions
-from labeldp.central.posterior import Posterior, before, given, infer
 from labeldp.central.queries import SumQueries
 from labeldp.central.questions import Plan, plan, sign_questions
 from labeldp.central.sums_model import Pair, SumsModel
@@ -33,33 +42,33 @@ HISTOGRAM = Fraction(6, 100)
 ENOUGH = 1000
 """The most that a histogram costs, times the number of records: its noise then has a scale of 1/500 of them."""
 COARSE = Fraction(12, 100)
-"""The share of what is left for the coarse look."""
+"""The share of the remaining ε for the coarse look."""
 ALL_PAIRED = 8
-"""With at most so many columns all pairs are looked at from the start."""
+"""With at most this number of columns, all pairs are considered from the start."""
 EARLY_SIGNS = 4
-"""So many of the signs of each of two columns are multiplied in that case."""
+"""The number of signs of each of two columns that are multiplied in that case."""
 EARLY_CELLS = 8
 """The most coarse cells of a column in a pair in that case."""
 PAIRED = 5
-"""So many columns, those of the largest variances, form pairs."""
+"""The number of columns, by largest variance, that form pairs."""
 PAIR_CELLS = 5
 """The most coarse cells of a column in a pair."""
 MOST_CANDIDATES = 1200
-"""About so many signed sums of columns are weighed against each other. Time grows with their square."""
+"""The approximate number of candidate signed sums of columns. Time grows with their square."""
 LEAST_VARIANCE = 0.002
 """A column with less of the label's variance forms no pair."""
 PAIR_SIGNS = 10
-"""So many of the signs of each of two columns are multiplied."""
+"""The number of signs of each of two columns that are multiplied."""
 PAIR_SHARE = 0.15
-"""A pair is thought to have this share of the product of its columns' variances, over the variance of all columns."""
+"""A pair is expected to have this share of the product of its columns' variances, over the variance of all columns."""
 LEAST_PAIR = 1e-5
-"""A pair is thought to have at least this share of the label's variance."""
+"""A pair is expected to have at least this share of the label's variance."""
 
 
 class SumsLearner:
-    """Learns a model for features that are known from labels that are only asked for sums.
+    """Learns a model from features and from noisy sums of labels.
 
-    Making it reads the features and counts cells, which needs no label. `learn` then asks.
+    The constructor reads the features and counts cells, without labels. `learn` then asks for sums.
 
     Parameters
     ----------
@@ -70,8 +79,10 @@ class SumsLearner:
     """
 
     def __init__(self, features: Any, partitions: Partitions | None = None, **columns: Any) -> None:
-        self.partitions = Partitions.fit(features, **columns) if partitions is None else partitions
-        self.codes = self.partitions.cells(features)
+        if partitions is None:
+            self.partitions, self.codes = Partitions.fit_cells(features, **columns)
+        else:
+            self.partitions, self.codes = partitions, partitions.cells(features)
         sizes = self.partitions.sizes
         self.weights = [np.bincount(self.codes[:, j], minlength=size) / len(self.codes) for j, size in enumerate(sizes)]
 
@@ -84,7 +95,7 @@ class SumsLearner:
         pairs = self._all_pairs()
         if pairs:
             candidates = self._add_pairs(evidence, candidates, pairs, EARLY_SIGNS)
-        belief = before(evidence, found.variance)
+        belief = prior_belief(evidence, found.variance)
         coarse = queries.remaining * COARSE
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, coarse), [(0, 1.0)]), coarse)
         belief = infer(evidence, found.variance)
@@ -111,7 +122,7 @@ class SumsLearner:
         return blocks, codes
 
     def candidates(self, evidence: Evidence) -> Floats:
-        """Signed sums for the mean and for each column; with many columns, some of those of each."""
+        """Signed sums for the mean and for each column; with many columns, only some for each."""
         found = [_placed(evidence, 0, np.ones((1, 1)))]
         most = max(4, MOST_CANDIDATES // len(self.weights))
         for j, weights in enumerate(self.weights):
@@ -173,11 +184,11 @@ class SumsLearner:
 
     @staticmethod
     def _with_pairs(evidence: Evidence, belief: Posterior, pairs: list[Pair], variance: float) -> Posterior:
-        """What is thought of pairs before any sum about them: the more, the more their columns matter."""
+        """Return the prior of pairs before any sum about them: pairs of important columns are expected to matter more."""
         columns = belief.variances[1:]
         products = np.array([columns[i] * columns[j] for i, j in (pair.columns for pair in pairs)])
         guess = PAIR_SHARE * products / columns.sum() + LEAST_PAIR * variance
-        return given(evidence, np.concatenate([belief.variances, guess]), belief.rest)
+        return posterior_given(evidence, np.concatenate([belief.variances, guess]), belief.rest)
 
     def _ask(self, queries: SumQueries, evidence: Evidence, asked: Plan, epsilon: Fraction) -> None:
         """Ask what was planned, for this ε in all."""
@@ -225,7 +236,7 @@ def histogram_share(epsilon: Fraction, records: int) -> Fraction:
 
 
 def _some(rows: Floats, most: int) -> Floats:
-    """At most so many of the rows, evenly spaced: thresholds are in order."""
+    """Return at most `most` of the rows, evenly spaced: thresholds are in order."""
     return rows[np.unique(np.linspace(0, len(rows) - 1, most).round().astype(np.int64))]
 
 

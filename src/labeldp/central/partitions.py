@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
-from labeldp.features.columns import LARGEST_NUMBER, ColumnEncoder, ColumnKey
+from labeldp.features.columns import LARGEST_NUMBER, ColumnEncoder, ColumnKey, infer_columns
+from labeldp.features.records import exactly, finite_floats, is_a
 from labeldp.features.tables import FeatureTable
 
 Codes = NDArray[np.uint16]
@@ -20,11 +21,13 @@ Codes = NDArray[np.uint16]
 MOST_COLUMNS = 300
 """More columns than this are left to labels: the counts of all pairs of cells would fill the memory."""
 MOST_BINS = 32
-"""A numeric column is cut at quantiles into at most so many cells."""
+"""A numeric column is cut at quantiles into at most this number of cells."""
 MOST_CATEGORIES = 64
-"""A categorical column has at most so many cells; rarer categories share one."""
+"""A categorical column has at most this number of cells; rarer categories share one."""
 MOST_CELLS = 1500
-"""With many columns, each has fewer cells, so that all together have about so many."""
+"""With many columns, each has fewer cells, so that all together have about this number."""
+LARGEST_PARTITION = 1 << 15
+"""A stored column with more cells than this is not read. Fitted ones have far fewer."""
 FEWEST_ROWS = 20
 """A category with fewer records than this, or than 1/200 of them, shares a cell with other rare ones."""
 
@@ -59,38 +62,70 @@ class Partitions:
     centres: tuple[Floats, ...]
 
     @classmethod
-    def fit(
+    def fit(cls, features: Any, **columns: Any) -> Partitions:
+        """Cut numbers at quantiles, and give categories with enough records their own cells."""
+        return cls.fit_cells(features, **columns)[0]
+
+    @classmethod
+    def fit_cells(
         cls,
         features: Any,
         *,
         categorical: Sequence[ColumnKey] | None = None,
         numeric: Sequence[ColumnKey] | None = None,
-    ) -> Partitions:
-        """Cut numbers at quantiles, and give categories with enough records a cell of their own."""
-        plain = ColumnEncoder.fit(features, categorical=categorical, numeric=numeric, min_count=FEWEST_ROWS)
-        columns = len(plain.numeric) + len(plain.categorical)
+    ) -> tuple[Partitions, Codes]:
+        """Return `fit(features)` and its `cells(features)`, reading the features once."""
+        table = FeatureTable.of(features)
+        numeric_names, categorical_names = infer_columns(table, categorical=categorical, numeric=numeric)
+        columns = len(numeric_names) + len(categorical_names)
         if columns > MOST_COLUMNS:
             raise InvalidInput(
                 f"noisy sums are for at most {MOST_COLUMNS} columns of features, and there are {columns:,}: leave some out, or use "
                 'method="labels"'
             )
-        rows = FeatureTable.of(features).rows
         share = max(4, MOST_CELLS // columns)
         encoder = ColumnEncoder.fit(
-            features,
-            categorical=categorical,
-            numeric=numeric,
-            min_count=max(FEWEST_ROWS, rows // 200),
+            table,
+            categorical=categorical_names,
+            numeric=numeric_names,
+            min_count=max(FEWEST_ROWS, table.rows // 200),
             max_categories=min(MOST_CATEGORIES, share),
         )
-        numbers = _read(encoder, features)[1]
+        categories, numbers = _read(encoder, table)
         cuts = tuple(_cuts(column, min(MOST_BINS, share)) for column in numbers.T)
-        return cls(
+        made = cls(
             encoder,
             cuts,
             tuple(bool(np.isnan(column).any()) for column in numbers.T),
             tuple(_centres(column, points) for column, points in zip(numbers.T, cuts, strict=True)),
         )
+        return made, made._cells(categories, numbers)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the partitions as JSON values. Floats come back to the last bit."""
+        numeric = zip(self.encoder.numeric, self.cuts, self.missing, self.centres, strict=True)
+        return self.encoder.to_record() | {
+            "numeric": [
+                {"name": name, "cuts": cuts.tolist(), "missing": missing, "centres": centres.tolist()}
+                for name, cuts, missing, centres in numeric
+            ]
+        }
+
+    @classmethod
+    def from_record(cls, record: Any) -> Partitions:
+        """Return the partitions that `to_record` described; raise `InvalidInput` for anything else."""
+        listed = is_a(is_a(record, dict, what="the partitions").get("numeric"), list, what="the numeric columns")
+        numeric = [_numeric_cells(one) for one in listed]
+        encoder = ColumnEncoder.from_record(record | {"numeric": [name for name, *_ in numeric]})
+        made = cls(
+            encoder,
+            tuple(cuts for _, cuts, _, _ in numeric),
+            tuple(missing for *_, missing, _ in numeric),
+            tuple(centres for *_, centres in numeric),
+        )
+        if not 1 <= len(made.names) <= MOST_COLUMNS or max(made.sizes) > LARGEST_PARTITION:
+            raise InvalidInput("the partitions have no columns, too many columns or too many cells")
+        return made
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -160,7 +195,7 @@ class Partitions:
 
 
 def _read(encoder: ColumnEncoder, features: Any) -> tuple[NDArray[np.int32], Floats]:
-    """Categories as codes, and numbers, which are no larger than what has a finite square."""
+    """Return categories as codes, and numbers clipped so that their squares are finite."""
     categories, numbers = encoder.transform(features)
     return categories, np.clip(numbers, -LARGEST_NUMBER, LARGEST_NUMBER)
 
@@ -192,3 +227,13 @@ def _centres(column: Floats, cuts: Floats) -> Floats:
         mean = np.mean(np.clip(own, middle - reach, middle + reach))
         found.append(mean if own[0] <= mean <= own[-1] else np.median(own))
     return np.asarray(found)
+
+
+def _numeric_cells(record: Any) -> tuple[str, Floats, bool, Floats]:
+    """Return the name, cut points, missing cell and centres of a stored numeric column."""
+    name, cuts, missing, centres = exactly(record, "name", "cuts", "missing", "centres", what="a numeric column")
+    is_a(missing, bool, what="missing")
+    cuts, centres = finite_floats(cuts, "cut points"), finite_floats(centres, "centres of cells")
+    if (np.diff(cuts) <= 0).any() or (np.diff(centres) <= 0).any() or centres.size != cuts.size + 1:
+        raise InvalidInput(f"the cells of the column {name!r:.60} do not increase, or do not fit its cut points")
+    return name, cuts, missing, centres

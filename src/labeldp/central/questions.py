@@ -9,32 +9,21 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from labeldp.arrays import Floats
-from labeldp.central.evidence import Evidence
-from labeldp.central.posterior import Posterior
+from labeldp.central.inference import Evidence, Posterior
 from labeldp.linear_algebra import cholesky
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 """Numbers of signed sums to choose from."""
 PLANS = (
-    (0, 1.0),
-    (1, 0.7),
-    (2, 0.6),
-    (3, 0.5),
-    (1, 0.5),
-    (2, 0.35),
-    (4, 0.4),
-    (3, 0.25),
-    (2, 0.0),
-    (3, 0.0),
-    (4, 0.0),
-    (6, 0.0),
+    *((0, 1.0), (1, 0.7), (2, 0.6), (3, 0.5), (1, 0.5), (2, 0.35)),
+    *((4, 0.4), (3, 0.25), (2, 0.0), (3, 0.0), (4, 0.0), (6, 0.0)),
 )
-"""Ways to divide a stage's ε: so many partitions in equal parts, after this share for signed sums."""
+"""Ways to divide a stage's ε: the number of partitions, in equal parts, and the share for signed sums."""
 FEWEST_CELLS = 6
 """Partitions of fewer cells than this are better asked with signs. In squares of R/ε, m partitions leave noise of 2·m² in each cell. As
 many columns of c cells need p = m·c signed sums of noise p²/3 each, and each cell is a mean of c of them: m²·c/3."""
 MOST_PARTITIONS = 8
-"""So many partitions, those of the largest variances, are considered."""
+"""The number of partitions, by largest variance, that are considered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +83,7 @@ def plan(
     Parameters
     ----------
     evidence, belief : Evidence, Posterior
-        What is known so far.
+        The answers so far, and the posterior.
     candidates : array of float
         Signed sums to choose from, a column of numbers for all cells each.
     scale : float
@@ -131,28 +120,28 @@ def plan(
 
 
 def cube_noise_variance(sums: int, scale: float) -> float:
-    """The variance of each of so many signed sums, on a grid so fine that its steps do not matter."""
+    """Return the noise variance of each of `sums` signed sums, on a grid so fine that its steps do not matter."""
     return (sums + 1) * (sums + 2) / 3 * scale**2
 
 
 @dataclass(frozen=True, eq=False)
 class _Outlook:
-    """What the answers to questions would be and would tell.
+    """What the answers to questions would be and explain.
 
-    What features leave of a label is taken to be drawn anew for these questions, as if earlier sums had been about other records.
+    What features leave of a label is assumed to be drawn again for these questions, as if earlier sums had been about other records.
     Counting it as known in part is exact, and was not better: it chose slightly worse questions on generated data.
 
     Attributes
     ----------
     answers : array of float
         The covariance of the answers, without noise.
-    told : array of float
+    explained : array of float
         Products of the questions' covariances with the mean label of each record, averaged over the records: question j alone, with
-        noise of variance v, would lower the mean squared error by told[j, j] / (answers[j, j] + v).
+        noise of variance v, would lower the mean squared error by explained[j, j] / (answers[j, j] + v).
     """
 
     answers: Floats
-    told: Floats
+    explained: Floats
 
     @classmethod
     def of(cls, evidence: Evidence, belief: Posterior, questions: Floats) -> _Outlook:
@@ -167,16 +156,16 @@ class _Outlook:
         """The gain of asking several questions, with noise of this variance each."""
         block = np.ix_(place, place)
         factor = cholesky(self.answers[block] + noise * np.eye(len(place)))
-        return float(np.trace(cho_solve((factor, True), self.told[block])))
+        return float(np.trace(cho_solve((factor, True), self.explained[block])))
 
     def after(self, place: Floats, noise: float) -> _Outlook:
         """The outlook once these questions are answered."""
         rows = self.answers[place]
         factor = cholesky(rows[:, place] + noise * np.eye(len(place)))
         solved = cho_solve((factor, True), rows)
-        mixed = self.told[:, place] @ solved
-        told = self.told - mixed - mixed.T + solved.T @ self.told[np.ix_(place, place)] @ solved
-        return _Outlook(self.answers - rows.T @ solved, told)
+        mixed = self.explained[:, place] @ solved
+        explained = self.explained - mixed - mixed.T + solved.T @ self.explained[np.ix_(place, place)] @ solved
+        return _Outlook(self.answers - rows.T @ solved, explained)
 
     def greedy(self, signed: int, scale: float) -> tuple[list[int], float]:
         """Choose among the first `signed` questions one by one, and how many of them; more sums have more noise each."""
@@ -194,26 +183,26 @@ class _Outlook:
     def _take(self, signed: int, size: int, noise: float) -> tuple[list[int], float]:
         """The best questions one by one. Only the columns that are needed are brought up to date: O(size²·signed) time.
 
-        A question may be taken twice: each answer has noise of its own.
+        A question may be taken twice: each answer has its own noise.
         """
-        variances, gains = np.diag(self.answers)[:signed].copy(), np.diag(self.told)[:signed].copy()
-        answers, told = np.empty((size, signed)), np.empty((size, signed))
+        variances, gains = np.diag(self.answers)[:signed].copy(), np.diag(self.explained)[:signed].copy()
+        answers, explained = np.empty((size, signed)), np.empty((size, signed))
         chosen: list[int] = []
         total = 0.0
         for step in range(size):
             pick = int(np.argmax(gains / (variances + noise)))
-            a, t = self.answers[pick, :signed].copy(), self.told[pick, :signed].copy()
-            for s in range(step):  # what the earlier picks have told about this one
+            a, t = self.answers[pick, :signed].copy(), self.explained[pick, :signed].copy()
+            for s in range(step):  # subtract what the earlier picks explain of this one
                 a -= answers[s] * answers[s, pick]
-                t -= told[s] * answers[s, pick] + answers[s] * told[s, pick]
+                t -= explained[s] * answers[s, pick] + answers[s] * explained[s, pick]
             scale = np.sqrt(a[pick] + noise)
             answers[step] = a / scale
-            # told[step] holds what is taken from `told` for the product with one side of answers[step]
+            # explained[step] holds what is taken from `explained` for the product with one side of answers[step]
             own = t[pick] / scale**2
-            told[step] = t / scale - 0.5 * own * answers[step]
+            explained[step] = t / scale - 0.5 * own * answers[step]
             total += own
             variances -= answers[step] ** 2
-            gains -= 2 * answers[step] * told[step]
+            gains -= 2 * answers[step] * explained[step]
             np.maximum(gains, 0, out=gains)
             chosen.append(pick)
         return chosen, total

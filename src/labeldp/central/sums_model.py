@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from labeldp.arrays import Floats
-from labeldp.central.label_range import LabelRange
+from labeldp.central.inference import LabelRange
 from labeldp.central.partitions import Codes, Partitions
 from labeldp.errors import InvalidInput, described
 from labeldp.features.tables import closest
@@ -95,7 +95,7 @@ class SumsModel(ReprMixin):
     partitions : Partitions
         The cells of the columns.
     pairs : tuple of Pair
-        Pairs of columns with effects of their own.
+        Pairs of columns with joint effects.
     mean : float
         The mean of the clipped labels.
     effects : tuple of array
@@ -182,7 +182,7 @@ class SumsModel(ReprMixin):
         X : table or array
             The features.
         level : float
-            The probability that an interval holds the mean, under the model: effects add up, and those of one column vary alike.
+            The probability that an interval holds the mean, under the model: effects add up, and the effects of one column have the same variance.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class SumsModel(ReprMixin):
         return np.clip(np.column_stack([middle - reach, middle + reach]), *self.bounds)
 
     def uncertainty(self, X: Any) -> Floats:
-        """The standard deviation of what is known of the mean label of each record.
+        """The standard deviation of the posterior mean label of each record.
 
         Parameters
         ----------
@@ -234,7 +234,7 @@ class SumsModel(ReprMixin):
         return terms
 
     def shown_effects(self) -> list[Effect]:
-        """The effect of each column and pair with its uncertainty, those that move predictions most first.
+        """The effect of each column and pair with its uncertainty, sorted by how much they move predictions.
 
         Returns
         -------
@@ -252,7 +252,7 @@ class SumsModel(ReprMixin):
         Parameters
         ----------
         columns : sequence of str, optional
-            The columns to draw. By default those that move predictions most.
+            The columns to draw. By default the columns that move predictions most.
         most : int
             How many columns are drawn by default.
 

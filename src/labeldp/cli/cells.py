@@ -49,7 +49,7 @@ def cells(
     from labeldp.central.cells_file import write_cells
     from labeldp.errors import InvalidInput
     from labeldp.release.staging import publish, staging
-    from labeldp.training.from_sums import cells_of_file
+    from labeldp.training.cells_to_send import cells_of_file
     from labeldp.training.saved import check_new
 
     target = folder.absolute()
@@ -73,7 +73,7 @@ def cells(
         write_cells(table, made / CELLS)
         (made / PLAN).write_text(plan.to_json(), encoding="utf-8")
         publish(made, target)
-    told, alone = plan.features_told, _alone(table)
+    told, alone = plan.disclosed_features, _alone(table)
     if as_json:
         print_json(
             {

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rich.markup import escape
 
-from labeldp.cli.lazy_help import exact_mechanisms, learners, mechanisms
+from labeldp.cli.lazy_help import exact_mechanisms, mechanisms, models
 
 Offers = list[tuple[str, str]]
 """Values, each with its line of help, which some shells show."""
@@ -23,7 +23,7 @@ def several_mechanism_offers(incomplete: str) -> Offers:
 
 def model_offers(incomplete: str) -> Offers:
     """The learners."""
-    return _beginning(((entry.name, entry.help) for entry in learners()), incomplete)
+    return _beginning(models().items(), incomplete)
 
 
 def loss_offers(incomplete: str) -> Offers:

@@ -41,15 +41,9 @@ def exact_mechanisms() -> dict[str, str]:
 
 def models() -> dict[str, str]:
     """The learners, each with its line of help."""
+    from labeldp.training.learners import learners
+
     return {entry.name: entry.help for entry in learners()}
-
-
-def learners() -> Any:
-    """The catalogue of learners, including the paper's network."""
-    import labeldp.paper.network  # noqa: F401 - enters the network
-    from labeldp.training.learners import LEARNERS
-
-    return LEARNERS
 
 
 def _print_panel(title: str, entries: dict[str, str]) -> None:

@@ -3,16 +3,14 @@
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from labeldp.cli.completion import loss_offers, model_offers
 from labeldp.cli.console import err, line, note, out, phases, print_json, stoppable
-from labeldp.cli.lazy_help import LOSSES, learners
+from labeldp.cli.lazy_help import LOSSES
 from labeldp.cli.options import Delimiter, Json, Quiet, VerifyKey, comma_list
-from labeldp.cli.train_sums import train_from_sums
-from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of, plain
 
 ModelOption = partial(typer.Option, rich_help_panel="Model")
@@ -22,13 +20,10 @@ TrustPickle = Annotated[
     bool,
     typer.Option(
         "--trust-pickle",
-        help="Load the model even if it is a pickle. Loading a pickle runs whatever code the file holds, with your rights. "
-        "Only for a model of somebody whom you would let run programs here.",
+        help="Load the model even if it is a pickle. Loading a pickle runs the code in the file, with your rights. "
+        "Only for models from people whom you would let run programs here.",
     ),
 ]
-FOLDS = 5
-ALL = 99.5
-"""A share in percent that is printed as 100 %. No model explains more, so that "at most 100 %" says nothing."""
 Features = Annotated[Path, typer.Argument(metavar="FILE", help="Features: Parquet, CSV, TSV (also .gz) or Arrow IPC.")]
 
 
@@ -48,10 +43,12 @@ def train(
     model_path: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="The model: a folder that must not exist yet.")
     ],
-    learner: Annotated[
-        str,
-        ModelOption("--model", metavar="NAME", help="One of the models listed below.", autocompletion=model_offers),
-    ] = "boosting",
+    model: Annotated[
+        str | None,
+        ModelOption(
+            metavar="NAME", help="One of the models listed below.", autocompletion=model_offers, show_default="boosting"
+        ),
+    ] = None,
     loss: Annotated[
         str | None,
         ModelOption(
@@ -69,13 +66,23 @@ def train(
     ] = None,
     epochs: Annotated[
         int | None,
-        ModelOption(min=1, metavar="N", help="Epochs of the network. By default as many as labels this noisy deserve."),
+        ModelOption(
+            min=1,
+            metavar="N",
+            help="Epochs of the network. By default the number follows from the noise of the labels.",
+        ),
     ] = None,
     seed: Annotated[int | None, ModelOption(min=0, max=2**32 - 1, metavar="N", help="The seed of the model.")] = None,
     folds: Annotated[
-        int,
-        ModelOption(min=0, max=50, metavar="N", help="Folds for the estimate of the test error; 0 for no estimate."),
-    ] = FOLDS,
+        int | None,
+        ModelOption(
+            min=0,
+            max=50,
+            metavar="N",
+            help="Folds for the estimate of the test error; 0 for no estimate.",
+            show_default="5",
+        ),
+    ] = None,
     assume_nothing: Annotated[
         bool,
         ModelOption(
@@ -98,7 +105,7 @@ def train(
 ) -> None:
     """Join a message with features by id and train a model on the private labels.
 
-    Nothing here costs privacy: whatever is computed from a message stays as private as the message.
+    Training costs no privacy: everything that is computed from a message is as private as the message.
 
     \b
     Examples:
@@ -108,62 +115,39 @@ def train(
       labeldp train sums --features clicks.parquet --id order
           --plan cells/plan.json --out model
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.central.sums_answer import is_answer
-    from labeldp.evaluation.intervals import ASSUMPTIONS
-    from labeldp.message.reader import Message
-    from labeldp.training.from_message import train_on_message
     from labeldp.training.saved import check_new
+    from labeldp.training.train import train as train_model
 
     check_new(model_path)
     silent = quiet or as_json
-    if is_answer(message):
-        given = {
-            "--model": learner != "boosting",
-            "--loss": loss not in (None, "squared"),
-            "--target-values": target_values is not None,
-            "--epochs": epochs is not None,
-            "--seed": seed is not None,
-            "--folds": folds != FOLDS,
-            "--assume-nothing": assume_nothing,
-            "--categorical": categorical is not None,
-            "--numeric": numeric is not None,
-            "--exclude": exclude is not None,
-            "--verify-key": verify_key is not None,
-        }
-        train_from_sums(message, features, id_column, plan, model_path, delimiter, given, quiet=quiet, as_json=as_json)
-        return
-    if plan is not None:
-        raise InvalidInput(
-            f"--plan is for an answer of labeldp sums, and {message} is none: it has no sums.json. For a message of labeldp privatize "
-            "leave --plan out"
-        )
-    chosen = learners()[learner]
     with stoppable("No model was written"), phases(quiet=silent) as phase:
-        opened = Message.open(message, verify_key=verify_key)
-        saved = train_on_message(
-            opened,
+        result = train_model(
+            message,
             features,
-            id_column,
-            learner=chosen,
+            id=id_column,
+            plan=plan,
+            model=model,
             loss=loss,
             target_values=target_values,
             categorical=comma_list(categorical) or None,
             numeric=comma_list(numeric) or None,
-            exclude=comma_list(exclude),
+            exclude=comma_list(exclude) or None,
             epochs=epochs,
             seed=seed,
             folds=folds,
-            assume=() if assume_nothing else tuple(ASSUMPTIONS),
-            progress=not silent and err.is_terminal,
+            assume=() if assume_nothing else None,
+            verify_key=verify_key,
             delimiter=delimiter,
+            progress=not silent and err.is_terminal,
             phase=phase,
         )
-    saved.save(model_path)
+    result.model.save(model_path)
     if as_json:
-        print_json(saved.facts)
+        print_json(result.model.facts)
     elif not quiet:
-        _report(saved.facts, model_path)
-        ids = "" if opened.header.row_numbers else f" --id {shlex.quote(id_column)}"
+        for title, text in result.report:
+            line(title, f"{model_path}: {text}" if title == "model" else text)
+        ids = "" if result.id_column is None else f" --id {shlex.quote(result.id_column)}"
         line("next", f"labeldp predict {model_path} FILE{ids} --out predictions.parquet")
 
 
@@ -174,7 +158,7 @@ def predict(
         Path, typer.Option("--out", metavar="FILE", help="Predictions: .parquet or .csv, a new file.")
     ],
     id_column: Annotated[
-        str | None, typer.Option("--id", metavar="COL", help="Copy this column beside the predictions.")
+        str | None, typer.Option("--id", metavar="COL", help="Copy this column next to the predictions.")
     ] = None,
     delimiter: Delimiter = None,
     trust_pickle: TrustPickle = False,
@@ -185,7 +169,7 @@ def predict(
 
     Example: labeldp predict model clicks.parquet --id order --out predictions.parquet
     """
-    from labeldp.training.files import predict_file
+    from labeldp.training.prediction_files import predict_file
     from labeldp.training.saved import SavedModel
 
     saved = SavedModel.load(model_path, trust_pickle=trust_pickle)
@@ -211,14 +195,14 @@ def evaluate(
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
-    """Compare predictions with true labels, where somebody has them.
+    """Compare predictions with true labels, if you have them.
 
     These figures are computed from true labels and are not private.
 
     Example: labeldp evaluate model test.parquet --label amount
     """
     from labeldp.evaluation.scoring import metrics
-    from labeldp.training.files import predictions_beside
+    from labeldp.training.prediction_files import predictions_beside
     from labeldp.training.saved import SavedModel
 
     saved = SavedModel.load(model_path, trust_pickle=trust_pickle)
@@ -236,100 +220,3 @@ def evaluate(
     )
     for name, value in figures.items():
         out.print(f"{name:<26} {'undefined' if value is None else plain(value, 6)}")
-
-
-def _report(facts: dict[str, Any], path: Path) -> None:
-    line(
-        "model",
-        f"{path}: {facts['model']} for {facts['loss']} loss on {count_of(facts['records'], 'record')}{_named_values(facts)}, "
-        f"ε = {facts['epsilon']:g}",
-    )
-    for name, noun, text in (
-        ("features_without_label", "row", "of features had no private label"),
-        ("labels_without_features", "private label", "had no features"),
-    ):
-        if facts[name]:
-            were = "was" if facts[name] == 1 else "were"
-            line("unpaired", f"{count_of(facts[name], noun)} {text} and {were} not used")
-    for name, text in verdict(facts):
-        line(name, text)
-
-
-def _named_values(facts: dict[str, Any]) -> str:
-    named = facts["target_values"] not in ("auto", "distribution")
-    return f" with {facts['target_values']} values" if named else ""
-
-
-def verdict(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the private labels say about the model, as lines of a report: a title and a sentence each."""
-    from labeldp.evaluation.intervals import ASSUMPTIONS
-
-    estimates, lost = facts["estimates"], facts.get("estimated_loss")
-    lines = _verdict_of_loss(facts["loss"], lost) if lost else []
-    if "r2" in estimates:
-        share = {key: None if value is None else 100 * value for key, value in estimates["r2"].items()}
-        lines.append(("" if lines else "verdict", _explained(share)))
-        lines.append(("", f"its mean squared test error is {_interval(estimates['error'])}"))
-    if not estimates and not lost:
-        lines.append(
-            ("verdict", "none: these private labels do not tell how good a model is (labeldp evaluate needs true ones)")
-        )
-    if "r2" in estimates or (estimates and not lost):
-        if "error_of_mean" in estimates:
-            error = _interval(estimates["error_of_mean"])
-            lines.append(("", f"always answering the mean has a mean squared error of {error}"))
-        lines.append(("", f"the labels' mean is {_interval(estimates['mean'])}"))
-        made = [f"that {ASSUMPTIONS[name]}" for name in facts["assumptions"]]
-        besides = f", and {', and '.join(made)} (--assume-nothing does without)" if made else ""
-        bare = "95 % intervals, from the private labels alone; they assume that labels lie within the bounds"
-        lines.append(("", f"({bare}{besides})"))
-    first, *others = lines
-    return [(first[0] or "labels", first[1]), *others]  # without a verdict the figures are about the labels alone
-
-
-def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[tuple[str, str]]:
-    from labeldp.evaluation.scoring import LossEstimate
-
-    better = LossEstimate(**lost).better
-    judged = "these labels do not show whether it is better than"
-    if better is not None:
-        judged = "it is better than" if better else "it is worse than"
-    model, constant, chance = (plain(lost[key], 4) for key in ("model", "constant", "chance"))
-    return [
-        (
-            "verdict",
-            f"the model's {name} loss is about {model}, that of the best single answer about {constant}: {judged} that",
-        ),
-        (
-            "",
-            f"(from the private labels alone; the difference is uncertain by ±{chance}, and by what they hide of this loss)",
-        ),
-    ]
-
-
-def _explained(share: dict[str, float | None]) -> str:
-    lower, upper = share["lower"], share["upper"]
-    if lower is not None and lower > 0:
-        judged = "it is better than always answering the mean"
-    elif upper is not None and upper < 0:
-        judged = "it is worse than always answering the mean"
-    else:
-        known = (("at least", lower), ("at most", None if upper is None or upper >= ALL else upper))
-        ends = [f"{word} {_figure(end, ' %', 2)}" for word, end in known if end is not None]
-        share_known = f": it explains {' and '.join(ends)} of the labels' variation" if ends else ""
-        return f"too noisy to say whether the model is better than always answering the mean{share_known}"
-    return f"the model explains {_interval(share, ' %', digits=2)} of the labels' variation: {judged}"
-
-
-def _interval(figure: dict[str, float | None], unit: str = "", digits: int = 4) -> str:
-    value, lower, upper = (figure[key] for key in ("value", "lower", "upper"))
-    lower = 0.0 if lower is not None and value is not None and abs(lower) < 1e-6 * abs(value) else lower
-    if lower is not None and upper is not None and value in (lower, upper):  # cut off there: it is no estimate
-        most = _figure(upper, unit, digits)
-        return f"at most {most}" if lower == 0 else f"between {_figure(lower, unit, digits)} and {most}"
-    ends = f"to {_figure(upper, unit, digits)}" if lower is not None else f"at most {_figure(upper, unit, digits)}"
-    return f"about {_figure(value, unit, digits)} ({'' if lower is None else _figure(lower, unit, digits) + ' '}{ends})"
-
-
-def _figure(value: float | None, unit: str, digits: int) -> str:
-    return "unknown" if value is None else f"{plain(value, digits)}{unit}"

@@ -26,8 +26,8 @@ from labeldp.paper.html_page import Report
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
 from labeldp.release.privatize import privatize
-from labeldp.training.boosting import BoostingRegressor
-from labeldp.training.joining import Joined, join
+from labeldp.training.joined_features import Joined, join
+from labeldp.training.learners import BoostingRegressor
 
 EPSILON = "1"
 """The budget of the story."""

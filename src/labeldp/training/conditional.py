@@ -1,16 +1,20 @@
 """Models for losses other than squared: the conditional distribution of the label first, then its best answer.
 
-A private value is no label. A median or a quantile of private values estimates nothing, and a deviance cannot take their
+A private value is not a label. A median or a quantile of private values estimates nothing, and a deviance cannot take their
 negative values. What can be learned from private values is a mean, and a mean of any function of the label (`best_values`).
 So two means are learned: of the label's normal score z, and of its square. They give each record a normal distribution of z,
 with a location and a spread, and hence a distribution of the label. The prediction is the answer that loses least under it
 (`Loss.best_answers`): the median, a quantile, a mean.
 
 The spread is learned from squared residuals of predictions that did not see the record (cross-fitting), and is drawn
-towards a common spread as far as other folds say that it is noise.
+towards a common spread as far as it is noise according to other folds.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -22,19 +26,18 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
-from labeldp.errors import InvalidInput, expect
+from labeldp.errors import InvalidInput, described, expect
 from labeldp.evaluation.scoring import estimate_loss
 from labeldp.features.tables import FeatureTable
-from labeldp.losses import LossLike, get_loss, seeks_mean
+from labeldp.losses import Loss, LossLike, Squared, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.mechanisms.cells import coarse_prior
-from labeldp.mechanisms.decoding import FLOOR_SHARE, code_values, learnable_values, prior_of
-from labeldp.mechanisms.prediction import value_share
-from labeldp.training.boosting import BoostingRegressor
-from labeldp.training.mean_learners import check_learns_means
-from labeldp.training.rehearsal import check_fit_parameters
-from labeldp.training.scikit_words import without_values
+from labeldp.mechanisms.decoding import DECODERS, FLOOR_SHARE, code_values, learnable_values, prior_of
+from labeldp.mechanisms.prediction import label_share, value_share
+from labeldp.randomizer import check_bounds
+from labeldp.training.estimator_checks import check_fit_parameters, check_learns_means, without_values
+from labeldp.training.learners import BoostingRegressor, EncodedFeatures
 
 FOLDS = 3
 """Of the cross-fitting: two thirds of the records are nearly all, and eight models are trained in all."""
@@ -45,7 +48,7 @@ SPREADS = (0.1, 5.0)
 FACTORS = (0.5, 2.0)
 """How far a mean model may be moved to the labels' mean, as factors."""
 OUTCOMES = 101
-"""Equally likely labels that stand for a record's distribution."""
+"""The number of equally likely labels that represent a record's distribution."""
 CHUNK = 1 << 14
 """Rows that are answered at a time."""
 
@@ -56,7 +59,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator : regressor or None
-        What learns means: squared loss, any sign of targets. It is cloned. None stands for the default of
+        What learns means: squared loss, any sign of targets. It is cloned. None means the default of
         `LabelDPRegressor`, a line and then trees, sized by what the private values are worth.
     mechanism : FiniteMechanism
         What randomized the labels; it carries a prior.
@@ -132,8 +135,8 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.level_ = _common_spread(squares)
         spread = _out_of_fold(make(shares[1]), X, squares, fit_params)
         moving = float(np.var(spread))
-        told = float(np.mean((squares - squares.mean()) * (spread - spread.mean())))
-        self.weight_ = float(np.clip(told / moving, 0, 1)) if moving > 0 else 0.0
+        explained = float(np.mean((squares - squares.mean()) * (spread - spread.mean())))
+        self.weight_ = float(np.clip(explained / moving, 0, 1)) if moving > 0 else 0.0
         self.spread_ = make(shares[1]).fit(X, squares, **fit_params) if self.weight_ > 0 else None
         self.factor_ = 1.0
         if seeks_mean(self.loss):  # the labels' mean is known well, and the model's distributions need not have it
@@ -165,7 +168,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return -estimate_loss(private, self.predict(X), self.loss).model
 
     def _codes(self, y: Any) -> NDArray[np.intp]:
-        """Codes of this mechanism; anything else is refused, true labels above all."""
+        """Return codes of this mechanism; raise `InvalidInput` for anything else, above all for true labels."""
         codes = np.asarray(y.codes if isinstance(y, PrivateLabels) else y)
         most = self.mechanism.outputs.size
         fits = (
@@ -234,9 +237,9 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         boosting, numeric = BoostingRegressor() if self.estimator is None else self.estimator, None
         if not isinstance(boosting, BoostingRegressor):
             return lambda _: clone(self.estimator), X
-        if FeatureTable.is_frame(X):
-            self.encoder_ = boosting.encoder(X)
-            X, numeric = self.encoder_.ordinal(X), len(self.encoder_.numeric)
+        if isinstance(X, EncodedFeatures) or FeatureTable.is_frame(X):
+            encoded = boosting.encode(X)
+            self.encoder_, X, numeric = encoded.encoder, encoded.matrix, len(encoded.encoder.numeric)
         return lambda share: clone(boosting).set_params(share=share).trees(rows, numeric), X
 
 
@@ -258,3 +261,81 @@ def _out_of_fold(estimator: Any, X: Any, targets: Floats, fit_params: dict[str, 
         return np.full(targets.size, targets.mean())
     folds = KFold(FOLDS, shuffle=True, random_state=0)  # fixed: folds must not depend on the order of labels
     return np.asarray(cross_val_predict(estimator, X, targets, cv=folds, params=fit_params or None), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Training for one loss on the private labels of one mechanism.
+
+    For squared loss, and if values are named, a learner trains on a number for each code. For every other loss it
+    learns the conditional distribution of the label, whose best answer is predicted (`ConditionalRegressor`).
+
+    Attributes
+    ----------
+    mechanism : FiniteMechanism
+        What randomized the labels.
+    loss : Loss
+        The loss that predictions should keep small.
+    decoder : str
+        The values of codes, a name for `code_values`; "distribution" if there is more than one number for a code.
+
+    Examples
+    --------
+    >>> from labeldp import LabelRandomizer
+    >>> from labeldp.training.conditional import Recipe
+    >>> mechanism = LabelRandomizer(1, (0, 400)).rehearse(records=1000)
+    >>> Recipe.of(mechanism, "squared").decoder, Recipe.of(mechanism, "absolute").decoder
+    ('auto', 'distribution')
+    """
+
+    mechanism: FiniteMechanism
+    loss: Loss
+    decoder: str
+
+    @classmethod
+    def of(cls, mechanism: FiniteMechanism, loss: LossLike, target_values: str | None = None) -> Recipe:
+        """Return the recipe for a loss, or for values that the user names; raise `InvalidInput` if it cannot work."""
+        measure = get_loss(loss)
+        check_target_values(target_values)
+        if target_values not in (None, "auto") or isinstance(measure, Squared):
+            recipe = cls(mechanism, measure, target_values or "auto")
+            _ = recipe.values
+            return recipe
+        domain = mechanism.domain
+        if domain is not None:
+            check_bounds(measure, domain)
+        if mechanism.prior is None:
+            raise InvalidInput(
+                f"a model for {measure.name} loss needs to know how the labels are distributed, and the mechanism {mechanism.kind} "
+                "carries no prior. Use squared loss, or release the labels with the mechanism auto"
+            )
+        return cls(mechanism, measure, "distribution")
+
+    @property
+    def conditional(self) -> bool:
+        """Whether the conditional distribution is learned."""
+        return self.decoder == "distribution"
+
+    @cached_property
+    def values(self) -> Floats:
+        """A number for each code: those to train on, or of a conditional recipe those that a mean is learned from."""
+        return code_values(self.mechanism, "auto" if self.conditional else self.decoder)
+
+    @property
+    def share(self) -> float:
+        """The worth of a private value as a share of a true label, which sizes the learner."""
+        return label_share(self.mechanism, self.values)
+
+    def targets(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return the y for the model's `fit`."""
+        return codes if self.conditional else self.values[codes]
+
+    def model(self, learner: Any) -> Any:
+        """The unfitted model, from a regressor that learns means."""
+        return ConditionalRegressor(learner, self.mechanism, self.loss) if self.conditional else learner
+
+
+def check_target_values(target_values: object) -> None:
+    """Raise `InvalidInput` unless this names values to train on."""
+    if target_values is not None and not (isinstance(target_values, str) and target_values in DECODERS):
+        raise InvalidInput(f"unknown target values {described(target_values)}; choose from {', '.join(DECODERS)}")

@@ -1,25 +1,196 @@
-"""The features of the records that have a private label, from a table or from a file that is read in batches."""
+"""Features joined with private labels by id, from a table or from a file that is read in batches.
+
+`join` finds the private label of each row, `joined_features` reads the rows that have one, and `read_features` reads all rows with
+their ids, for cells and sums.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from labeldp.engines.batches import written_as_integers
-from labeldp.errors import InvalidInput
-from labeldp.features.tables import FeatureTable
+from labeldp.engines.batches import checked_ids, written_as_integers
+from labeldp.errors import InvalidInput, expect
+from labeldp.features.tables import CompactTable, FeatureTable, is_text, one_array
 from labeldp.message.reader import Message
 from labeldp.release.outcome import Phase
 from labeldp.tables.feature_file import FeatureFile, pandas_index
 from labeldp.tables.files import require_columns
-from labeldp.training.compact import CompactTable
-from labeldp.training.joining import Joined, join
 from labeldp.training.suspects import is_index_name
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """The rows of a features table that have a private label in a message; made by `join`.
+
+    Attributes
+    ----------
+    rows : array of int
+        The positions of these rows in the table, in increasing order.
+    codes : array of int
+        The private code of each of them.
+    without_label : int
+        The number of rows without a private label.
+    without_features : int
+        The number of private labels without features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Joined
+    >>> Joined(np.array([0, 2]), np.array([1, 1]), without_label=1, without_features=0).rows
+    array([0, 2])
+
+    """
+
+    rows: NDArray[np.int64]
+    codes: NDArray[np.uint32]
+    without_label: int
+    without_features: int
+
+
+def join(message: Message, ids: Any) -> Joined:
+    """Look up every id of a features table in a message. O(rows) time and memory.
+
+    Each record must occur once on either side: a second row with the same id would train on the same draw twice.
+
+    Parameters
+    ----------
+    message : Message
+        The message from the labels party.
+    ids : array-like
+        The ids of the features table, in its row order: an Arrow, NumPy or pandas column, or a list. If the message was made
+        without ids (`message.header.row_numbers`), these are the row numbers of the labels, from 0.
+
+    Returns
+    -------
+    Joined
+        The rows that have a private label, and their codes.
+
+    Raises
+    ------
+    InvalidInput
+        If an id is missing or occurs twice, if the ids have another type than those of the message, or if none is found.
+        The text gives row numbers and kinds, and shows no id.
+
+    Privacy
+    -------
+    Costs nothing: it reads the message, which is private already.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelRandomizer, LabelSource, Message, Prior, code_values, join, privatize
+    >>> randomizer = LabelRandomizer(1, (0, 4), prior=Prior([0, 1, 2, 3, 4], [1, 1, 1, 1, 1]))
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = Path(name)
+    ...     pq.write_table(pa.table({"order": [1, 2, 3], "amount": [0.0, 2.0, 4.0]}), folder / "labels.parquet")
+    ...     outcome = privatize(LabelSource(folder / "labels.parquet", "amount", "order"), randomizer, folder / "message")
+    ...     message = Message.open(folder / "message")
+    ...     joined = join(message, [3, 7, 1])
+    >>> joined.rows, joined.without_label, joined.without_features
+    (array([0, 2]), 1, 1)
+    >>> targets = code_values(message.mechanism, "auto")[joined.codes]
+
+    """
+    expect(message, Message, "message", "read one with Message.open(folder)")
+    batches = list(message.batches())
+    released = one_array(pa.chunked_array([ids for ids, _ in batches]))
+    codes = np.concatenate([codes for _, codes in batches])
+    wanted = _one_column(ids)
+    if wanted.null_count:
+        one = wanted.null_count == 1
+        lack = "1 row of the features has" if one else f"{wanted.null_count:,} rows of the features have"
+        raise InvalidInput(f"{lack} no id: drop or repair {'it' if one else 'them'}")
+    found = matched_rows(released, wanted, message.path)
+    labels = np.flatnonzero(found >= 0)
+    if not labels.size:
+        raise InvalidInput(
+            f"no id of the features is in {message.path}: is the id column right? The message's ids are "
+            f"{_shape(released)}, those of the features {_shape(wanted)}"
+            if len(wanted) and len(released)
+            else f"no id of the features is in {message.path}: one of the two is empty"
+        )
+    of_row = np.full(len(wanted), -1, np.int64)
+    of_row[found[labels]] = labels
+    rows = np.flatnonzero(of_row >= 0)
+    return Joined(rows, codes[of_row[rows]], len(wanted) - rows.size, len(released) - rows.size)
+
+
+def matched_rows(
+    released: pa.Array, ids: pa.Array, where: object, features: object = "the features"
+) -> NDArray[np.int64]:
+    """Return the row of each released id among the ids of the features, or −1. O(rows) time and memory.
+
+    `where` and `features` name the two in errors. A released id in two rows is an error, since there is one label or sum for it.
+    """
+    ids = _of_type(released.type, ids, where)
+    places = np.asarray(pc.fill_null(pc.index_in(ids, value_set=released, skip_nulls=True), -1)).astype(np.int64)
+    rows = np.flatnonzero(places >= 0)
+    times = np.bincount(places[rows], minlength=1)
+    if times.max() > 1:
+        first, second = np.flatnonzero(places == np.argmax(times))[:2]
+        raise InvalidInput(
+            f"rows {first} and {second} of {features} (rows count from 0) have the same id, which they hold "
+            f"{int(times.max())} times, but each record must be there once: combine these rows or drop all but one"
+        )
+    found = np.full(len(released), -1, np.int64)
+    found[places[rows]] = rows
+    return found
+
+
+def _one_column(ids: Any) -> pa.Array:
+    """What the caller gave as ids, as one Arrow array."""
+    if FeatureTable.is_frame(ids):
+        raise InvalidInput(
+            f'ids must be one column, got a table ({type(ids).__name__}): give its id column, as in join(message, table["id"])'
+        )
+    try:
+        column = one_array(ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # whose text shows an id
+        raise InvalidInput("ids must be one column, all whole numbers or all text, but these are neither") from None
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _of_type(kind: pa.DataType, ids: pa.Array, where: object) -> pa.Array:
+    whole = pa.types.is_integer(ids.type)
+    if whole != pa.types.is_integer(kind) or not (whole or is_text(ids.type)):
+        raise InvalidInput(
+            f"the features' ids are {_kind(ids.type)} and those of {where} are {_kind(kind)}: convert them to the same "
+            "type"
+        )
+    try:
+        return ids.cast(kind)
+    except pa.ArrowInvalid:  # whose text shows an id
+        raise InvalidInput(
+            f"some of the features' ids do not fit {kind}, the type of the ids of {where}: is the id column right?"
+        ) from None
+
+
+def _kind(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "whole numbers"
+    if is_text(kind):
+        return "text"
+    return "decimal numbers" if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else f"of type {kind}"
+
+
+def _shape(ids: pa.Array) -> str:
+    """What ids look like, without one of them: "text of 11 characters"."""
+    text = pc.replace_substring(ids.cast(pa.large_string()), "-", "", max_replacements=1)
+    ends = pc.min_max(pc.utf8_length(text if pa.types.is_integer(ids.type) else ids)).as_py()
+    least, most = ends["min"], ends["max"]
+    unit = ("digit" if pa.types.is_integer(ids.type) else "character") + ("" if most == 1 else "s")
+    return f"{_kind(ids.type)} of {most if least == most else f'{least} to {most}'} {unit}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +239,8 @@ def joined_features(
     file = FeatureFile.open(features, delimiter)
     key = _key(message, id_column, file.names)
     used, index = feature_columns(file.names, file.index_columns, file.path, key, exclude, named)
-    categories = FeatureTable(None, used, 0).resolve(categorical, "categorical")
-    file.prepare(used, phase)
+    table = _compact(file, used, categorical, phase)
     joined = join(message, _ids(file, key, used[0], message, phase))
-    table = CompactTable(file.schema(used), categories)
     first = 0
     for batch in file.batches(used, phase("reading", file.rows)):
         begin, end = np.searchsorted(joined.rows, [first, first + batch.num_rows])
@@ -81,8 +250,70 @@ def joined_features(
     return JoinedFeatures(table.finish(), joined, index)
 
 
+@dataclass(frozen=True, eq=False)
+class IdentifiedFeatures:
+    """The columns of a file to learn from, and the id of each row; made by `read_features`.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    ids : pyarrow.Array
+        The ids: int64, uint64 or text.
+    table : pyarrow.Table
+        The columns.
+    index : list of str
+        The index columns of pandas, which were left out.
+    """
+
+    path: Path
+    ids: pa.Array
+    table: pa.Table
+    index: list[str]
+
+
+def read_features(
+    path: Path,
+    id_column: str,
+    *,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    id_type: str | None = None,
+    delimiter: str | None = None,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> IdentifiedFeatures:
+    """Read a file of features with its ids. By default all columns but the id and the index of pandas are features."""
+    file = FeatureFile.open(path, delimiter)
+    file.require(id_column)
+    used, index = list(columns or ()), list[str]()
+    if columns is None:
+        named = {*categorical, *numeric}
+        used, index = feature_columns(file.names, file.index_columns, file.path, id_column, exclude, named)
+    for name in used:
+        file.require(name)
+    table = _compact(file, used, categorical, phase)
+    ids = []
+    for batch in file.batches(used, phase("reading", file.rows), as_written=id_column):
+        table.add(batch.select(range(len(used))))
+        ids.append(batch.column(len(used)))
+    whole = one_array(pa.chunked_array(ids, file.type_as_written(id_column)))
+    if not len(whole):
+        raise InvalidInput(f"{path} holds no records: give the features of the records in the message")
+    checked = checked_ids(whole, id_column, 0, path, id_type, text_file=file.delimiter is not None)
+    return IdentifiedFeatures(file.path, checked, table.finish(), index)
+
+
+def _compact(file: FeatureFile, used: list[str], categorical: Collection[str | int], phase: Phase) -> CompactTable:
+    """Return an empty table for these columns of a file."""
+    categories = FeatureTable(None, used, 0).resolve(categorical, "categorical")
+    file.prepare(used, phase)
+    return CompactTable(file.schema(used), categories)
+
+
 def _key(message: Message, id_column: str, names: Sequence[str]) -> str | None:
-    """The id column; None if the message's ids are row numbers, which need no column."""
+    """The id column; None if the message's ids are row numbers, which do not need a column."""
     header = message.header
     if header.row_numbers and id_column != header.id_column:
         raise InvalidInput(
@@ -93,7 +324,7 @@ def _key(message: Message, id_column: str, names: Sequence[str]) -> str | None:
 
 
 def _ids(file: FeatureFile, key: str | None, some: str, message: Message, phase: Phase) -> pa.ChunkedArray | pa.Array:
-    """The ids of a file, read in batches. Row numbers are counted in `some` column if the file does not say how many."""
+    """The ids of a file, read in batches. Row numbers are counted in `some` column if the file does not state the number of rows."""
     tick = phase("joining", file.rows) if key is not None or file.rows is None else None
     if key is None:
         rows = sum(batch.num_rows for batch in file.batches([some], tick)) if file.rows is None else file.rows

@@ -1,9 +1,14 @@
-"""A scikit-learn meta-estimator whose `fit` is label-private."""
+"""A scikit-learn meta-estimator whose `fit` is label-private.
+
+`LabelDPRegressor` chooses one of two strategies, `_SumsFit` or `_LabelsFit`. Each reads everything first and raises an error for what
+cannot work (`prepare`), then releases (`release`), then trains on what was released (`train`).
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sized
+from collections.abc import Callable, Sized
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,22 +32,31 @@ from labeldp.central.learner import SumsLearner
 from labeldp.central.queries import SumQueries
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, RepeatedRelease, described, expect
-from labeldp.features.tables import in_memory
+from labeldp.features.tables import FeatureTable, in_memory
 from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms import releasable
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.priors import BudgetWarning
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.ledger import Ledger
-from labeldp.training.boosting import BoostingRegressor
-from labeldp.training.mean_learners import check_learns_means
+from labeldp.training.conditional import Recipe, check_target_values
+from labeldp.training.estimator_checks import (
+    QuietScore,
+    check_fit_parameters,
+    check_learns_means,
+    check_routing,
+    check_weights,
+    try_fit,
+    without_values,
+)
+from labeldp.training.learners import BoostingRegressor, EncodedFeatures
 from labeldp.training.method import Method, check_method, choose_method, fits_sums, grid_for_sums
-from labeldp.training.recipe import Recipe, check_target_values, extreme_targets
-from labeldp.training.rehearsal import check_fit_parameters, check_given, check_routing, default_trees, rehearse
-from labeldp.training.scikit_words import QuietScore, without_values
 
 if TYPE_CHECKING:
     from labeldp.priors import Prior
+
+NEGLIGIBLE_NOISE = 30
+"""From this ε on, a label changes with a probability below 1e-12 for each output, so that two fits hardly differ."""
 
 
 class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: ignore[misc]
@@ -70,14 +84,14 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         "auto" takes sums where less error is expected of them (from ε, the numbers of records and columns), unless something else
         is given that only labels have: an estimator, a loss other than squared, a mechanism, a prior, values, sample weights.
     target_values : {"auto", "bins", "debiased", "positive"}
-        The values that stand for private labels in training. "auto" is the best recipe for the loss. The others are single
+        The values that represent private labels in training. "auto" is the best recipe for the loss. The others are single
         numbers for each code, see `code_values`; "bins" is the paper's choice.
     prior : Prior, optional
         A public prior. By default a private one is drawn, which takes a part of ε.
     ledger : Ledger, optional
-        Charge every fit to `dataset` in this ledger, before anything is drawn. Even before that, the estimator is fitted
-        once to made-up targets as extreme as private values can be (your own estimator on 500 rows, also without a ledger),
-        so that what cannot work costs nothing. Without a ledger the default estimator only reads the features and weights.
+        Charge every fit to `dataset` in this ledger, before anything is drawn. Even before that, features, weights and settings are
+        checked, and your own estimator is fitted once to 500 rows with made-up targets as extreme as private values can be, so that
+        what cannot work costs nothing.
     dataset : str, optional
         The dataset in `ledger` to charge.
     clip_predictions : bool
@@ -103,9 +117,8 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
 
     Notes
     -----
-    Privacy: one `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle hold no
-    label and no key, and nothing of earlier fits: a new release drops what they have left. **Every `fit` is a release of its
-    own.** A grid search of ten candidates on five folds releases each label 41 times, and its scores against raw labels are
+    Privacy: one `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle contain no
+    labels and no keys, and nothing of earlier fits. **Every `fit` is a new release.** A grid search of ten candidates on five folds releases each label 41 times, and its scores against raw labels are
     not private at all. The first repeat among an object and its clones gives a `RepeatedRelease` warning (worker processes
     count for themselves). To try several models, randomize once with `LabelRandomizer` and use ordinary scikit-learn on
     `private.values()`.
@@ -206,36 +219,22 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             self.prior,
             self.out_of_range,  # type: ignore[arg-type]
         )
-        if self.ledger is not None:
-            expect(self.ledger, Ledger, "ledger", "make one with Ledger(path), or Ledger.create(path) for a new one")
-        elif self.dataset is not None:
-            raise InvalidInput("dataset names a dataset in a ledger: give ledger=Ledger(path) too")
+        self._check_ledger()
         X = in_memory(X)
         with without_values():
-            given = self._checked(X, y)
-        labels = randomizer.checked(given)
-        inner = self._inner_params(sample_weight, fit_params)
-        method = self._chosen(labels.size, X, inner)
+            labels = self._checked(X, y)
+        parameters = self._fit_parameters(sample_weight, fit_params)
+        method = self._chosen(len(labels), X, parameters)
+        fitting: _SumsFit | _LabelsFit
         if method.name == "sums":
-            return self._fit_sums(method, X, labels)
-        self._check_combination(randomizer, X, labels.size, inner)
-        private = self._release(randomizer, labels)
-        self._forget()
+            fitting = _SumsFit.prepare(self, X, labels)
+        else:
+            fitting = _LabelsFit.prepare(self, randomizer, X, labels, parameters)
+        private = fitting.release(self._count)
+        for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
+            self.__dict__.pop(name, None)  # the object and its pickle hold what comes from one release
         self.method_ = method
-        self.mechanism_ = private.mechanism
-        try:
-            recipe = Recipe.of(private.mechanism, self.loss, self.target_values)
-            model = recipe.model(self._learner(recipe, X, labels.size))
-            with without_values():
-                model.fit(X, recipe.targets(private.codes), **inner)
-        except BaseException as error:  # also an interrupt: what is paid for is kept
-            self.private_labels_ = private
-            error.add_note(
-                "ε is spent, but the released labels are kept: train on private_labels_.values() of this regressor, at no "
-                "further cost."
-            )
-            raise
-        self.estimator_ = model
+        fitting.train(self, private)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -261,7 +260,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             predictions = np.asarray(predict(X))
         if not self.clip_predictions:
             return predictions
-        domain = Domain.of(self.domain)  # type: ignore[arg-type]
+        domain = self._bounds
         return np.asarray(np.clip(predictions, domain.lower, domain.upper))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -283,10 +282,10 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             At most 1; 0 is as good as always answering the mean of `y`.
 
         """
-        if isinstance(y, Sized):  # anything else is no column of labels, and is refused below
+        if isinstance(y, Sized):  # anything else is not a column of labels, and is refused below
             given = as_numpy(y, "labels")
-            if are_durations(given):  # as plain numbers they would be in a unit of their own
-                y = duration_numbers(given, Domain.of(self.domain).unit, "labels")  # type: ignore[arg-type]
+            if are_durations(given):  # as plain numbers they would be in another unit
+                y = duration_numbers(given, self._bounds.unit, "labels")
         return super().score(X, y, sample_weight)
 
     def plot_effects(self, **options: Any) -> Any:
@@ -310,161 +309,23 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             )
         return self.estimator_.plot_effects(**options)
 
-    def _chosen(self, records: int, X: Any, inner: dict[str, Any]) -> Method:
-        """Sums or labels. What only labels can do is refused for sums, before anything is drawn."""
-        check_method(self.method)
-        check_target_values(self.target_values)
-        only_labels = {
-            "an estimator of your own": self.estimator is not None,
-            f"{get_loss(self.loss).name} loss": not isinstance(get_loss(self.loss), Squared),
-            f"the mechanism {self.mechanism!r}": self.mechanism != "auto",
-            "target values": self.target_values != "auto",
-            "a prior": self.prior is not None,
-            "sample weights or other parameters of fit": any(value is not None for value in inner.values()),
-        }
-        given = next((what for what, there in only_labels.items() if there), None)
-        if self.method == "sums":
-            if given is not None:
-                raise InvalidInput(f'noisy sums learn means without {given}: leave it out, or use method="labels"')
-            if not fits_sums(Domain.of(self.domain)):  # type: ignore[arg-type]
-                raise InvalidInput(
-                    "the bounds are too far apart or too close for sums: give the labels in another unit"
-                )
-            return Method("sums", "as asked for")
-        if self.method == "labels":
-            return Method("labels", "as asked for")
-        if given is not None:
-            return Method("labels", f"only labels can be used with {given}")
-        if records < 2:
-            return Method("labels", "there is one record only")
-        if not fits_sums(Domain.of(self.domain)):  # type: ignore[arg-type]
-            return Method("labels", "the bounds are too far apart or too close for sums")
-        columns, domain = getattr(X, "shape", (0, 1))[-1], Domain.of(self.domain)  # type: ignore[arg-type]
-        return choose_method(records, float(exact_epsilon(self.epsilon)), columns, domain)
+    @property
+    def _bounds(self) -> Domain:
+        return Domain.of(self.domain)  # type: ignore[arg-type]
 
-    def _fit_sums(self, method: Method, X: Any, labels: Floats) -> Self:
-        """Read the features, charge, ask for sums, and learn from them."""
-        check_given(X, {})
-        with without_values("the features"):
-            learner = SumsLearner(X)
-        grid = grid_for_sums(Domain.of(self.domain), exact_epsilon(self.epsilon))  # type: ignore[arg-type]
-        queries = SumQueries(labels, self.epsilon, grid, ledger=self.ledger, dataset=self.dataset)
-        queries.charge()
-        self._count(queries.epsilon_exact)
-        self._forget()
-        self.method_ = method
-        try:
-            self.estimator_ = learner.learn(queries)
-        except BaseException as error:  # also an interrupt: what is paid for is kept
-            error.add_note("ε is spent. What was released until then is in sums_ of this regressor.")
-            raise
-        finally:
-            self.sums_ = queries.released
-        return self
-
-    def _check_combination(self, randomizer: LabelRandomizer, X: Any, records: int, inner: dict[str, Any]) -> None:
-        """Before anything is drawn, refuse what cannot work. An estimator of the user's is tried on made-up targets."""
-        check_target_values(self.target_values)
-        if self.ledger is not None and self.dataset is None:
-            raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
-        if self.dataset is not None and not isinstance(self.dataset, str):
-            raise InvalidInput(f"dataset must be the name of a dataset in the ledger, got {described(self.dataset)}")
-        if self.estimator is not None and self.target_values == "auto":
-            check_learns_means(self.estimator, get_loss(self.loss))
-        plain = self.estimator is None and self.ledger is None and self.target_values == "auto"
-        if plain and releasable(self.mechanism).needs_prior:  # the recipe of every loss works, and a design takes time
-            check_given(X, inner)
-            return
-        with warnings.catch_warnings():
-            if self.ledger is None:  # then they are given when the labels are randomized
-                warnings.simplefilter("ignore", BudgetWarning)
-            mechanism = randomizer.rehearse(records)
-        recipe = Recipe.of(mechanism, self.loss, self.target_values)
-        if self.estimator is None and self.ledger is None:
-            check_given(X, inner)
-            return
-        targets = extreme_targets(recipe, records)
-        try:
-            with without_values():
-                rehearse(self.estimator, X, targets, inner)
-        except ValueError as error:
-            self._explain(error, targets, X, inner)
-            raise
-
-    def _explain(self, error: ValueError, targets: Floats, X: Any, inner: dict[str, Any]) -> None:
-        """Say what to do if the error is about negative targets: the estimator takes the same ones without their sign."""
-        if self.estimator is None or targets.min() >= 0:
-            return
-        if self._takes(targets, X, inner) or not self._takes(np.abs(targets), X, inner):
-            return  # it is about something else
-        gamma = "Gamma" in repr(self.estimator) or "gamma" in repr(self.estimator)
-        loss = get_loss(self.loss)
-        asked = loss.name if not isinstance(loss, Squared) else "gamma" if gamma else "poisson"
-        raise InvalidInput(
-            f"{type(self.estimator).__name__} takes no negative targets, and private values reach from {targets.min():.4g} to "
-            f"{targets.max():.4g}. Nothing was released. Leave the estimator out and name the loss; predictions are positive then: "
-            f"LabelDPRegressor(loss={asked!r}, ...)"
-        ) from error
-
-    def _takes(self, targets: Floats, X: Any, inner: dict[str, Any]) -> bool:
-        try:
-            rehearse(self.estimator, X, targets, inner)
-        except Exception:  # noqa: BLE001 - whatever a user's estimator raises
-            return False
-        return True
-
-    def _forget(self) -> None:
-        """Drop what earlier fits have left, so that the object and its pickle hold what comes from one release."""
-        for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
-            self.__dict__.pop(name, None)
-
-    def _release(self, randomizer: LabelRandomizer, labels: Floats) -> PrivateLabels:
-        """With a ledger: charge, draw, and note the mechanism. Without: only draw. What is spent is counted before."""
-        cost = exact_epsilon(self.epsilon)
+    def _check_ledger(self) -> None:
         if self.ledger is None:
-            self._count(cost)
-            return randomizer.randomize_checked(labels)
-        release = self.ledger.reserve(str(self.dataset), cost)
-        self._count(cost)
-        mechanism = randomizer.design(randomizer.count(labels), labels.size)
-        self.ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
-        private = PrivateLabels(mechanism.codes(labels), mechanism)
-        self.ledger.commit(release.id)
-        return private
-
-    def _learner(self, recipe: Recipe, X: Any, records: int) -> Any:
-        """A clone of the user's estimator, or trees sized for values of that worth."""
-        if self.estimator is not None:
-            return clone(self.estimator)
-        boosting = BoostingRegressor(share=recipe.share)
-        return boosting if recipe.conditional else default_trees(boosting, X, records)
-
-    def _count(self, spent: Fraction) -> None:
-        """Add up what this object has spent, and warn at the first repeat among it and its clones."""
-        self._spent = getattr(self, "_spent", Fraction(0)) + spent
-        self.epsilon_spent_ = float_up(self._spent)
-        family = self._family()
-        family["fits"] += 1
-        if family["fits"] == 2:
-            warnings.warn(
-                "this is the second fit of this LabelDPRegressor or a clone of it, and every fit releases its labels anew. "
-                "A record that is in two fits costs twice epsilon. To try several models, folds or settings, "
-                "randomize once with LabelRandomizer and use ordinary scikit-learn on private.values(), or for a loss other than "
-                "squared ConditionalRegressor on the private labels. This is said once.",
-                RepeatedRelease,
-                stacklevel=4,
-            )
-
-    def _family(self) -> dict[str, int]:
-        """A count of fits that clones share, so that a grid search is noticed."""
-        return self.__dict__.setdefault("_fits", {"fits": 0})  # type: ignore[no-any-return]
-
-    def __sklearn_clone__(self) -> Self:
-        copy: Self = super().__sklearn_clone__()
-        copy.__dict__["_fits"] = self._family()
-        return copy
+            if self.dataset is not None:
+                raise InvalidInput("dataset names a dataset in a ledger: give ledger=Ledger(path) too")
+            return
+        expect(self.ledger, Ledger, "ledger", "make one with Ledger(path), or Ledger.create(path) for a new one")
+        if self.dataset is None:
+            raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
+        if not isinstance(self.dataset, str):
+            raise InvalidInput(f"dataset must be the name of a dataset in the ledger, got {described(self.dataset)}")
 
     def _checked(self, X: Any, y: Any) -> NDArray[Any]:
+        """Return the labels as a column as long as the features. Their values are checked when they are read."""
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         validate_data(self, X, skip_check_array=True)
@@ -481,16 +342,74 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         check_consistent_length(X, labels)
         return np.asarray(labels, np.float64) if plain else given
 
-    def _inner_params(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
+    def _fit_parameters(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        inner = weights | fit_params
+        parameters = weights | fit_params
         if _routing_enabled():
-            routed: Bunch = process_routing(self, "fit", **inner)
-            inner = dict(routed.estimator.fit)
-            if inner:
+            routed: Bunch = process_routing(self, "fit", **parameters)
+            parameters = dict(routed.estimator.fit)
+            if parameters:
                 check_routing(get_routing_for_object(self._estimator()))
-        check_fit_parameters(inner)  # after routing, which renames parameters
-        return inner
+        check_fit_parameters(parameters)  # after routing, which renames parameters
+        return parameters
+
+    def _chosen(self, records: int, X: Any, parameters: dict[str, Any]) -> Method:
+        """Return sums or labels. What only labels can do is refused for sums, before anything is drawn."""
+        check_method(self.method)
+        check_target_values(self.target_values)
+        loss = get_loss(self.loss)
+        only_labels = {
+            "an estimator of your own": self.estimator is not None,
+            f"{loss.name} loss": not isinstance(loss, Squared),
+            f"the mechanism {self.mechanism!r}": self.mechanism != "auto",
+            "target values": self.target_values != "auto",
+            "a prior": self.prior is not None,
+            "sample weights or other parameters of fit": any(value is not None for value in parameters.values()),
+        }
+        given = next((what for what, there in only_labels.items() if there), None)
+        if self.method == "labels":
+            return Method("labels", "as asked for")
+        if self.method == "sums":
+            if given is not None:
+                raise InvalidInput(f'noisy sums learn means without {given}: leave it out, or use method="labels"')
+            if not fits_sums(self._bounds):
+                raise InvalidInput(
+                    "the bounds are too far apart or too close for sums: give the labels in another unit"
+                )
+            return Method("sums", "as asked for")
+        if given is not None:
+            return Method("labels", f"only labels can be used with {given}")
+        if records < 2:
+            return Method("labels", "there is one record only")
+        if not fits_sums(self._bounds):
+            return Method("labels", "the bounds are too far apart or too close for sums")
+        columns = getattr(X, "shape", (0, 1))[-1]
+        return choose_method(records, float(exact_epsilon(self.epsilon)), columns, self._bounds)
+
+    def _count(self, spent: Fraction) -> None:
+        """Add up what this object has spent, and warn at the first repeat among it and its clones."""
+        self._spent = getattr(self, "_spent", Fraction(0)) + spent
+        self.epsilon_spent_ = float_up(self._spent)
+        family = self._family()
+        family["fits"] += 1
+        if family["fits"] == 2:
+            warnings.warn(
+                "this is the second fit of this LabelDPRegressor or a clone of it, and every fit releases its labels again. "
+                "A record that is in two fits costs twice epsilon. To try several models, folds or settings, "
+                "randomize once with LabelRandomizer and use ordinary scikit-learn on private.values(), or for a loss other than "
+                "squared ConditionalRegressor on the private labels. This warning is shown once.",
+                RepeatedRelease,
+                stacklevel=4,
+            )
+
+    def _family(self) -> dict[str, int]:
+        """Return the number of fits, which clones share, so that a grid search is noticed."""
+        return self.__dict__.setdefault("_fits", {"fits": 0})  # type: ignore[no-any-return]
+
+    def __sklearn_clone__(self) -> Self:
+        copy: Self = super().__sklearn_clone__()
+        copy.__dict__["_fits"] = self._family()
+        return copy
 
     def _estimator(self) -> Any:
         return HistGradientBoostingRegressor() if self.estimator is None else self.estimator
@@ -514,12 +433,137 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.target_tags.required = True
-        tags.non_deterministic = tags.regressor_tags.poor_score = self._noisy()
+        try:
+            noisy = exact_epsilon(self.epsilon) < NEGLIGIBLE_NOISE
+        except InvalidInput:
+            noisy = True
+        tags.non_deterministic = tags.regressor_tags.poor_score = noisy
         return tags
 
-    def _noisy(self) -> bool:
-        """Whether two fits differ in practice. From ε = 30 on, a label changes with a chance below 1e-12 for each output."""
+
+@dataclass(frozen=True, eq=False)
+class _SumsFit:
+    """A model from noisy sums of the labels."""
+
+    learner: SumsLearner
+    queries: SumQueries
+
+    @classmethod
+    def prepare(cls, model: LabelDPRegressor, X: Any, labels: NDArray[Any]) -> Self:
+        with without_values("the features"):
+            if not FeatureTable.is_frame(X):
+                check_array(X, dtype=np.float64, ensure_all_finite=False)
+            learner = SumsLearner(X)
+        domain = Domain.of(model.domain)  # type: ignore[arg-type]
+        grid = replace(grid_for_sums(domain, exact_epsilon(model.epsilon)), unit=domain.unit)
+        queries = SumQueries(
+            labels,
+            model.epsilon,
+            grid,
+            out_of_range=model.out_of_range,  # type: ignore[arg-type]
+            ledger=model.ledger,
+            dataset=model.dataset,
+        )
+        return cls(learner, queries)
+
+    def release(self, count: Callable[[Fraction], None]) -> None:
+        """Charge ε. Sums are drawn while the model is trained, because later ones depend on earlier ones."""
+        self.queries.charge()
+        count(self.queries.epsilon_exact)
+
+    def train(self, model: LabelDPRegressor, _: PrivateLabels | None) -> None:
         try:
-            return exact_epsilon(self.epsilon) < 30
-        except InvalidInput:
-            return True
+            model.estimator_ = self.learner.learn(self.queries)
+        except BaseException as error:  # also an interrupt: keep what was released
+            error.add_note("ε is spent. What was released until then is in sums_ of this regressor.")
+            raise
+        finally:
+            model.sums_ = self.queries.released
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelsFit:
+    """A model from labels that are randomized one by one."""
+
+    randomizer: LabelRandomizer
+    features: Any
+    labels: Floats
+    parameters: dict[str, Any]
+    ledger: Ledger | None
+    dataset: str
+
+    @classmethod
+    def prepare(
+        cls, model: LabelDPRegressor, randomizer: LabelRandomizer, X: Any, labels: Any, parameters: dict[str, Any]
+    ) -> Self:
+        values = randomizer.checked(labels)
+        loss, default = get_loss(model.loss), model.estimator is None
+        if not default and model.target_values == "auto":
+            check_learns_means(model.estimator, loss)
+        check_weights(X, parameters)
+        features = _encoded(X, parameters) if default else X
+        # With a private prior, the default estimator works for every named loss. Otherwise a design without labels is tried.
+        own_loss = model.ledger is not None and not isinstance(model.loss, str)
+        if not default or own_loss or model.target_values != "auto" or not releasable(model.mechanism).needs_prior:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BudgetWarning)
+                mechanism = randomizer.rehearse(values.size)
+            recipe = Recipe.of(mechanism, loss, model.target_values)
+            if not default:
+                extremes = [recipe.values.min(), recipe.values.max()]
+                targets = np.resize(extremes, values.size)
+                try_fit(model.estimator, X, targets, parameters, loss)
+        _, split = randomizer.plan(values.size)
+        if split is not None:
+            split.warn(stacklevel=3)
+        return cls(randomizer, features, values, parameters, model.ledger, str(model.dataset))
+
+    def release(self, count: Callable[[Fraction], None]) -> PrivateLabels:
+        """Charge ε and draw. The cost is counted before anything is drawn."""
+        cost = exact_epsilon(self.randomizer.epsilon)
+        release = "" if self.ledger is None else self.ledger.reserve(self.dataset, cost).id
+        count(cost)
+        mechanism = self.randomizer.design(self.randomizer.count(self.labels), self.labels.size)
+        if self.ledger is not None:
+            self.ledger.fix(release, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
+        private = PrivateLabels(mechanism.codes(self.labels), mechanism)
+        if self.ledger is not None:
+            self.ledger.commit(release)
+        return private
+
+    def train(self, model: LabelDPRegressor, private: Any) -> None:
+        model.mechanism_ = private.mechanism
+        try:
+            recipe = Recipe.of(private.mechanism, model.loss, model.target_values)
+            fitted = recipe.model(self._learner(model.estimator, recipe))
+            with without_values():
+                fitted.fit(self.features, recipe.targets(private.codes), **self.parameters)
+        except BaseException as error:  # also an interrupt: keep what was released
+            model.private_labels_ = private
+            error.add_note(
+                "ε is spent, but the released labels are kept: train on private_labels_.values() of this regressor, at no "
+                "further cost."
+            )
+            raise
+        model.estimator_ = fitted
+
+    def _learner(self, estimator: Any, recipe: Recipe) -> Any:
+        """Return a clone of the user's estimator, or trees sized for values of that worth. Arrays are not encoded."""
+        if estimator is not None:
+            return clone(estimator)
+        boosting = BoostingRegressor(share=recipe.share)
+        encoded = recipe.conditional or isinstance(self.features, EncodedFeatures)
+        return boosting if encoded else boosting.trees(self.labels.size)
+
+
+def _encoded(X: Any, parameters: dict[str, Any]) -> Any:
+    """Return features that the default estimator can read: a table is encoded, an array only checked."""
+    if others := sorted(parameters.keys() - {"sample_weight"}):
+        raise InvalidInput(
+            f"the default estimator takes sample_weight and no {others[0]}: leave it out, or give an estimator"
+        )
+    if FeatureTable.is_frame(X):
+        return BoostingRegressor().encode(X)
+    with without_values("the features"):
+        check_array(X, dtype=np.float64, ensure_all_finite=False)
+    return X

@@ -2,19 +2,20 @@
 
 `model.safetensors` holds arrays and the model's structure. Loading it builds types of an explicit list only and runs no code of
 the file (`labeldp.training.stored`). A model that this format cannot hold can be saved as `model.pickle`. Loading a pickle runs
-whatever code it holds, so that is done only if it is asked for.
+the code in it, so that is done only on request.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 import pickle
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +27,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats, check_unit
 from labeldp.errors import InvalidInput, LabelDPError, MissingExtra, described
+from labeldp.features.tables import is_text
 from labeldp.json_text import parse_json, read_bytes
 from labeldp.release.staging import publish, staging
-from labeldp.training.model_columns import columns_taken, of_labeldp, suited, trained_columns
-from labeldp.training.scikit_words import without_values
-from labeldp.training.stored.kinds import NotStorable
+from labeldp.training.estimator_checks import without_values
+from labeldp.training.stored.codec import NotStorable
 from labeldp.training.stored.model_file import LARGEST_FILE, from_bytes, to_bytes
-from labeldp.training.stored.other_estimators import is_of_scikit_learn
+from labeldp.training.stored.skops_file import is_of_scikit_learn
 
 FORMAT = "labeldp-model"
-FORMAT_VERSION = 2
-ONLY_PICKLES = 1
-"""The format's version that held nothing but pickles."""
+FORMAT_VERSION = 1
 DATA, PICKLE = "model.safetensors", "model.pickle"
 LARGEST_DESCRIPTION = 64 << 20
 """A larger model.json is not read."""
-MOVED = {f"labeldp.training.{name}": f"labeldp.features.{name}" for name in ("columns", "tables", "vocabulary")}
-"""Modules that pickles of ours name by an earlier place. `model.safetensors` names no module."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +57,10 @@ class SavedModel:
         - "columns": the names of the columns that the model takes, in their order. Without them it is what scikit-learn noted
           when the model was fitted to a table (`feature_names_in_`),
         - "unit": the unit of labels that are durations, such as "hours",
-        - "loss": the loss that `labeldp evaluate` reports beside the usual figures, "squared" by default,
+        - "loss": the loss that `labeldp evaluate` reports next to the usual figures, "squared" by default,
         - "model" and "epsilon": the model's name and the ε of its labels, for the report of `labeldp evaluate`.
 
-        Whatever else you note is kept.
+        Other facts are kept.
 
     Privacy
     -------
@@ -109,21 +106,21 @@ class SavedModel:
         columns = trained_columns(self.model, self.facts)
         if isinstance(features, pa.Table):
             if columns and set(columns) <= set(features.schema.names):
-                features = features.select(columns)  # an id, or what training left out, is no feature
+                features = features.select(columns)  # without the id and columns that training left out
             features = suited(self.model, features)
         values = self._values(features)
         bounds = self.facts.get("bounds")
         return np.clip(values, *bounds) if bounds else values
 
     def _values(self, features: Any) -> Floats:
-        """What the model predicts. It may come from a changed file, so that it can fail in every way, deep in scikit-learn."""
+        """Predict. The model may come from a changed file, so it can fail in any way."""
         try:
             with without_values("the features"):
                 answers = self.model.predict(features)
             values = np.asarray(answers, np.float64)
         except (LabelDPError, MemoryError):
             raise
-        except Exception as error:  # noqa: BLE001 - scikit-learn's words may show a value: our own say what they can
+        except Exception as error:  # noqa: BLE001 - the text of scikit-learn may show a value
             raise InvalidInput(
                 f"the model cannot predict from these features ({type(error).__name__}).{self._counts(features)}{_texts(features)} Give "
                 "the columns that it was trained on, with the same types, and missing values only where it knew some. If you do, and a "
@@ -152,7 +149,7 @@ class SavedModel:
         path : str or Path
             The folder. It must not exist yet.
         pickle : bool
-            Write a pickle, which can hold any model. Whoever loads it must trust you: loading a pickle runs code. By default
+            Write a pickle, which can hold any model. Anyone who loads it must trust you: loading a pickle runs code. By default
             the model is written as data. That works for the regressors of labeldp, for those of scikit-learn that predict with NumPy,
             and for `HistGradientBoostingRegressor`, `LGBMRegressor` and `XGBRegressor`.
 
@@ -195,8 +192,8 @@ class SavedModel:
         path : str or Path
             A folder that `save` wrote.
         trust_pickle : bool
-            Load the model even if it is a pickle. Loading a pickle runs whatever code it holds, with your rights: allow it only
-            for a folder that you wrote yourself or that you got from somebody whom you would let run programs here.
+            Load the model even if it is a pickle. Loading a pickle runs the code in it, with your rights: allow it only
+            for folders that you wrote yourself or that come from people whom you would let run programs here.
 
         Returns
         -------
@@ -211,11 +208,10 @@ class SavedModel:
         """
         folder = Path(path)
         facts = _described(folder)
-        old = facts.get("format_version") == ONLY_PICKLES
-        if facts.get("format") != FORMAT or not (old or facts.get("format_version") == FORMAT_VERSION):
+        if facts.get("format") != FORMAT or facts.get("format_version") != FORMAT_VERSION:
             raise InvalidInput(f"{path} was written by another version of labeldp: train the model again")
-        name = PICKLE if old else facts.get("model_file")
-        if name not in (DATA, PICKLE):  # a set would hash whatever the file holds
+        name = facts.get("model_file")
+        if name not in (DATA, PICKLE):  # not a set, which would hash any value of the file
             raise InvalidInput(f"{folder / 'model.json'} is damaged: model_file is neither {DATA} nor {PICKLE}")
         if name == PICKLE and not trust_pickle:
             raise InvalidInput(
@@ -224,8 +220,10 @@ class SavedModel:
                 "SavedModel.save without pickle=True writes models of labeldp, scikit-learn, LightGBM and XGBoost so"
             )
         stored = folder / name
-        content = _content(stored)
-        if not old and hashlib.sha256(content).hexdigest() != facts.get("model_sha256"):
+        if not stored.is_file():
+            raise InvalidInput(f"{folder} is not a whole model: {name} is missing. Copy the folder again")
+        content = read_bytes(stored, LARGEST_FILE)
+        if hashlib.sha256(content).hexdigest() != facts.get("model_sha256"):
             raise InvalidInput(f"{stored} is damaged: its SHA-256 is not the one in model.json. Copy the folder again")
         return cls(_unpickled(content, stored) if name == PICKLE else _from_data(content, stored), facts)
 
@@ -247,13 +245,13 @@ def _texts(features: Any) -> str:
 
 
 def check_new(path: Path) -> None:
-    """Refuse a place where something is already."""
+    """Raise `InvalidInput` if the path exists."""
     if path.exists():
         raise InvalidInput(f"{path} exists: choose another --out, nothing is overwritten")
 
 
 def _check_fitted(model: Any) -> None:
-    """Refuse an unfitted estimator of scikit-learn or of ours. What others keep where, nobody knows."""
+    """Raise `InvalidInput` for an unfitted estimator of scikit-learn or labeldp. Others cannot be checked."""
     if is_of_scikit_learn(model) or (of_labeldp(model) and isinstance(model, BaseEstimator)):
         try:
             check_is_fitted(model)
@@ -287,16 +285,9 @@ def _pickled(model: Any) -> bytes:
         raise InvalidInput(f"the model cannot be pickled: {error}") from error
 
 
-class _Unpickler(pickle.Unpickler):
-    """Finds classes whose module has moved since the pickle was written."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        return super().find_class(MOVED.get(module, module), name)
-
-
 def _unpickled(content: bytes, stored: Path) -> Any:
     try:
-        return _Unpickler(io.BytesIO(content)).load()  # only if the caller trusts the folder
+        return pickle.loads(content)  # noqa: S301 - only if the caller trusts the folder
     except (ImportError, AttributeError) as error:
         raise InvalidInput(
             f"{stored} cannot be loaded: {error}. The class of a pickled model must be importable here under the name that it had "
@@ -308,7 +299,7 @@ def _unpickled(content: bytes, stored: Path) -> Any:
 
 
 def _described(folder: Path) -> dict[str, Any]:
-    """What model.json says, checked."""
+    """Return the checked content of model.json."""
     written = folder / "model.json"
     if not written.is_file():
         raise InvalidInput(f"{folder} is not a model: labeldp train writes a folder with model.json and {DATA}")
@@ -325,7 +316,7 @@ def _described(folder: Path) -> dict[str, Any]:
 
 
 def _check_facts(facts: dict[str, Any], where: str) -> None:
-    """Refuse facts that predictions or reports cannot use."""
+    """Raise `InvalidInput` for facts that predictions or reports cannot use."""
     bounds, columns = facts.get("bounds"), facts.get("columns", [])
     epsilon = facts.get("epsilon", 1)
     texts = isinstance(columns, (list, tuple)) and all(isinstance(column, str) for column in columns)
@@ -353,7 +344,70 @@ def _is_finite(value: object) -> bool:
         return False
 
 
-def _content(stored: Path) -> bytes:
-    if not stored.is_file():
-        raise InvalidInput(f"{stored.parent} is not a whole model: {stored.name} is missing. Copy the folder again")
-    return read_bytes(stored, LARGEST_FILE)
+def trained_columns(model: Any, facts: dict[str, Any]) -> list[str]:
+    """The names of the columns that a model was trained on, in their order; empty if nothing says them.
+
+    The facts say them, or else what scikit-learn noted when the model was fitted to a table.
+    """
+    if facts.get("columns"):
+        return list(facts["columns"])
+    names = _noted(model, "feature_names_in_")
+    if not isinstance(names, np.ndarray) or names.ndim != 1:
+        return []
+    texts = [str(name) for name in names if isinstance(name, str)]
+    return texts if len(set(texts)) == names.size else []
+
+
+def columns_by_number(model: Any, rest: Sequence[str], where: object) -> list[str]:
+    """Return the columns for a model that knows their number, but not their names: all the `rest`, if the number fits.
+
+    A model that knows neither gets the rest as well, and raises its own error.
+    """
+    expected = columns_taken(model)
+    if expected is not None and not of_labeldp(model) and len(rest) != expected:
+        raise InvalidInput(
+            f"the model takes {expected:,} columns and was trained without their names, but {where} has {len(rest):,} that could "
+            'be meant. Name them when you save it: SavedModel(model, {"columns": [...]})'
+        )
+    return list(rest)
+
+
+def columns_taken(model: Any) -> int | None:
+    """How many columns a model takes, if scikit-learn noted it."""
+    number = _noted(model, "n_features_in_")
+    return int(number) if isinstance(number, (int, np.integer)) and not isinstance(number, bool) else None
+
+
+def suited(model: Any, table: pa.Table) -> Any:
+    """The table as its model takes it.
+
+    Models of labeldp read Arrow. Other models that were fitted to named columns get a pandas table if pandas is installed, since
+    parts of scikit-learn (a `ColumnTransformer` that passes columns through) do not read Arrow. The rest get an array.
+    """
+    if of_labeldp(model):
+        return table
+    if trained_columns(model, {}):
+        return _frame(model, table) if find_spec("pandas") else table
+    return table if columns_taken(model) is None else np.asarray(table)
+
+
+def _frame(model: Any, table: pa.Table) -> Any:
+    """The table in pandas. LightGBM and XGBoost take text only as categories, so text must have been categories in training."""
+    frame = table.to_pandas(ignore_metadata=True)  # the metadata may name an index
+    if type(model).__module__.partition(".")[0] in {"lightgbm", "xgboost"}:
+        texts = [field.name for field in table.schema if is_text(field.type)]
+        return frame.astype(dict.fromkeys(texts, "category"))
+    return frame
+
+
+def of_labeldp(model: Any) -> bool:
+    """Whether a model is one of ours."""
+    return type(model).__module__.partition(".")[0] == "labeldp"
+
+
+def _noted(model: Any, name: str) -> Any:
+    """An attribute that scikit-learn sets in `fit`. The model may come from a changed file, in which a pipeline has no steps."""
+    try:
+        return getattr(model, name, None)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        return None

@@ -141,14 +141,14 @@ def _suspicions(
             f"{_named(named)} left out, since pandas wrote {it} as an index. To train on {it}, name {it} in --numeric or "
             "--categorical (in Python numeric=[…] or categorical=[…])."
         )
-    asked = [(name, table.column(name)) for name in table.schema.names if name not in numeric]
-    ids = [name for name, column in asked if is_near_unique(column)]
+    checked = [(name, table.column(name)) for name in table.schema.names if name not in numeric]
+    ids = [name for name, column in checked if is_near_unique(column)]
     if ids:
         yield (
             f"{_named(ids)} probably not a feature: nearly every row has a different text there, as with ids, and a model cannot "
             f"learn from a category that occurs once. {_leave_out(ids)} If the text is numbers, convert it to numbers."
         )
-    counted = [name for name, column in asked if counts_rows(column, rows)]
+    counted = [name for name, column in checked if counts_rows(column, rows)]
     if counted:
         yield (
             f"{_named(counted)} probably not a feature: it numbers the rows of the file. {_leave_out(counted)} If the order of "

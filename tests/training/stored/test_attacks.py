@@ -14,10 +14,10 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from labeldp import BoostingRegressor, ConditionalRegressor, Domain, InvalidInput, LabelRandomizer, Prior, SavedModel
 from labeldp.paper.network import NetworkRegressor
-from labeldp.training.boosting import Trees
+from labeldp.training.learners import Trees
 from labeldp.training.stored.model_file import from_bytes, to_bytes
-from labeldp.training.stored.other_estimators import to_skops
-from labeldp.training.stored.tree_checks import TREE_NODES, check_boosting
+from labeldp.training.stored.skops_file import to_skops
+from labeldp.training.stored.trees import TREE_NODES, check_boosting
 
 ROWS = 300
 RANDOM = np.random.default_rng(0)
@@ -184,7 +184,7 @@ def test_a_cache_of_pickles_is_refused():
 def test_a_step_that_is_no_estimator_is_refused(step):
     data = to_bytes(make_pipeline(StandardScaler(), LINE).fit([[0.0], [1.0]], [0.0, 1.0]))
     steps = [{"tuple": ["scaler", step]}]
-    with pytest.raises(InvalidInput, match="no estimator"):
+    with pytest.raises(InvalidInput, match="not an estimator"):
         from_bytes(changed(data, lambda state: state.update(steps=steps)))
 
 

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 from labeldp import InvalidInput, LabelDPRegressor, SavedModel
 from labeldp.errors import MissingExtra
-from labeldp.training.stored import kinds
-from labeldp.training.stored.kinds import NotStorable
+from labeldp.training.stored import codec
+from labeldp.training.stored.codec import NotStorable
 from labeldp.training.stored.model_file import from_bytes, to_bytes
 
 lightgbm = pytest.importorskip("lightgbm", reason="these tests need the extra docs: pip install 'labeldp[docs]'")
@@ -106,7 +106,7 @@ def test_what_could_not_be_loaded_safely_is_refused_when_it_is_saved(parameters,
 
 def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path):
     SavedModel(regressor().fit(X, Y), {}).save(tmp_path / "model")
-    monkeypatch.setattr(kinds, "find_spec", lambda name: None)
+    monkeypatch.setattr(codec, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="pip install lightgbm"):
         SavedModel.load(tmp_path / "model")
 

@@ -8,8 +8,8 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import all_estimators
 
-from labeldp.training.stored.kinds import NotStorable
-from labeldp.training.stored.other_estimators import COMPILED, PACKAGES, from_skops, to_skops
+from labeldp.training.stored.codec import NotStorable
+from labeldp.training.stored.skops_file import COMPILED, PACKAGES, from_skops, to_skops
 
 EXCLUDED = {
     "calibration": "classifiers only",

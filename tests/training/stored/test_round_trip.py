@@ -41,10 +41,10 @@ from sklearn.utils.validation import check_is_fitted
 from labeldp import BoostingRegressor, ConditionalRegressor, InvalidInput, LabelDPRegressor, LabelRandomizer, Ledger
 from labeldp.losses import loss_examples
 from labeldp.paper.network import NetworkRegressor
+from labeldp.training.conditional import Recipe
 from labeldp.training.learners import LEARNERS, LearnerRequest
-from labeldp.training.recipe import Recipe
 from labeldp.training.stored import model_file
-from labeldp.training.stored.kinds import NotStorable
+from labeldp.training.stored.codec import NotStorable
 from labeldp.training.stored.model_file import from_bytes, to_bytes
 
 pytestmark = pytest.mark.filterwarnings("ignore::labeldp.BudgetWarning", "ignore::labeldp.RepeatedRelease")

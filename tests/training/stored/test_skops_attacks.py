@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, PolynomialF
 
 from labeldp import InvalidInput
 from labeldp.training.stored.model_file import from_bytes
-from labeldp.training.stored.other_estimators import from_skops
+from labeldp.training.stored.skops_file import from_skops
 
 ARGUMENTS = node("builtins", "tuple", "TupleNode", content=[plain("touch sentinel")])
 SYSTEM = node("os", "system", "FunctionNode")
@@ -91,7 +91,7 @@ ATTACKS = {
             key_types=node("builtins", "list", "ListNode", content=[node("builtins", "str", "TypeNode")]),
         ),
     ),
-    "our own type": node("labeldp.training.boosting", "Trees", "ObjectNode", content=EMPTY),
+    "our own type": node("labeldp.training.learners", "Trees", "ObjectNode", content=EMPTY),
 }
 
 

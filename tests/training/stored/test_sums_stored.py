@@ -9,13 +9,11 @@ import pyarrow as pa
 import pytest
 from crafted import inner, nothing_is_run, put_together  # noqa: F401 - a fixture
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from labeldp import InvalidInput, LabelDPRegressor, Ledger, SavedModel
 from labeldp.central.cell_columns import answer_columns
-from labeldp.central.one_round import CellsPlan
+from labeldp.central.cells_plan import CellsPlan, model_from_answer
 from labeldp.training.stored.model_file import from_bytes, to_bytes
-from labeldp.training.sums_regressor import SumsRegressor
 
 ROWS = 3000
 RANDOM = np.random.default_rng(0)
@@ -30,7 +28,7 @@ TABLE = pa.table(
 )
 LABELS = np.clip(200 + 60 * SIZE + 40 * TABLE["weight"].to_numpy() + 30 * SIZE * TABLE["weight"].to_numpy(), 0, 400)
 PLAN = CellsPlan.make(TABLE, 20)
-ONE_ROUND = SumsRegressor(PLAN, answer_columns(LABELS, PLAN.columns(TABLE), 20, (0, 400))).fit(TABLE)
+ONE_ROUND = model_from_answer(PLAN, TABLE, answer_columns(LABELS, PLAN.columns(TABLE), 20, (0, 400)))
 STAGED = LabelDPRegressor(epsilon=20, domain=(0, 400), method="sums").fit(TABLE, LABELS)
 NEW = pa.table(
     {"size": [0.5, None, -9e9], "weight": [None, 1.0, 2.0], "shop": ["new", "a", None], "nothing": [None, None, "x"]}
@@ -43,9 +41,7 @@ def test_models_come_back_to_the_last_bit(model):
     loaded = from_bytes(data)
     for features in (TABLE, NEW):
         np.testing.assert_array_equal(loaded.predict(features), model.predict(features))
-    check_is_fitted(loaded)
     assert to_bytes(loaded) == data
-    assert type(clone(loaded)) is type(model)
 
 
 def test_a_regressor_with_a_ledger_saves_its_model_as_the_refusal_advises(tmp_path_factory):
@@ -62,18 +58,13 @@ def test_a_regressor_with_a_ledger_saves_its_model_as_the_refusal_advises(tmp_pa
     np.testing.assert_array_equal(loaded.predict(with_an_id), model.predict(NEW))
 
 
-def test_a_loaded_regressor_can_be_fitted_again():
-    loaded = from_bytes(to_bytes(ONE_ROUND))
-    assert to_bytes(clone(loaded).fit(TABLE)) == to_bytes(ONE_ROUND)
-
-
 def test_a_pair_is_among_the_stored_models():
     assert STAGED.estimator_.pairs
 
 
 def test_an_unfitted_regressor_is_not_saved(tmp_path_factory):
     with pytest.raises(InvalidInput, match="not fitted"):
-        SavedModel(clone(ONE_ROUND), {}).save(tmp_path_factory.mktemp("unfitted") / "model")
+        SavedModel(clone(STAGED), {}).save(tmp_path_factory.mktemp("unfitted") / "model")
 
 
 def text(state, change):
@@ -130,15 +121,14 @@ def test_changed_models_are_refused(change):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("CellsPlan", lambda state: text(state, lambda record: record.update(cells=[99]))),
         ("PrivateSums", lambda state: text(state, lambda record: record.update(epsilon="1"))),
-        ("SumsRegressor", lambda state: state.update(predict=1)),
-        ("SumsRegressor", lambda state: state.update(model_=state["plan"])),
-        ("SumsRegressor", lambda state: state.pop("plan")),
+        ("LabelDPRegressor", lambda state: state.update(predict=1)),
+        ("LabelDPRegressor", lambda state: state.update(estimator_=state["sums_"])),
+        ("LabelDPRegressor", lambda state: state.pop("domain")),
     ],
 )
 def test_changed_regressors_are_refused(name, change):
-    structure, arrays, state = inner(to_bytes(ONE_ROUND), name)
+    structure, arrays, state = inner(to_bytes(STAGED), name)
     change(state)
     with pytest.raises(InvalidInput):
         from_bytes(put_together(structure, arrays))

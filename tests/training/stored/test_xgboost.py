@@ -10,7 +10,7 @@ import pytest
 from crafted import changed, inner, put_together
 
 from labeldp import InvalidInput, SavedModel
-from labeldp.training.stored.kinds import NotStorable
+from labeldp.training.stored.codec import NotStorable
 from labeldp.training.stored.model_file import from_bytes, to_bytes
 
 xgboost = pytest.importorskip("xgboost", minversion="3.1", reason="these tests need xgboost: pip install xgboost")

@@ -35,7 +35,7 @@ from labeldp.paper.experiments.methods import NOT_PRIVATE, Targets, get_method
 from labeldp.paper.experiments.tasks import INFINITY, Task
 from labeldp.paper.network.network_regressor import NetworkRegressor, network_settings
 from labeldp.paper.network.weights import TrainingLoss, mean_loss
-from labeldp.training.boosting import BoostingRegressor
+from labeldp.training.learners import BoostingRegressor
 
 Model = Literal["network", "boosting"]
 PROTOCOL = 3

@@ -9,10 +9,11 @@ from sklearn.pipeline import Pipeline
 
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder
+from labeldp.features.records import all_are, exactly, is_a
 from labeldp.paper.network.network_regressor import NetworkRegressor
 from labeldp.paper.network.weights import Weights
+from labeldp.training.stored.codec import Kind, State, add
 from labeldp.training.stored.estimators import estimator
-from labeldp.training.stored.kinds import Kind, State, add, all_are, exactly, is_a
 
 FIELDS = ("loss", "embeddings", "offsets", "kernels", "biases", "center", "scale")
 
@@ -45,7 +46,7 @@ def _check(model: Any) -> None:
         raise InvalidInput("the embeddings do not fit the columns")
 
 
-for entry in (
+add(
     Kind("Weights", Weights, _state, _weights),
     estimator(
         NetworkRegressor,
@@ -53,5 +54,4 @@ for entry in (
         _check,
         fitted=("n_features_in_", "feature_names_in_", "loss_curve_", "validation_loss_curve_"),
     ),
-):
-    add(entry)
+)

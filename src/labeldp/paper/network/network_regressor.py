@@ -22,8 +22,8 @@ from labeldp.errors import InvalidInput, MissingExtra
 from labeldp.features.columns import ColumnEncoder, ColumnKey, standardizer
 from labeldp.features.tables import FeatureTable
 from labeldp.paper.network.weights import Singles, TrainingLoss, Weights, mean_loss
+from labeldp.training.estimator_checks import QuietScore, without_values
 from labeldp.training.learners import LEARNERS, Learner, LearnerRequest
-from labeldp.training.scikit_words import QuietScore, without_values
 
 if TYPE_CHECKING:
     from labeldp.paper.network.trainer import Settings

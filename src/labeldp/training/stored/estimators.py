@@ -1,9 +1,11 @@
-"""The estimators that a model file may hold: those that our learners are made of, and a few whose losses skops does not trust."""
+"""The estimators that a model file may contain: the parts of our learners, and a few whose losses skops does not trust."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -30,17 +32,17 @@ from labeldp.central.sums_model import SumsModel
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder, ConstantsToZero
+from labeldp.features.records import exactly, is_a
 from labeldp.losses import Loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.priors import Prior
-from labeldp.training.boosting import BoostingRegressor, Trees
 from labeldp.training.conditional import ConditionalRegressor
-from labeldp.training.linear_start import LinearStart
+from labeldp.training.learners import BoostingRegressor, LinearStart, Trees
 from labeldp.training.method import Method
 from labeldp.training.regressor import LabelDPRegressor
-from labeldp.training.stored.kinds import Kind, NotStorable, State, add, exactly, is_a
-from labeldp.training.stored.tree_checks import MOST_CATEGORIES, check_boosting
+from labeldp.training.stored.codec import Kind, NotStorable, State, add, add_on_demand
+from labeldp.training.stored.trees import MOST_CATEGORIES, check_boosting
 
 Types = tuple[type, ...]
 NONE = type(None)
@@ -56,7 +58,7 @@ def estimator(
 ) -> Kind:
     """The entry of an estimator: its parameters and fitted attributes, and no other attribute.
 
-    `attributes` names the types of those that prediction rests on, `fitted` the other attributes that fitting sets, and
+    `attributes` has the types of attributes that prediction uses, `fitted` the other attributes that fitting sets, and
     `check` looks at the whole.
     """
     needed = dict(attributes or {})
@@ -92,7 +94,7 @@ def _check_pipeline(pipeline: Any) -> None:
         if not isinstance(step, tuple) or len(step) != 2 or not isinstance(step[0], str):
             raise InvalidInput("a step of a pipeline is a name and a transformer")
         if not isinstance(step[1], BaseEstimator) and step[1] not in (None, "passthrough"):
-            raise InvalidInput("a step of a pipeline is no estimator")
+            raise InvalidInput("a step of a pipeline is not an estimator")
 
 
 def _check_function(transformer: Any) -> None:
@@ -171,7 +173,7 @@ def _check_private(model: Any) -> None:
 
 
 def _loss(kind: type) -> Kind:
-    """A loss of scikit-learn. Its compiled part is made anew and not stored."""
+    """A loss of scikit-learn. Its compiled part is created again and not stored."""
 
     def build(state: State) -> Any:
         (constant,) = exactly(state, "constant_hessian")
@@ -204,12 +206,7 @@ def _generator(state: State) -> np.random.Generator:
         is_a(part, int, what="the state") for part in exactly(state, "state", "inc", "has_uint32", "uinteger")
     )
     made = np.random.PCG64(0)
-    made.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": place, "inc": inc},
-        "has_uint32": has,
-        "uinteger": left,
-    }
+    made.state = {"bit_generator": "PCG64", "state": {"state": place, "inc": inc}, "has_uint32": has, "uinteger": left}
     return np.random.Generator(made)
 
 
@@ -218,29 +215,16 @@ INPUT = ("n_features_in_", "feature_names_in_")
 OUTPUT = (*INPUT, "_sklearn_output_config")
 TREES = (
     *INPUT,
-    "is_categorical_",
-    "_preprocessor",
-    "_is_categorical_remapped",
-    "n_trees_per_iteration_",
-    "_random_seed",
-    "_feature_subsample_rng",
-    "_n_features",
-    "_fitted_with_sw",
-    "_loss",
-    "do_early_stopping_",
-    "_use_validation_data",
-    "_bin_mapper",
-    "_baseline_prediction",
-    "_predictors",
-    "_scorer",
-    "train_score_",
-    "validation_score_",
+    *("is_categorical_", "_preprocessor", "_is_categorical_remapped", "n_trees_per_iteration_"),
+    *("_random_seed", "_feature_subsample_rng", "_n_features", "_fitted_with_sw", "_loss"),
+    *("do_early_stopping_", "_use_validation_data", "_bin_mapper", "_baseline_prediction", "_predictors"),
+    *("_scorer", "train_score_", "validation_score_"),
 )
 """What fitting gives to trees. `_in_fit` is not among them: with it, scikit-learn predicts without a look at the features."""
 SCALED = (*OUTPUT, "n_samples_seen_", "mean_", "var_", "scale_")
 IMPUTED = (*OUTPUT, "_fit_dtype", "_fill_dtype", "indicator_", "statistics_")
 INDICATED = (*OUTPUT, "_precomputed", "_n_features", "features_")
-for entry in (
+add(
     _boosting(HistGradientBoostingRegressor),
     _boosting(Trees),
     estimator(TreePredictor, fitted=("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")),
@@ -276,10 +260,7 @@ for entry in (
         fitted=INPUT,
     ),
     estimator(
-        BoostingRegressor,
-        {"encoder_": (ColumnEncoder,), "trees_": (LinearStart, Trees)},
-        _check_encoded,
-        fitted=INPUT,
+        BoostingRegressor, {"encoder_": (ColumnEncoder,), "trees_": (LinearStart, Trees)}, _check_encoded, fitted=INPUT
     ),
     estimator(
         ConditionalRegressor,
@@ -314,5 +295,6 @@ for entry in (
         fitted=(*INPUT, "epsilon_spent_"),
     ),
     Kind("Generator", np.random.Generator, _generator_state, _generator),
-):
-    add(entry)
+)
+# The paper's network is in a room above this one, so its entry is imported by name when a model needs it.
+add_on_demand("NetworkRegressor", "labeldp", partial(import_module, "labeldp.paper.network.stored"))

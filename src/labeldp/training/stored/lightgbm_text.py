@@ -17,17 +17,9 @@ from lightgbm.basic import LightGBMError
 from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
-from labeldp.training.stored.kinds import (
-    Kind,
-    NotStorable,
-    State,
-    add,
-    exactly,
-    is_a,
-    plain_parameters,
-    with_parameters,
-)
-from labeldp.training.stored.tree_checks import check_children
+from labeldp.features.records import exactly, is_a
+from labeldp.training.stored.codec import Kind, NotStorable, State, add
+from labeldp.training.stored.trees import check_children, plain_parameters, with_parameters
 
 MOST_LEAVES = 131_072
 """LightGBM's own limit on the leaves of a tree."""

@@ -17,17 +17,9 @@ from xgboost import XGBRegressor
 from xgboost.core import XGBoostError
 
 from labeldp.errors import InvalidInput
-from labeldp.training.stored.kinds import (
-    Kind,
-    NotStorable,
-    State,
-    add,
-    exactly,
-    is_a,
-    plain_parameters,
-    with_parameters,
-)
-from labeldp.training.stored.tree_checks import check_children
+from labeldp.features.records import exactly, is_a
+from labeldp.training.stored.codec import Kind, NotStorable, State, add
+from labeldp.training.stored.trees import check_children, plain_parameters, with_parameters
 
 OLDEST = (3, 1)
 MOST_COLUMNS = 1_000_000
@@ -48,13 +40,7 @@ def check_model(model: Any) -> None:
     if _whole(version, 3)[:2].tolist() < [*OLDEST]:
         raise InvalidInput(f"its trees are older than XGBoost {'.'.join(map(str, OLDEST))}: train the model again")
     attributes, names, types, booster, settings, objective = _parts(
-        learner,
-        "attributes",
-        "feature_names",
-        "feature_types",
-        "gradient_booster",
-        "learner_model_param",
-        "objective",
+        learner, "attributes", "feature_names", "feature_types", "gradient_booster", "learner_model_param", "objective"
     )
     columns = _number(settings, "num_feature")
     if not 1 <= columns <= MOST_COLUMNS or _number(settings, "num_target") != 1 or _number(settings, "num_class") != 0:

@@ -1,7 +1,7 @@
-"""Two parties, one round: the features party asks for all sums at once, and makes a model of the answer.
+"""One round of sums between two parties: the features party plans all sums at once, and makes a model of the answer.
 
-Nothing is known of the labels when the sums are chosen, so columns are thought to matter alike, and there is no second look. That
-is the price for a single answer; `SumsLearner` asks in stages.
+Nothing is known about the labels when the sums are chosen, so all columns are expected to matter equally, and no later sums depend on
+earlier ones. That is the price of a single answer; `SumsLearner` asks in stages.
 """
 
 from __future__ import annotations
@@ -18,26 +18,23 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon, format_amount, parse_amount
 from labeldp.central.answer import Answer
-from labeldp.central.evidence import Evidence
-from labeldp.central.label_range import range_within
+from labeldp.central.inference import Evidence, infer, prior_belief, range_within
 from labeldp.central.learner import SumsLearner, histogram_share
 from labeldp.central.partitions import Partitions
-from labeldp.central.partitions_json import partitions_from_record, partitions_to_record
-from labeldp.central.posterior import before, infer
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.questions import plan
-from labeldp.central.sums_json import expect_fields
 from labeldp.central.sums_model import SumsModel
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnKey
+from labeldp.features.records import exactly
 from labeldp.formatting import ReprMixin, count_of
 from labeldp.json_text import parse_json
 
 FORMAT = "labeldp plan of cells"
 FORMAT_VERSION = 1
-_FIELDS = {"format", "format_version", "epsilon", "partitions", "signs", "cells"}
+_FIELDS = ("format", "format_version", "epsilon", "partitions", "signs", "cells")
 WIDTH = 5.0
-"""The range to which labels are clipped is taken to be so many of their standard deviations."""
+"""The width of the range to which labels are clipped, in standard deviations of the labels."""
 EQUAL = ((0, 1.0), (1, 0.5), (2, 1 / 3), (3, 1 / 4), (4, 1 / 5), (1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0))
 """Plans in which all signed sums together get as much of ε as each partition, which is how the labels party divides it."""
 
@@ -78,7 +75,7 @@ class CellsPlan(ReprMixin):
     >>> import numpy as np
     >>> import pyarrow as pa
     >>> from labeldp.central.cell_columns import answer_columns
-    >>> from labeldp.central.one_round import CellsPlan, model_from_answer
+    >>> from labeldp.central.cells_plan import CellsPlan, model_from_answer
     >>> generator = np.random.default_rng(0)
     >>> features = pa.table({"size": generator.normal(size=5000), "shop": generator.choice(["a", "b"], 5000)})
     >>> plan = CellsPlan.make(features, epsilon=1)  # the features party
@@ -126,7 +123,7 @@ class CellsPlan(ReprMixin):
 
         Privacy
         -------
-        No label takes part.
+        No labels are used.
         """
         amount = exact_epsilon(epsilon)
         rows = int(getattr(features, "num_rows", None) or len(features))
@@ -136,12 +133,12 @@ class CellsPlan(ReprMixin):
         evidence = Evidence(rows, 0.0)
         evidence.add(*learner.columns())
         scale = WIDTH / float(amount - histogram_share(amount, rows))
-        asked = plan(evidence, before(evidence, 1.0), learner.candidates(evidence), scale, EQUAL)
+        asked = plan(evidence, prior_belief(evidence, 1.0), learner.candidates(evidence), scale, EQUAL)
         signs = tuple(_question(evidence, question) for question in asked.signs.T)
         return cls(learner.partitions, signs, tuple(block - 1 for block in asked.partitions), amount)
 
     def columns(self, features: Any) -> list[NDArray[np.integer]]:
-        """The columns to send for these records: first those of signs, then those of cell numbers.
+        """The columns to send for these records: first columns of signs, then columns of cell numbers.
 
         Parameters
         ----------
@@ -152,7 +149,15 @@ class CellsPlan(ReprMixin):
         -------
         list of array of int
         """
-        codes = self._codes(features)
+        return self._columns_of(self.partitions.cells(features))
+
+    def _columns_of(self, codes: NDArray[np.uint16]) -> list[NDArray[np.integer]]:
+        for number, size in enumerate(self.partitions.sizes):
+            if (codes[:, number] >= size).any():
+                raise InvalidInput(
+                    f"the column {self.partitions.names[number]!r} lacks numbers, and had all of them when the plan was made: give the "
+                    "same features, or make a new plan"
+                )
         sent: list[NDArray[np.integer]] = []
         for one in self.signs:
             column = np.zeros(len(codes), np.uint16) if one.column is None else codes[:, one.column]
@@ -160,8 +165,8 @@ class CellsPlan(ReprMixin):
         return [*sent, *(codes[:, column] for column in self.whole)]
 
     @property
-    def features_told(self) -> tuple[str, ...]:
-        """The columns of the features that the columns to send say something about."""
+    def disclosed_features(self) -> tuple[str, ...]:
+        """The columns of the features about which the columns to send reveal something."""
         used = {one.column for one in self.signs} | set(self.whole)
         return tuple(name for number, name in enumerate(self.partitions.names) if number in used)
 
@@ -177,7 +182,7 @@ class CellsPlan(ReprMixin):
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "epsilon": format_amount(self.epsilon),
-            "partitions": partitions_to_record(self.partitions),
+            "partitions": self.partitions.to_record(),
             "signs": [
                 {"column": one.column, "signs": "".join("+" if sign > 0 else "-" for sign in one.signs)}
                 for one in self.signs
@@ -212,10 +217,9 @@ class CellsPlan(ReprMixin):
                 f"the plan of cells has another format version than {FORMAT_VERSION}, which this labeldp reads: install the version that "
                 "wrote it, or a newer one"
             )
-        expect_fields(record, _FIELDS, "the fields of the plan of cells")
-        partitions = partitions_from_record(record["partitions"])
+        _, _, epsilon, cells, signs, whole = exactly(record, *_FIELDS, what="the plan of cells")
+        partitions = Partitions.from_record(cells)
         sizes = partitions.sizes
-        signs, whole = record["signs"], record["cells"]
         if not isinstance(signs, list) or not isinstance(whole, list) or not signs + whole:
             raise InvalidInput("the plan of cells asks for no sums, or is damaged")
         if any(type(column) is not int or not 0 <= column < len(sizes) for column in whole) or len(set(whole)) != len(
@@ -223,33 +227,23 @@ class CellsPlan(ReprMixin):
         ):
             raise InvalidInput("the plan of cells asks for a column that it does not have, or for one twice")
         asked = tuple(_question_from(one, sizes) for one in signs)
-        return cls(partitions, asked, tuple(whole), exact_epsilon(parse_amount(record["epsilon"])))
-
-    def _codes(self, features: Any) -> NDArray[np.uint16]:
-        codes = self.partitions.cells(features)
-        for column, size in enumerate(self.partitions.sizes):
-            if (codes[:, column] >= size).any():
-                raise InvalidInput(
-                    f"the column {self.partitions.names[column]!r} lacks numbers, and had all of them when the plan was made: give the "
-                    "same features, or make a new plan"
-                )
-        return codes
+        return cls(partitions, asked, tuple(whole), exact_epsilon(parse_amount(epsilon)))
 
     def _facts(self) -> dict[str, str]:
         return {
-            "features": f"{len(self.features_told)}",
+            "features": f"{len(self.disclosed_features)}",
             "signs": f"{len(self.signs)}",
             "cells": ", ".join(f"{self.partitions.sizes[column]}" for column in self.whole) or "none",
         }
 
 
-def model_from_answer(asked: CellsPlan, features: Any, sums: PrivateSums) -> SumsModel:
-    """The model that the labels party's answer stands for.
+def model_from_answer(wanted: CellsPlan, features: Any, sums: PrivateSums) -> SumsModel:
+    """Make a model from the labels party's answer.
 
     Parameters
     ----------
-    asked : CellsPlan
-        What was asked.
+    wanted : CellsPlan
+        The plan that was sent.
     features : table or array
         The features of the records that were summed, in any order.
     sums : PrivateSums
@@ -268,34 +262,34 @@ def model_from_answer(asked: CellsPlan, features: Any, sums: PrivateSums) -> Sum
     -------
     Costs nothing: the sums are private already.
     """
-    counts, answers = _in_order(asked, sums)
-    sent = asked.columns(features)
-    rows = len(sent[0])
+    counts, answers = _in_order(wanted, sums)
+    learner = SumsLearner(features, wanted.partitions)
+    sent = wanted._columns_of(learner.codes)  # noqa: SLF001
+    rows = len(learner.codes)
     if rows != sums.records:
         raise InvalidInput(
             f"{sums.records:,} labels were summed, and these are the features of {count_of(rows, 'record')}: give those of the labels"
         )
-    learner = SumsLearner(features, asked.partitions)
     found = range_within(answers[0].clip, counts, sums.records)
     evidence = Evidence(rows, found.mean)
     evidence.add(*learner.columns())
     later = list(answers)
-    if asked.signs:
+    if wanted.signs:
         answer = later.pop(0)
-        _check_counts(np.array([np.sum(one, dtype=np.int64) for one in sent[: len(asked.signs)]]), answer)
-        evidence.learn(_placed_signs(evidence, asked), answer)
-    for column, answer in zip(asked.whole, later, strict=True):
-        size, held = evidence.blocks[column + 1].cells, answer.values.size
+        _check_counts(np.array([np.sum(one, dtype=np.int64) for one in sent[: len(wanted.signs)]]), answer)
+        evidence.learn(_placed_signs(evidence, wanted), answer)
+    for column, answer in zip(wanted.whole, later, strict=True):
+        size, cells = evidence.blocks[column + 1].cells, answer.values.size
         _check_counts(np.bincount(learner.codes[:, column], minlength=size), answer)
-        evidence.learn(evidence.cells_of(column + 1)[:, :held], answer)
+        evidence.learn(evidence.cells_of(column + 1)[:, :cells], answer)
     return learner.model(evidence, infer(evidence, found.variance), (), found, sums.domain)
 
 
-def _in_order(asked: CellsPlan, sums: PrivateSums) -> tuple[Answer, tuple[Answer, ...]]:
-    """The histogram, and the answers to what was asked."""
-    kinds = ["histogram", *(["signs"] if asked.signs else []), *["cells"] * len(asked.whole)]
+def _in_order(wanted: CellsPlan, sums: PrivateSums) -> tuple[Answer, tuple[Answer, ...]]:
+    """Return the histogram, and the answers to the questions of the plan."""
+    kinds = ["histogram", *(["signs"] if wanted.signs else []), *["cells"] * len(wanted.whole)]
     answers = sums.answers
-    if [answer.kind for answer in answers] != kinds or (asked.signs and answers[1].values.size != len(asked.signs)):
+    if [answer.kind for answer in answers] != kinds or (wanted.signs and answers[1].values.size != len(wanted.signs)):
         raise InvalidInput(
             "these sums do not answer this plan: it asks for other columns. Give the plan.json that was written together with "
             "the cells.parquet that was sent"
@@ -309,17 +303,17 @@ def _in_order(asked: CellsPlan, sums: PrivateSums) -> tuple[Answer, tuple[Answer
 
 
 def _check_counts(own: NDArray[np.int64], answer: Answer) -> None:
-    held = answer.counts
-    if held.size > own.size or (own[: held.size] != held).any() or own[held.size :].any():
+    summed = answer.counts
+    if summed.size > own.size or (own[: summed.size] != summed).any() or own[summed.size :].any():
         raise InvalidInput(
-            "the answer does not fit these features: it says other numbers of records in some cells. Give the features and the "
+            "the answer does not fit these features: it has other numbers of records in some cells. Give the features and the "
             "plan.json from which the cells.parquet was made that was sent"
         )
 
 
-def _placed_signs(evidence: Evidence, asked: CellsPlan) -> Floats:
-    questions = np.zeros((len(evidence.gram), len(asked.signs)))
-    for place, one in enumerate(asked.signs):
+def _placed_signs(evidence: Evidence, wanted: CellsPlan) -> Floats:
+    questions = np.zeros((len(evidence.gram), len(wanted.signs)))
+    for place, one in enumerate(wanted.signs):
         block = 0 if one.column is None else one.column + 1
         questions[evidence.place(block), place] = one.signs
     return questions
@@ -332,10 +326,7 @@ def _question(evidence: Evidence, numbers: Floats) -> SignQuestion:
 
 
 def _question_from(record: Any, sizes: Sequence[int]) -> SignQuestion:
-    if not isinstance(record, dict):
-        raise InvalidInput("a question of the plan of cells must be an object")
-    expect_fields(record, {"column", "signs"}, "the questions of the plan of cells")
-    column, text = record["column"], record["signs"]
+    column, text = exactly(record, "column", "signs", what="a question of the plan of cells")
     if column is not None and (type(column) is not int or not 0 <= column < len(sizes)):
         raise InvalidInput("a question of the plan of cells is about a column that it does not have")
     size = 1 if column is None else sizes[column]

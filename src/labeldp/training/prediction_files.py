@@ -18,8 +18,7 @@ from labeldp.features.tables import closest
 from labeldp.release.outcome import Phase
 from labeldp.release.staging import publish
 from labeldp.tables.feature_file import FeatureFile
-from labeldp.training.model_columns import columns_by_number, columns_taken, of_labeldp, trained_columns
-from labeldp.training.saved import SavedModel, check_new
+from labeldp.training.saved import SavedModel, check_new, columns_by_number, columns_taken, of_labeldp, trained_columns
 from labeldp.training.suspects import FeatureWarning
 
 WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {".parquet": pq.ParquetWriter, ".csv": csv.CSVWriter}
@@ -35,10 +34,10 @@ def predict_file(
     *,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> int:
-    """Write a prediction for every row of `features` into a new file, beside the ids if their column is named.
+    """Write a prediction for every row of `features` into a new file, next to the ids if their column is named.
 
     Ids of a text file are copied as they are written there. They become integers only if all of them are plain integers.
-    Returns the number of rows. The new file is there whole or not at all. `phase` is as in `train_on_message`.
+    Returns the number of rows. The new file is there whole or not at all. `phase` is as in `labeldp.train`.
     """
     if predictions.suffix not in WRITERS:
         raise InvalidInput(f"predictions are written to a .parquet or .csv file, not to {predictions}")
@@ -100,25 +99,25 @@ def _opened(
     model: SavedModel,
     path: Path,
     delimiter: str | None,
-    beside: str | None,
+    other: str | None,
     advice: str = "",
     *,
     label: str | None = None,
 ) -> tuple[FeatureFile, list[str]]:
-    """The file, and its columns that the model takes. `beside` is another column that is wanted, and `advice` what to say without it.
+    """Return the file, and its columns that the model takes. `other` is another needed column, and `advice` ends the error without it.
 
     The `label` is never among the columns for the model.
     """
     file = FeatureFile.open(path, delimiter)
-    if beside is not None:
-        file.require(beside, advice)
+    if other is not None:
+        file.require(other, advice)
     trained = trained_columns(model.model, model.facts)
     if trained:
         features = [name for name in trained if name in file.names and name != label]
         if not features:
-            _refuse_without(trained, features, file)
+            _check_columns(trained, features, file)
     else:
-        features = columns_by_number(model.model, [name for name in file.names if name != beside], path)
+        features = columns_by_number(model.model, [name for name in file.names if name != other], path)
         if columns_taken(model.model) is not None and not of_labeldp(model.model):
             warnings.warn(
                 f"the model was trained without the names of its columns: these were taken, in the order of {path}: "
@@ -137,12 +136,12 @@ def _predicted(model: SavedModel, file: FeatureFile, batch: pa.RecordBatch, colu
     try:
         return model.predict(table)
     except InvalidInput:  # only then: a model may well drop a column that it was trained on
-        _refuse_without(trained_columns(model.model, model.facts), columns, file)
+        _check_columns(trained_columns(model.model, model.facts), columns, file)
         raise
 
 
-def _refuse_without(trained: list[str], features: list[str], file: FeatureFile) -> None:
-    """Say which columns that the model was trained on it did not get, if any."""
+def _check_columns(trained: list[str], features: list[str], file: FeatureFile) -> None:
+    """Raise `InvalidInput` for a column that the model was trained on and did not get."""
     for name in trained:
         if name not in file.names:
             raise InvalidInput(
@@ -156,7 +155,7 @@ def _refuse_without(trained: list[str], features: list[str], file: FeatureFile) 
 
 
 def _id_type(file: FeatureFile, column: str) -> pa.DataType:
-    """The type of the ids beside predictions. Those of a text file are read for it, until one is no plain integer."""
+    """Return the type of the ids next to predictions. The ids of a text file are read, until one is not a plain integer."""
     kind = file.type_as_written(column)
     if file.delimiter is None:
         return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -13,7 +13,7 @@ from labeldp import Domain, InvalidInput, Ledger, PrivateSums
 from labeldp.budget import format_amount
 from labeldp.central import cell_columns
 from labeldp.central.cell_columns import CellColumns, answer_columns
-from labeldp.central.one_round import CellsPlan, model_from_answer
+from labeldp.central.cells_plan import CellsPlan, model_from_answer
 from labeldp.errors import InsufficientBudget
 
 ROWS = 4000
@@ -58,7 +58,7 @@ def test_the_columns_are_signs_and_cell_numbers_of_the_features():
     assert all(one.dtype == np.int8 and set(one.tolist()) <= {-1, 1} for one in sent[:signs])
     for column, one in zip(PLAN.whole, sent[signs:], strict=True):
         np.testing.assert_array_equal(one, PLAN.partitions.cells(TABLE)[:, column])
-    assert set(PLAN.features_told) <= {"size", "shop", "age"}  # constants have nothing to tell
+    assert set(PLAN.disclosed_features) <= {"size", "shop", "age"}  # constants have nothing to tell
 
 
 def test_the_labels_party_recognises_the_kinds_that_the_plan_sent():

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labeldp.features import tables as module
 from labeldp.features.columns import ColumnEncoder
-from labeldp.training import compact
-from labeldp.training.compact import CompactTable
+from labeldp.features.tables import CompactTable
 
 VALUES = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 300),
@@ -51,11 +51,11 @@ def compacted(table, size, categorical=()):
 @given(tables(), st.integers(1, 30), st.sampled_from([0, 3, 1000]), st.booleans())
 def test_a_learner_reads_the_same_numbers_and_codes(table, size, pending, categorical):
     named = ["c0"] if categorical else []
-    before, compact.PENDING = compact.PENDING, pending
+    before, module.PENDING = module.PENDING, pending
     try:
         small = compacted(table, size, named)
     finally:
-        compact.PENDING = before
+        module.PENDING = before
     encoders = [ColumnEncoder.fit(each, categorical=named, min_count=1) for each in (table, small)]
     assert encoders[0].numeric == encoders[1].numeric
     expected = encoders[0].ordinal(table)

@@ -6,6 +6,11 @@ A node that points outside its tree, to itself or to a column that is not there 
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Collection
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,9 +18,15 @@ from numpy.typing import NDArray
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE, X_BITSET_INNER_DTYPE
 
 from labeldp.errors import InvalidInput
+from labeldp.features.records import is_a
+from labeldp.training.stored.codec import NotStorable, State, add_on_demand
 
 TREE_NODES = np.dtype(PREDICTOR_RECORD_DTYPE)
 """The type of a tree's nodes."""
+TEXT_PARAMETER = re.compile(r"[a-z0-9_:]{1,40}")
+"""The name of an objective or a method. Paths and lists of settings do not match."""
+THREADS = frozenset({"num_threads", "num_thread", "nthread", "nthreads"})
+"""Other names of `n_jobs`. A process ends where it cannot start the threads that a file asks for."""
 MOST_LEVELS = 4096
 MOST_CATEGORIES = 256
 """A category is a number below this. scikit-learn itself allows 255 categories in a column."""
@@ -112,3 +123,46 @@ def check_children(left: NDArray[np.int64], right: NDArray[np.int64], leaves: ND
         if level.min() < 0 or level.max() >= leaves.size or reached[level].any() or np.unique(level).size < level.size:
             raise InvalidInput("a tree is damaged: a node points outside of it, or back")
     raise InvalidInput(f"a tree has more than {MOST_LEVELS:,} levels")
+
+
+def plain_parameters(model: Any) -> State:
+    """The parameters of an estimator of another package, which must be numbers, yes or no, or names such as "poisson"."""
+    found = {}
+    own = _constructor_names(type(model))
+    for name, value in model.get_params(deep=False).items():
+        plain = value.item() if isinstance(value, np.generic) else value
+        if not is_plain_parameter(name, plain, own):
+            raise NotStorable(
+                f"the parameter {name} of {type(model).__name__} is a {type(value).__name__} that cannot be stored: use a number, "
+                "True or False, or one of the names that the package documents"
+            )
+        found[name] = plain
+    return found
+
+
+def is_plain_parameter(name: str, value: object, own: Collection[str]) -> bool:
+    """Whether a parameter may be stored. Text is allowed only for the parameters that the constructor names (`own`)."""
+    if isinstance(value, str):
+        return name in own and TEXT_PARAMETER.fullmatch(value) is not None
+    return TEXT_PARAMETER.fullmatch(name) is not None and (value is None or isinstance(value, (bool, int, float)))
+
+
+def with_parameters(kind: type, state: object) -> Any:
+    """An estimator of another package with parameters from a file. It may use as many threads as it likes by default."""
+    own = _constructor_names(kind)
+    parameters = is_a(state, dict, what="the parameters")
+    for name, value in parameters.items():
+        hides = name not in own and (name.startswith("_") or hasattr(kind, name))  # a method, or what fitting found
+        if hides or not is_plain_parameter(name, value, own) or name in THREADS:
+            raise InvalidInput(f"the parameter {name!r:.60} has a value that it cannot have")
+    return kind(**{**parameters, "n_jobs": None})
+
+
+def _constructor_names(kind: type) -> frozenset[str]:
+    """The parameters that the constructors of a class and its base classes name."""
+    made = [vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)]
+    return frozenset(name for function in made for name in inspect.signature(function).parameters)
+
+
+add_on_demand("LGBMRegressor", "lightgbm", partial(import_module, "labeldp.training.stored.lightgbm_text"))
+add_on_demand("XGBRegressor", "xgboost", partial(import_module, "labeldp.training.stored.xgboost_json"))

@@ -1,0 +1,92 @@
+"""The cells that the features party sends for one round of sums, and the plan that it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from labeldp.budget import Epsilon
+from labeldp.central.cells_file import cells_table
+from labeldp.central.cells_plan import CellsPlan
+from labeldp.errors import InvalidInput
+from labeldp.json_text import read_text
+from labeldp.release.outcome import Phase
+from labeldp.training.joined_features import matched_rows, read_features
+from labeldp.training.suspects import warn_of_suspects
+
+
+def cells_of_file(
+    features: Path,
+    id_column: str,
+    epsilon: Epsilon,
+    *,
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    id_type: str | None = None,
+    delimiter: str | None = None,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> tuple[CellsPlan, pa.Table]:
+    """Plan the sums to ask for, and make the columns to send.
+
+    Parameters
+    ----------
+    features : Path
+        A file of features: Parquet (also a folder of parts), CSV or TSV (also gzipped), Arrow IPC.
+    id_column : str
+        Its column of ids.
+    epsilon : float, str, Decimal or Fraction
+        What the labels party will spend.
+    categorical, numeric : sequence of str
+        Columns to read as categories or as numbers whatever their type.
+    exclude : sequence of str
+        Columns to leave out.
+    id_type : {"int", "str"}, optional
+        Convert the ids to this type.
+    delimiter : str, optional
+        What separates the columns of a text file.
+    phase : callable, optional
+        For progress bars, as in `train`.
+
+    Returns
+    -------
+    CellsPlan
+        What to keep.
+    pyarrow.Table
+        What to send: the ids, sorted, and the columns.
+
+    Privacy
+    -------
+    No label takes part. The table tells the labels party something about the features: in which cell each record is.
+    """
+    found = read_features(
+        features,
+        id_column,
+        exclude=exclude,
+        categorical=categorical,
+        numeric=numeric,
+        id_type=id_type,
+        delimiter=delimiter,
+        phase=phase,
+    )
+    matched_rows(found.ids, found.ids, found.path, found.path)  # each id once
+    warn_of_suspects(found.table, index=found.index, label_column=None, numeric=numeric, stacklevel=2)
+    phase("planning", None)
+    plan = CellsPlan.make(found.table, epsilon, categorical=categorical, numeric=numeric)
+    return plan, cells_table(plan, found.table, found.ids, id_column)
+
+
+def read_plan(path: Path) -> CellsPlan:
+    """Return the plan in a file."""
+    if path.is_dir():
+        path = path / "plan.json"
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}: give the plan.json that labeldp cells wrote beside cells.parquet")
+    try:
+        return CellsPlan.from_json(read_text(path))
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{path}: {error}. Give the plan.json that labeldp cells wrote beside cells.parquet"
+        ) from None

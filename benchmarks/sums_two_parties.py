@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 
 from labeldp import LabelDPRegressor, LabelRandomizer, LabelSource, privatize
 from labeldp.central.cells_file import CellsFile, write_cells
-from labeldp.central.sums_answer import SumsAnswer
-from labeldp.central.sums_for_cells import sums_for_cells
+from labeldp.central.sums_release import SumsAnswer, sums_for_cells
 from labeldp.domain import Domain
 from labeldp.paper.sample_data import write_sample_data
 from labeldp.training.from_message import train_on_message

@@ -15,8 +15,8 @@ from types import SimpleNamespace
 from labeldp.engines.arrow import arrow_input, engine
 from labeldp.release import apply as apply_module
 from labeldp.release import flow, key_file, ledger, locks, staging
+from labeldp.release.account import OpenRelease, ReleaseRecord
 from labeldp.release.key_file import KeyFile
-from labeldp.release.release_record import OpenRelease, ReleaseRecord
 
 
 def charge_late() -> None:

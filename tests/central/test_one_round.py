@@ -12,8 +12,9 @@ import pytest
 from labeldp import Domain, InvalidInput, Ledger, PrivateSums
 from labeldp.budget import format_amount
 from labeldp.central import cell_columns
-from labeldp.central.cell_columns import CellColumns, answer_columns
+from labeldp.central.cells_file import CellColumns
 from labeldp.central.one_round import CellsPlan, model_from_answer
+from labeldp.central.sums_release import answer_columns
 from labeldp.errors import InsufficientBudget
 
 ROWS = 4000

@@ -334,7 +334,7 @@ def test_what_was_meant_in_place_of_a_message_is_said(run, unsigned):
 def test_a_message_that_lost_a_file_or_its_manifest_is_asked_for_again(run, unsigned):
     for name in ("PRIVACY.md", "labels.parquet"):
         Path("message", name).rename("aside")
-        assert f"not a whole message: {name} is missing. Ask for the message again" in says(run, "audit", "message")
+        assert f"is not complete: {name} is missing. Ask for it again" in says(run, "audit", "message")
         Path("aside").rename(Path("message", name))
     Path("message", "manifest.json").write_bytes(b"{")
     assert "Ask for the message again" in says(run, "audit", "message")

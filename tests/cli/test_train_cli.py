@@ -16,7 +16,7 @@ from labeldp.cli.train import verdict
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.release.apply import apply
-from labeldp.release.privatize import privatize
+from labeldp.release.labels import privatize
 from labeldp.training.from_message import train_on_message
 
 

@@ -25,11 +25,11 @@ from labeldp.message.reader import Message
 from labeldp.priors import BudgetWarning, Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release import flow
+from labeldp.release.account import Account
 from labeldp.release.apply import apply
 from labeldp.release.key_file import KeyFile
+from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
-from labeldp.release.privatize import privatize
-from labeldp.release.release_record import ReleaseRecord
 from labeldp.release.staging import staging
 from labeldp.sampling import KeyedRandomness
 
@@ -130,12 +130,12 @@ def test_without_a_key_file_the_charge_cannot_be_resumed_and_no_key_is_left(part
 
 
 STEPS = [
-    (ReleaseRecord, "reserve"),
-    (ReleaseRecord, "fix"),
-    (ReleaseRecord, "remember"),
+    (Account, "charge"),
+    (Ledger, "fix"),
+    (Account, "fix"),
     (arrow, "randomize"),
     (flow, "publish"),
-    (ReleaseRecord, "commit"),
+    (Account, "commit"),
     (Ledger, "commit"),
 ]
 
@@ -155,7 +155,7 @@ def test_a_run_that_dies_at_a_step_is_resumed_at_no_further_cost(party, monkeypa
         with pytest.raises(Crash):
             party.run()
     reserved = party.spent
-    assert reserved == (0 if (step, before) == ("reserve", True) else 1)
+    assert reserved == (0 if (step, before) == ("charge", True) else 1)
     published = (party.folder / "message").exists()
     assert published == (step == "commit" or (step, before) == ("publish", False))
     party.run()
@@ -258,12 +258,12 @@ def test_the_same_bits_with_the_other_sign_are_not_the_same_release(party, first
     """Ids from 2^63 on would be drawn anew, as other ids, for one charge."""
     ids = (np.arange(ROWS, dtype=np.uint64) << np.uint64(52)).view(first)
     write(party.source.path, labels(0), ids)
-    with crashing(ReleaseRecord, "commit"):
+    with crashing(Account, "commit"):
         party.run()
     drawn = codes_by_id(party.folder / "message")
     assert len(drawn) == ROWS
     with_the_other_sign(party.source.path)
-    with pytest.raises(InvalidInput, match="another --out is a new release, charged anew"):
+    with pytest.raises(InvalidInput, match="another --out is a new release, charged again"):
         party.run()
     again = party.run(out="second")
     assert not again.resumed
@@ -384,7 +384,7 @@ def test_a_message_of_another_release_is_never_replaced(party):
         with pytest.raises(InvalidInput, match="exists and is not overwritten"):
             party.run(**change)
     write(party.source.path, labels(1))
-    with pytest.raises(InvalidInput, match="another --out is a new release, charged anew"):
+    with pytest.raises(InvalidInput, match="another --out is a new release, charged again"):
         party.run()
     assert codes_by_id(party.folder / "message") == before
     assert party.spent == 1
@@ -401,7 +401,7 @@ def test_a_message_that_this_ledger_was_not_charged_for_is_not_taken_for_done(pa
 def test_a_key_file_restored_from_before_the_release_is_completed_from_the_ledger(party):
     party.run(out="earlier")
     backup = (party.folder / "key").read_bytes()
-    with crashing(ReleaseRecord, "commit"):
+    with crashing(Account, "commit"):
         party.run()
     (party.folder / "key").write_bytes(backup)
     party.run()
@@ -432,7 +432,7 @@ def stored_by_the_owner(ledger, mechanism):
 
 
 def test_a_stored_mechanism_that_costs_more_than_the_charge_is_not_resumed(party):
-    with crashing(ReleaseRecord, "remember"):
+    with crashing(KeyFile, "put"):
         party.run()
     stored_by_the_owner(party.ledger, LabelRandomizer(2, DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1]))
     with pytest.raises(PrivacyRefused, match="only ε = 1 was charged"):
@@ -441,7 +441,7 @@ def test_a_stored_mechanism_that_costs_more_than_the_charge_is_not_resumed(party
 
 
 def test_a_finished_message_is_not_recorded_as_done_under_another_mechanism(party):
-    with crashing(ReleaseRecord, "commit"):
+    with crashing(Account, "commit"):
         party.run()
     stored_by_the_owner(party.ledger, LabelRandomizer(1, DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1]))
     with pytest.raises(InvalidInput, match="another mechanism"):
@@ -512,7 +512,7 @@ def test_only_codes_and_private_labels_depend_on_the_labels(party, monkeypatch, 
     names = np.arange(ROWS) if ids == "int" else np.array([f"user {i}" for i in range(ROWS)])
     prior = Prior.uniform(DOMAIN)
     fixed = secrets.token_hex(16)
-    monkeypatch.setattr("labeldp.release.release_record.secrets.token_hex", lambda _: fixed)
+    monkeypatch.setattr("labeldp.release.account.secrets.token_hex", lambda _: fixed)
     monkeypatch.setattr("labeldp.release.key_file.os.urandom", bytes)
     shapes = []
     for name, values, order in (
@@ -586,7 +586,7 @@ def test_a_message_names_no_time_no_place_and_no_count_of_clipped_labels(party):
         for secret in (str(party.folder), "labels.parquet/", "ledger", "hmac", f"{ROWS:,}"):
             assert secret not in text
     names = {"id_column", "label_column"}  # given by the labels party, and the same whatever the labels are
-    known = {"message_version", "release", "id_type", "keep_order", "keyed", "row_numbers"}
+    known = {"release", "id_type", "keep_order", "keyed", "row_numbers"}
     assert set(record["message"]) == known | names
     assert (
         Fraction(record["epsilon_prior"]) + Fraction(record["epsilon_labels"]) == Fraction(record["epsilon_total"]) == 1

@@ -26,11 +26,10 @@ from labeldp.central.partitions_json import partitions_from_record, partitions_t
 from labeldp.central.posterior import before, infer
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.questions import plan
-from labeldp.central.sums_json import expect_fields
 from labeldp.central.sums_model import SumsModel
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnKey
-from labeldp.json_text import parse_json
+from labeldp.json_text import expect_fields, parse_json
 from labeldp.shown import Shown, count_of
 
 FORMAT = "labeldp plan of cells"
@@ -77,7 +76,7 @@ class CellsPlan(Shown):
     --------
     >>> import numpy as np
     >>> import pyarrow as pa
-    >>> from labeldp.central.cell_columns import answer_columns
+    >>> from labeldp.central.sums_release import answer_columns
     >>> from labeldp.central.one_round import CellsPlan, model_from_answer
     >>> generator = np.random.default_rng(0)
     >>> features = pa.table({"size": generator.normal(size=5000), "shop": generator.choice(["a", "b"], 5000)})

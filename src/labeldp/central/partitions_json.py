@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from labeldp.arrays import Floats
 from labeldp.central.partitions import MOST_COLUMNS, Partitions
-from labeldp.central.sums_json import expect_fields
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder
 from labeldp.features.vocabulary import Vocabulary
+from labeldp.json_text import expect_fields
 
 _FIELDS = {"columns", "empty", "numeric", "categorical"}
 _NUMERIC = {"name", "cuts", "missing", "centres"}

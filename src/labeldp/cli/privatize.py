@@ -152,12 +152,11 @@ def privatize(
           --epsilon 1 --lower 0 --upper 400 --out message
           --engine spark --master yarn --scratch hdfs:///tmp
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.losses import get_loss
     from labeldp.priors import Prior
     from labeldp.randomizer import LabelRandomizer
-    from labeldp.release.flow import release_labels
+    from labeldp.release.labels import expected_figures
+    from labeldp.release.labels import privatize as release_labels
     from labeldp.release.ledger import Ledger
-    from labeldp.release.plan import plan_release
 
     randomizer = LabelRandomizer(
         epsilon,
@@ -167,14 +166,14 @@ def privatize(
         None if prior is None else Prior.from_csv(prior),
         out_of_range,
     )
-    get_loss(loss)  # an unknown loss is refused before the labels are read
     labels = Labels(source, label, id_column, id_type, delimiter, decimal)
     reader = EngineOptions(engine, master, conf or (), scratch, allow_unencrypted)
     reader.check(labels, keep_order=keep_order)
     if dry_run:
         with phases(quiet=quiet) as phase:
-            rows = reader.count_rows(labels, phase)
-        _show_plan(plan_release(rows, randomizer), as_json=as_json)
+            plan = randomizer.plan(reader.count_rows(labels, phase))
+        plan.warn()
+        _show_plan(expected_figures(plan), as_json=as_json)
         return
     if message is None:
         raise InvalidInput("give --out DIR, the folder to write the message to")

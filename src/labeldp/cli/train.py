@@ -108,7 +108,7 @@ def train(
       labeldp train sums --features clicks.parquet --id order
           --plan cells/plan.json --out model
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.central.sums_answer import is_answer
+    from labeldp.central.sums_release import is_answer
     from labeldp.evaluation.intervals.assumptions import ASSUMPTIONS
     from labeldp.message.reader import Message
     from labeldp.training.from_message import train_on_message
@@ -128,9 +128,19 @@ def train(
             "--categorical": categorical is not None,
             "--numeric": numeric is not None,
             "--exclude": exclude is not None,
-            "--verify-key": verify_key is not None,
         }
-        train_from_sums(message, features, id_column, plan, model_path, delimiter, given, quiet=quiet, as_json=as_json)
+        train_from_sums(
+            message,
+            features,
+            id_column,
+            plan,
+            model_path,
+            delimiter,
+            given,
+            verify_key=verify_key,
+            quiet=quiet,
+            as_json=as_json,
+        )
         return
     if plan is not None:
         raise InvalidInput(

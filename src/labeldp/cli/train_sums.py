@@ -19,11 +19,12 @@ def train_from_sums(
     delimiter: str | None,
     given: dict[str, bool],
     *,
+    verify_key: Path | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Train and save. `given` says which options were given that are for messages alone."""
-    from labeldp.central.sums_answer import SumsAnswer
+    from labeldp.central.sums_release import SumsAnswer
     from labeldp.training.from_sums import train_on_sums
 
     if plan is None:
@@ -37,7 +38,9 @@ def train_from_sums(
             f"leave {'it' if one else 'them'} out. Columns are chosen with labeldp cells"
         )
     with stoppable("No model was written"), phases(quiet=quiet or as_json) as phase:
-        saved = train_on_sums(SumsAnswer.open(folder), features, id_column, plan, delimiter=delimiter, phase=phase)
+        saved = train_on_sums(
+            SumsAnswer.open(folder, verify_key=verify_key), features, id_column, plan, delimiter=delimiter, phase=phase
+        )
     saved.save(model_path)
     facts = saved.facts
     if as_json:

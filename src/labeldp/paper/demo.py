@@ -23,8 +23,8 @@ from labeldp.paper.experiments import figures
 from labeldp.paper.experiments.methods import get_method
 from labeldp.paper.html_page import Report
 from labeldp.randomizer import LabelRandomizer
+from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
-from labeldp.release.privatize import privatize
 from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.joining import Joined, join
 from labeldp.training.sizing import label_share

@@ -384,7 +384,7 @@ class Ledger(Tabular):
             If another mechanism is stored already, for example by a faster process. Then nothing may be randomized.
         """
         from labeldp.mechanisms import FiniteMechanism
-        from labeldp.release.fixed_mechanism import check_charge
+        from labeldp.message.description import check_charge
 
         expect_texts(mechanism_json=mechanism_json, mechanism_digest=mechanism_digest)
         mechanism = FiniteMechanism.from_json(mechanism_json)

@@ -166,7 +166,7 @@ def _compare(
 def _prove(release: Release, entry: int, rows: Rows) -> None:
     """Proves a stored mechanism again."""
     from labeldp.mechanisms import FiniteMechanism
-    from labeldp.release.fixed_mechanism import check_charge
+    from labeldp.message.description import check_charge
 
     if sha256_of(release.mechanism_json) != rows.releases[release.id]["mechanism_sha256"]:
         raise LedgerBroken(f"the mechanism of release {release.id} changed during the check", entry)

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from labeldp.budget import Epsilon
 from labeldp.central.cells_file import cells_table
-from labeldp.central.id_matching import rows_of
 from labeldp.central.one_round import CellsPlan
-from labeldp.central.sums_answer import SumsAnswer
+from labeldp.central.sums_release import SumsAnswer
 from labeldp.errors import InvalidInput
 from labeldp.json_text import read_text
+from labeldp.message.id_join import match_ids
 from labeldp.message.labels_file import id_kind
 from labeldp.release.outcome import Phase
 from labeldp.shown import count_of
@@ -78,7 +78,7 @@ def cells_of_file(
         delimiter=delimiter,
         phase=phase,
     )
-    rows_of(found.ids, found.ids, found.path, found.path)  # each id once
+    match_ids(found.ids, found.ids, found.path, found.path)  # each id once
     warn_of_suspects(found.table, index=found.index, label_column=None, numeric=numeric, stacklevel=2)
     phase("planning", None)
     plan = CellsPlan.make(found.table, epsilon, categorical=categorical, numeric=numeric)
@@ -136,7 +136,7 @@ def train_on_sums(
         delimiter=delimiter,
         phase=phase,
     )
-    rows = rows_of(answer.ids, found.ids, answer.path, found.path)
+    rows = match_ids(answer.ids, found.ids, answer.path, found.path)
     if (rows < 0).any():
         lost = int(np.count_nonzero(rows < 0))
         raise InvalidInput(

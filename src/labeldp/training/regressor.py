@@ -420,7 +420,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             return randomizer.randomize_checked(labels)
         release = self.ledger.reserve(str(self.dataset), cost)
         self._count(cost)
-        mechanism = randomizer.design(randomizer.count(labels), labels.size)
+        mechanism = randomizer.plan(labels.size).fit(labels)
         self.ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
         private = PrivateLabels(mechanism.codes(labels), mechanism)
         self.ledger.commit(release.id)

@@ -36,7 +36,7 @@ class SumsRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> import numpy as np
-    >>> from labeldp.central.cell_columns import answer_columns
+    >>> from labeldp.central.sums_release import answer_columns
     >>> from labeldp.central.one_round import CellsPlan
     >>> from labeldp.training.sums_regressor import SumsRegressor
     >>> features = np.random.default_rng(0).normal(size=(5000, 2))

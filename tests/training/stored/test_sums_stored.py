@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from labeldp import InvalidInput, LabelDPRegressor, Ledger, SavedModel
-from labeldp.central.cell_columns import answer_columns
 from labeldp.central.one_round import CellsPlan
+from labeldp.central.sums_release import answer_columns
 from labeldp.training.stored.model_file import from_bytes, to_bytes
 from labeldp.training.sums_regressor import SumsRegressor
 

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from labeldp.engines.spark.jobs import SparkFailed
 from labeldp.engines.spark.places import file_uri
 from labeldp.errors import InvalidInput
-from labeldp.message.layout import part_path
+from labeldp.message.manifest import part_path
 
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
 

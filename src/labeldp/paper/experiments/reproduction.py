@@ -19,7 +19,7 @@ from labeldp.paper.experiments.summary import ComparedFigure, Figures, Measured
 from labeldp.paper.experiments.tasks import PAPER_EPSILONS, LabelDistribution, Scale, Task, label_distribution
 from labeldp.paper.experiments.training import Model, TrainingSetup
 from labeldp.paper.experiments.training_log import TrainedRun, TrainingLog
-from labeldp.release.locks import exclusive
+from labeldp.release.staging import exclusive
 
 
 @dataclass

@@ -252,8 +252,9 @@ class LabelRandomizer:
             If the settings cannot work for this number of records.
         """
         grid = self._domain.resolve(records, float(exact_epsilon(self.epsilon)))
-        request = Request(grid, self.epsilon, self.loss, self.prior, records)
-        return Plan(self.mechanism, request, releasable(self.mechanism).split_for(request))
+        request, entry = Request(grid, self.epsilon, self.loss, self.prior, records), releasable(self.mechanism)
+        entry.check(request)
+        return Plan(self.mechanism, request, entry.split_for(request))
 
     def rehearse(self, records: int) -> FiniteMechanism:
         """Design a mechanism for this number of records from no label at all. Costs nothing.

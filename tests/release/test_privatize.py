@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp import randomizer as randomizer_module
 from labeldp.domain import Domain
 from labeldp.engines.arrow import engine as arrow
 from labeldp.engines.arrow.source import LabelSource
@@ -76,7 +77,8 @@ class Party:
 
     def run(self, out="message", epsilon=1, prior=None, out_of_range="clip", **more):
         known = {"ledger": self.ledger, "dataset": "data", "key_file": self.folder / "key"}
-        randomizer = LabelRandomizer(epsilon, DOMAIN, prior=prior, out_of_range=out_of_range, mechanism="rr-on-bins")
+        usual = LabelRandomizer(epsilon, DOMAIN, prior=prior, out_of_range=out_of_range, mechanism="rr-on-bins")
+        randomizer = more.pop("randomizer", usual)
         return privatize(more.pop("source", self.source), randomizer, self.folder / out, **known | more)
 
     def apply(self, batch):
@@ -624,3 +626,31 @@ def test_another_function_is_another_loss(party):
         run(lambda output, label: abs(output - label))
     assert not run(lambda output, label: (output - label) ** 4).resumed
     assert party.spent == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"mechanism": "bias-variance", "domain": Domain(0, 100, cells=3000)}, "at most 2,001 labels"),
+        ({"mechanism": "unbiased", "loss": "poisson"}, "needs outputs outside the range"),
+        ({"mechanism": "rr-on-bins", "loss": lambda output, label: -abs(output - label) + 100}, "falls as output"),
+        ({"mechanism": "auto", "loss": lambda output, label: 0 * output + label * np.nan}, "finite number"),
+    ],
+)
+def test_settings_that_no_design_can_meet_are_refused_before_the_charge_and_without_a_solver(
+    party, monkeypatch, settings, says
+):
+    monkeypatch.setattr("labeldp.randomizer.design", lambda *_: pytest.fail("a mechanism was designed"))
+    with pytest.raises(InvalidInput, match=says):
+        party.run(randomizer=LabelRandomizer(1, **({"domain": DOMAIN} | settings)))
+    assert party.spent == 0
+    assert not (party.folder / "message").exists()
+
+
+def test_one_release_designs_one_mechanism(party, monkeypatch):
+    designed = []
+    real = randomizer_module.design
+    monkeypatch.setattr(randomizer_module, "design", lambda *given: designed.append(given) or real(*given))
+    party.run()
+    party.run(out="second", randomizer=LabelRandomizer(1, DOMAIN, mechanism="randomized-response"))
+    assert len(designed) == 2

@@ -28,7 +28,7 @@ from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.losses import LossLike, Squared, get_loss
 from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_variance
-from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request, few_records_advice
+from labeldp.mechanisms.catalogue import MECHANISMS, Entry, Request, check_loss, few_records_advice
 from labeldp.mechanisms.cells import DESIGN_CELLS, MOST_LABELS, coarse_prior
 from labeldp.mechanisms.decoding import code_values, training_decoder
 from labeldp.mechanisms.excess import Excess
@@ -207,6 +207,7 @@ MECHANISMS.add(
         colour="#b162af",
         split=split_for_training,
         fit_prior=prior_for_training,
+        check=check_loss,
         rank=0,
     )
 )

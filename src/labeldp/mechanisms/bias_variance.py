@@ -34,6 +34,7 @@ VISIBLE = 0.7
     needs_records=True,
     for_training=True,
     colour="#b17dfc",
+    check=lambda r: _check_count(r.domain.count),
     rank=3,
 )
 class BiasVariance(FiniteMechanism):
@@ -104,11 +105,7 @@ class BiasVariance(FiniteMechanism):
         cells = Cells.of(prior, domain)
         measure.valid_labels.check(cells.labels, f"labels of the {measure.name} loss")
         measure.check_assumption(cells.labels)
-        if cells.labels.size > MOST_LABELS:
-            raise InvalidInput(
-                f"a bias-variance design tells at most {MOST_LABELS:,} labels apart, this one has {cells.labels.size:,}: "
-                "use a domain with fewer cells"
-            )
+        _check_count(cells.labels.size)
         facts: dict[str, Any] = {
             "epsilon_exact": budget,
             "domain": cells.domain,
@@ -161,3 +158,10 @@ def weight_of_variance(records: int) -> float:
     if records < 1:
         raise InvalidInput(f"the number of records must be at least 1, got {records}")
     return min(1.0, CAPACITY / records)
+
+
+def _check_count(labels: int) -> None:
+    if labels > MOST_LABELS:
+        raise InvalidInput(
+            f"a bias-variance design distinguishes at most {MOST_LABELS:,} labels, this one has {labels:,}: use a domain with fewer cells"
+        )

@@ -13,7 +13,7 @@ from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike, get_loss
-from labeldp.mechanisms.catalogue import mechanism
+from labeldp.mechanisms.catalogue import check_loss, mechanism
 from labeldp.mechanisms.encoders import Thresholds
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.priors import Prior
@@ -28,6 +28,7 @@ from labeldp.sampling import ResponseTable
     needs_prior=True,
     training_values="debiased",
     colour="#ce4a13",
+    check=check_loss,
     rank=1,
 )
 class RROnBins(FiniteMechanism):

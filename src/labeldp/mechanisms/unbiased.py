@@ -28,6 +28,7 @@ MOST_EPSILON_DESIGNED = 14.0
     needs_prior=True,
     for_training=True,
     colour="#1689d1",
+    check=lambda r: _check_outputs(get_loss(r.loss)),
     rank=2,
 )
 class Unbiased(FiniteMechanism):
@@ -87,11 +88,7 @@ class Unbiased(FiniteMechanism):
             If no outputs achieve that, or if the loss is not defined outside the range of the labels.
         """
         measure = get_loss(loss)
-        if np.isfinite(measure.valid_outputs.lower) or np.isfinite(measure.valid_outputs.upper):
-            raise InvalidInput(
-                f"an unbiased mechanism needs outputs outside the range of the labels, where {measure.name} loss is not "
-                'defined. Design it for loss="squared".'
-            )
+        _check_outputs(measure)
         budget = exact_epsilon(epsilon)
         cells = Cells.of(prior, domain)
         count = default_anchors(float(budget)) if anchors is None else anchors
@@ -143,3 +140,11 @@ def _second_moment(table: ResponseTable, outputs: Floats, masses: Floats) -> flo
     total = 2.0**64
     other = table.other / total
     return float((table.keep - table.other) / total * (masses @ outputs**2) + other * (outputs @ outputs))
+
+
+def _check_outputs(loss: Loss) -> None:
+    if np.isfinite(loss.valid_outputs.lower) or np.isfinite(loss.valid_outputs.upper):
+        raise InvalidInput(
+            f"an unbiased mechanism needs outputs outside the range of the labels, where {loss.name} loss is not "
+            'defined. Design it for loss="squared".'
+        )

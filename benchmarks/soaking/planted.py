@@ -23,7 +23,7 @@ def charge_late() -> None:
     """The ledger is charged when the message is in place, not before anything is drawn."""
     fix, commit = Account.fix, Account.commit
     begun: dict[str, Request] = {}
-    fixed: dict[str, tuple[str, str]] = {}
+    fixed = {}
 
     def charge_none(self: Account, request: Request) -> Charge:
         charge = Charge(secrets.token_hex(16))
@@ -31,14 +31,14 @@ def charge_late() -> None:
         return charge
 
     def fix_late(self: Account, charge: Charge, mechanism, request: Request) -> None:
-        fixed[charge.id] = (mechanism.to_json(), mechanism.digest)
+        fixed[charge.id] = mechanism
         fix(replace(self, ledger=None, dataset=None), charge, mechanism, request)
 
     def charge_and_commit(self: Account, release: str, *rest) -> None:
         if self.ledger is not None and release in fixed:
             ledger.secrets = SimpleNamespace(token_hex=lambda size: release)
             self._reserve(begun[release])
-            self.ledger.fix(release, mechanism_json=fixed[release][0], mechanism_digest=fixed[release][1])
+            self.ledger.fix(release, fixed[release])
         commit(self, release, *rest)
 
     Account.charge = charge_none

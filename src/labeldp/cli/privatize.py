@@ -198,7 +198,7 @@ def privatize(
             sign_key=sign_key,
             phase=phase,
         )
-    note_clipped(outcome, out_of_range, quiet=quiet)
+    note_clipped(outcome.clipped, outcome.records + outcome.already_held, out_of_range, quiet=quiet)
     if as_json:
         print_json(outcome_record(outcome))
     elif not quiet:

@@ -23,7 +23,7 @@ from labeldp.cli.options import (
     Quiet,
     SignKey,
 )
-from labeldp.cli.outcome import no_share, note_clipped_labels
+from labeldp.cli.outcome import no_share, note_clipped
 from labeldp.errors import InvalidInput
 from labeldp.shown import count_of
 
@@ -118,7 +118,7 @@ def sums(
             sign_key=sign_key,
             phase=phase,
         )
-    note_clipped_labels(outcome.clipped, outcome.sums.records, out_of_range, quiet=quiet)
+    note_clipped(outcome.clipped, outcome.sums.records, out_of_range, quiet=quiet)
     if as_json:
         print_json(_record(outcome, answer))
     elif not quiet:

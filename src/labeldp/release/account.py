@@ -120,10 +120,8 @@ class Account:
         text = mechanism.to_json()
         check_charge(mechanism, self.epsilon)
         if self.ledger is not None:
-            if charge.mechanism is None:
-                charged = self.ledger.fix(charge.id, mechanism_json=text, mechanism_digest=mechanism.digest)
-            else:
-                charged = self.ledger.release(charge.id)
+            new = charge.mechanism is None
+            charged = self.ledger.fix(charge.id, mechanism) if new else self.ledger.release(charge.id)
             expect_mechanism(charged, mechanism.digest)
             check_charge(mechanism, charged.epsilon)
         if self.keys is None:

@@ -421,7 +421,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         release = self.ledger.reserve(str(self.dataset), cost)
         self._count(cost)
         mechanism = randomizer.plan(labels.size).fit(labels)
-        self.ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
+        self.ledger.fix(release.id, mechanism)
         private = PrivateLabels(mechanism.codes(labels), mechanism)
         self.ledger.commit(release.id)
         return private

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from labeldp.central.sums_draw import SumsBudget, draw_answer
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput, PrivacyRefused, described
 from labeldp.json_text import parse_json, read_record
+from labeldp.message.manifest import installed_version
 from labeldp.release.ledger import Ledger
 from labeldp.sampling.integer_noise import WIDEST, check_cube
 from labeldp.shown import Shown, count_of
@@ -648,7 +648,7 @@ Each cost is the most by which one label changes the exact sums, divided by the 
 - The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise and with random
   bits of the operating system and of the generator that OpenDP seeds with them.
 
-Written by labeldp {version("labeldp")}.
+Written by labeldp {installed_version()}.
 """
 
 

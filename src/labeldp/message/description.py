@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from importlib.metadata import version
 from pathlib import Path
 
 from labeldp.budget import decimal_text, exp_upper, rounded_up
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.json_text import parse_json, read_record, read_text
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.manifest import LABELS, RELEASE_ID, exact_text
+from labeldp.message.manifest import LABELS, RELEASE_ID, exact_text, installed_version
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def describe(mechanism: FiniteMechanism, header: Header) -> str:
         "message": asdict(header),
         "adjacency": "replace one label",
         **epsilon_parts(mechanism),
-        "labeldp_version": version("labeldp"),
+        "labeldp_version": installed_version(),
     }
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
@@ -157,7 +156,7 @@ Mechanism `{mechanism.kind}` with {mechanism.outputs.size} outputs, digest `{mec
 
 {_batches(header)}
 
-Written by labeldp {version("labeldp")}; release `{header.release}`.
+Written by labeldp {installed_version()}; release `{header.release}`.
 """
 
 

@@ -31,6 +31,8 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cache
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -107,6 +109,12 @@ def batch_name(file: str) -> str:
 def exact_text(epsilon: Fraction) -> str:
     """Return an ε as exact text."""
     return decimal_text(epsilon, places=400)
+
+
+@cache
+def installed_version() -> str:
+    """Return the version of labeldp. Looking it up takes milliseconds."""
+    return version("labeldp")
 
 
 def file_digest(file: Path) -> str:

@@ -4,11 +4,12 @@ import os
 import secrets
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
 
 from labeldp.errors import InvalidInput, LabelDPError, expect
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import check_charge
-from labeldp.message.manifest import Manifest, Signature
+from labeldp.message.manifest import LABELS, read_manifest
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.ledger import Ledger, dataset_name
 from labeldp.release.ledger_entries import Release, expect_mechanism
@@ -145,14 +146,15 @@ class Account:
                 "of them was damaged or restored. Nothing was released. Use another key file, which is a new charge"
             )
 
-    def commit(self, release: str, manifest: Manifest, signature: Signature | None) -> None:
-        """Record that a release with a mechanism is in place, with its digests and its signer. Keeps records of later batches."""
+    def commit(self, release: str, folder: Path) -> None:
+        """Record that a message is in place, with its digests and its signer. Keeps records of later batches."""
         if self.ledger is not None:
             self.ledger.commit(release)
         if self.keys is not None:
             kept = self.keys.find(release)
             assert kept is not None, "stored by fix"
             if not kept.done:
+                manifest, signature = read_manifest(folder, LABELS)
                 self.keys.put(
                     replace(
                         kept,

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused, expect_path
-from labeldp.message.manifest import Kind, read_manifest, seal
+from labeldp.message.manifest import Kind, seal
 from labeldp.message.signing import SigningKey
 from labeldp.release.account import Account, Charge, Request
 from labeldp.release.key_file import KeyFile
@@ -121,7 +121,7 @@ def release(
         else:
             charge, value = earlier(ready)
         if kind.resumable:
-            _commit(out, kind.kind, account, charge)
+            _commit(out, account, charge)
     return ready, value, charge.resumed
 
 
@@ -171,9 +171,9 @@ def _draw_and_publish(
     return drawn.value
 
 
-def _commit(out: Path, kind: Kind, account: Account, charge: Charge) -> None:
+def _commit(out: Path, account: Account, charge: Charge) -> None:
     try:
-        account.commit(charge.id, *read_manifest(out, kind))
+        account.commit(charge.id, out)
     except LabelDPError as error:
         again = " Run the same command again to record it" if account.keys is not None else ""
         raise LabelDPError(

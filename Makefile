@@ -25,15 +25,15 @@ help:            ## show this list
 demo: .venv/core  ## set up and run the main job
 	$(BIN)/labeldp demo --force
 
-PYTEST := $(BIN)/python -m pytest -n 2
-GROUPS := pages or site or browser or spark or slow
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+GROUPS := (pages or site or browser or spark or slow)
 
 test: .venv/test  ## set up and run the tests that a contributor runs after every change
-	$(PYTEST) --dist loadfile $(ARGS)
+	$(PYTEST) $(ARGS)
 
 test-groups: .venv/test  ## the other tests of CI: pages, site, browser, Spark, slow oracles, more Hypothesis examples
-	$(PYTEST) --dist loadgroup -m "$(GROUPS)" $(ARGS)
-	HYPOTHESIS_PROFILE=long $(PYTEST) --dist loadfile -m "hypothesis and not ($(GROUPS) or soak)" $(ARGS)
+	$(PYTEST) -m "$(GROUPS) and not soak" $(ARGS)
+	HYPOTHESIS_PROFILE=long $(PYTEST) -m "hypothesis and not ($(GROUPS) or soak)" $(ARGS)
 
 test-all: test test-groups  ## every test that CI runs
 
@@ -73,6 +73,6 @@ docs-links: .venv/test  ## follow every link to other sites (needs a network)
 
 clean:           ## remove the environments and caches
 	rm -rf .venv .venv-floors benchmarks/.peers .pytest_cache .mypy_cache .ruff_cache dist
-	rm -rf docs/_build docs/pictures docs/reference/command docs/reference/generated
+	rm -rf docs/_build docs/pictures docs/reference/command docs/reference/generated docs/reference/messages.md
 
 .PHONY: help demo test test-groups test-all test-soak test-mutants fuzz bench bench-quick test-floors check docs docs-serve docs-links clean

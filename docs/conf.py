@@ -24,6 +24,7 @@ extensions = [
     "sphinx_copybutton",
     "command_pages",  # this one and those below lie in _ext/
     "docstrings",
+    "error_list",
     "gallery_look",
     "page_links",
     "picture_words",

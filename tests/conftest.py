@@ -36,15 +36,30 @@ settings.register_profile("long", max_examples=200, **ALWAYS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items):
     for item in items:
         if {"java", "spark"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))
             # PySpark 4.1 leaves sockets to the garbage collector
             sockets = r"ignore:Exception ignored in. <socket\.socket:pytest.PytestUnraisableExceptionWarning"
             item.add_marker(pytest.mark.filterwarnings(sockets))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give the tests of a file to one process, and those about Spark of all files.
+
+    The marker `xdist_group` could say so, but pytest-xdist 3.8 does not see it with pytest 9.2 (pytest-xdist issue 1386).
+    """
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneSpark(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return "spark" if "spark" in nodeid else super()._split_scope(nodeid)
+
+    return OneSpark(config, log)
 
 
 def seeded_by(name, node):

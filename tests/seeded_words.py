@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import random
+import sys
+import threading
 import zlib
 from contextlib import contextmanager
 from unittest import mock
@@ -42,6 +44,32 @@ def seed_of(name):
     return zlib.crc32(name.encode())
 
 
+class Streams:
+    """Random bytes from a seed. labeldp's main thread has the seed's own stream; every other place that asks has one of its own.
+
+    So what labeldp draws depends neither on how often other packages ask, which changes with their versions and with the number
+    of threads, nor on which thread asks first.
+    """
+
+    def __init__(self, seed):
+        self._seed = seed
+        self._streams = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, size):
+        frame = sys._getframe(1)
+        while frame.f_back and frame.f_globals.get("__name__") in {"random", "secrets", "uuid"}:
+            frame = frame.f_back
+        place = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"
+        if place.startswith("labeldp.") and threading.current_thread() is threading.main_thread():
+            place = ""
+        with self._lock:
+            if place not in self._streams:
+                seed = (self._seed, seed_of(place)) if place else self._seed
+                self._streams[place] = np.random.Generator(np.random.Philox(seed))
+            return self._streams[place].bytes(size)
+
+
 @contextmanager
 def seeded_draws(seed, *, any_processor=False):
     """Make every draw of labeldp, NumPy and scikit-learn in this process follow from the seed until the block ends.
@@ -50,7 +78,7 @@ def seeded_draws(seed, *, any_processor=False):
     sampler, which takes no seed. Everything above them is the real code. With `any_processor`, keyed words do not depend
     on the mechanism's digest either, so that they are the same on every processor (see `SeededWords`).
     """
-    stream = np.random.Generator(np.random.Philox(seed))
+    streams = Streams(seed)
     laplace = np.random.Generator(np.random.Philox(seed + 1))
 
     def make_laplace(*arguments, scale):
@@ -76,8 +104,8 @@ def seeded_draws(seed, *, any_processor=False):
     np.random.seed(seed)
     try:
         with (
-            mock.patch.object(os, "urandom", stream.bytes),
-            mock.patch.object(random, "_urandom", stream.bytes),  # SystemRandom's, which `secrets` uses
+            mock.patch.object(os, "urandom", streams),
+            mock.patch.object(random, "_urandom", streams),  # SystemRandom's, which `secrets` uses
             mock.patch.object(KeyedRandomness, "_subkeys_for", subkeys_for_any),
             mock.patch.object(opendp.measurements, "make_laplace", make_laplace),
         ):

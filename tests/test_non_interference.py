@@ -215,7 +215,7 @@ def test_any_two_sets_of_labels(world, twins, case):
 
 
 @pytest.mark.slow
-@settings(max_examples=500, phases=UNSHRUNK)
+@settings(max_examples=60, phases=UNSHRUNK)
 @PAIRS
 def test_any_two_of_many_sets_of_labels(world, twins, case):
     compare(world, twins, case)

@@ -37,7 +37,7 @@ PUBLIC = [
     "labeldp.plots",
     "labeldp.spark",
 ]
-pytestmark = [pytest.mark.site, pytest.mark.xdist_group("site")]  # one process builds it
+pytestmark = pytest.mark.site
 
 
 class Page(HTMLParser):

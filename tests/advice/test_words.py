@@ -60,7 +60,9 @@ def test_the_sentence_of_the_issue():
     assert (
         Risk(1)
         .sentence("more than 200")
-        .startswith('Someone who gives 50 % to "more than 200" before will give at most 73 % after')
+        .startswith(
+            'Someone who knows all other records and gives 50 % to "more than 200" before will give at most 73 % after'
+        )
     )
 
 

@@ -7,6 +7,7 @@ import os
 import pickle
 import tracemalloc
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -62,6 +63,26 @@ def test_answers_are_sums_of_clipped_units(data):
     assert signed.counts.tolist() == signs.astype(int).sum(axis=0).tolist()
     np.testing.assert_allclose(answer.sums[:5], np.bincount(codes, clipped, 5), rtol=1e-12, atol=1e-9)
     np.testing.assert_allclose(signed.sums, np.array(clipped) @ signs.astype(int), rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.usefixtures("noiseless")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda queries: queries.histogram(5, 1),
+        lambda queries: queries.over_cells([0, 1, 0], 2, 1),
+        lambda queries: queries.over_cells([[0, 1, 0], [1, 1, 0], [0, 1, 2]], [2, 2, 3], 1),
+        lambda queries: queries.against_signs(np.array([[1, -1], [1, 1], [-1, -1]]), 1),
+    ],
+    ids=["histogram", "one partition", "three partitions", "signs"],
+)
+def test_the_sensitivity_is_the_most_that_one_label_changes(ask):
+    """By trying all labels of one record. Noise is scaled by it."""
+    answers = [ask(SumQueries([label, 4, 7], 1, TEN)) for label in range(10)]
+    norm = max if answers[0].kind == "signs" else sum
+    changes = [norm(np.abs(one.values - other.values)) for one, other in combinations(answers, 2)]
+    assert {answer.sensitivity for answer in answers} == {max(changes)}
+    assert all(answer.scale >= answer.sensitivity for answer in answers)
 
 
 @pytest.mark.usefixtures("noiseless")

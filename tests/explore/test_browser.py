@@ -27,7 +27,6 @@ from labeldp.shown import plain
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.xdist_group("explore"),
     pytest.mark.skipif(
         CHROMIUM is None or DRIVER is None, reason="the page is tested in Chromium: install chromium and chromedriver"
     ),

@@ -148,7 +148,6 @@ def answers(tmp_path):
             server.wait()
 
 
-@pytest.mark.xdist_group("explore")
 def test_requests_for_another_host_are_refused_also_on_the_websocket(answers):
     """A page whose domain name was pointed at 127.0.0.1 sends this name as `Host` and as `Origin`."""
     for host in ("127.0.0.1:{port}", "localhost:{port}"):

@@ -105,7 +105,7 @@ def test_boosting_grows_with_what_the_values_are_worth():
     assert weak["min_samples_leaf"] > strong["min_samples_leaf"] == 20
 
 
-@pytest.mark.parametrize(("epsilon", "cells", "records"), [(0.5, 25, 100_000), (1, 401, 10**7), (8, 1001, 400)])
+@pytest.mark.parametrize(("epsilon", "cells", "records"), [(0.5, 25, 100_000), (1, 401, 10**7), (8, 1001, 1600)])
 def test_the_budget_is_split_exactly_and_the_prior_gets_little(epsilon, cells, records):
     split = split_for_training(Request(Domain(0, 1, cells), epsilon, records=records))
     assert split.epsilon_prior + split.epsilon_labels == split.epsilon == exact_epsilon(epsilon)
@@ -164,10 +164,18 @@ def test_few_records_spend_more_on_the_prior_without_a_jump(epsilon):
     assert shares[0] > 3 * min(epsilon / 25, 0.1)
 
 
-@pytest.mark.parametrize(("epsilon", "records"), [(1, 6000), (2, 6000), (8, 6000), (8, 400), (0.5, 20_000)])
+@pytest.mark.parametrize(("epsilon", "records"), [(1, 6000), (2, 6000), (8, 6000), (8, 1600), (0.5, 20_000)])
 def test_the_prior_of_many_records_gets_what_it_always_did(epsilon, records):
     split = split_for_training(Request(Domain(0, 1, 60), epsilon, records=records))
     assert float(split.epsilon_prior) == pytest.approx(min(epsilon / 25, 0.1))
+
+
+@pytest.mark.parametrize("records", [50, 100, 400, 1000])
+def test_few_records_spend_as_much_on_the_prior_at_a_large_epsilon(records):
+    """At ε = 8, 100 waiting times had a prior so noisy that a model was worse than answering the mean."""
+    for epsilon in (2, 8, 20):
+        split = split_for_training(Request(Domain(0, 1, 9), epsilon, records=records))
+        assert float(split.epsilon_prior) == pytest.approx(4 / records**0.5)
 
 
 @pytest.mark.parametrize("name", ["auto", "rr-on-bins", "unbiased", "bias-variance", "rr-with-prior"])
@@ -175,4 +183,7 @@ def test_records_that_are_too_few_for_any_mechanism_give_a_warning(name):
     entry = MECHANISMS[name]
     few, enough = (entry.split_for(Request(Domain(0, 1, 9), 0.5, records=records)) for records in (399, 401))
     assert "399 records are too few to learn from at epsilon = 0.5" in few.advice
+    assert enough.advice is None
+    few, enough = (entry.split_for(Request(Domain(0, 1, 2), 2, records=records)) for records in (49, 50))
+    assert "records × epsilon is 98." in few.advice
     assert enough.advice is None

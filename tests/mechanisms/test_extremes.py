@@ -59,11 +59,10 @@ def test_an_ordinary_domain_works_at_small_and_large_epsilon(name, epsilon):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", LOSS_NAMES)
+@pytest.mark.parametrize(("epsilon", "loss"), [("1e-9", "squared"), ("40", "absolute")])
 @pytest.mark.parametrize("name", MECHANISMS.names)
-def test_a_million_cells_work_or_are_refused(name, loss):
-    for epsilon in ("1e-9", "1", "40"):
-        works_or_refuses(name, Domain(0, 1, cells=1_000_000), epsilon, loss)
+def test_a_million_cells_work_or_are_refused(name, epsilon, loss):
+    works_or_refuses(name, Domain(0, 1, cells=1_000_000), epsilon, loss)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-50", 9.9e-10])

@@ -117,6 +117,12 @@ def test_json_keeps_an_epsilon_of_many_digits(kind, epsilon):
 
 
 @every_kind
+def test_epsilon_as_a_float_is_never_below_the_true_one(kind):
+    mechanism = make(kind, Fraction(1, 3))  # which the nearest float is below
+    assert math.nextafter(mechanism.epsilon, 0) < mechanism.epsilon_exact <= mechanism.epsilon
+
+
+@every_kind
 def test_an_edited_description_is_refused(kind):
     record = json.loads(make(kind).to_json())
     for change in (

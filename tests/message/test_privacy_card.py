@@ -28,6 +28,12 @@ def test_the_card_states_epsilon_and_how_it_splits(private):
     assert "e^ε = 7.39" in card
 
 
+def test_the_card_rounds_up():
+    card = privacy_card_text(LabelRandomizer("1.2345123", DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1.0]), HEADER)
+    assert "ε = 1.23452**" in card
+    assert "e^ε = 3.437" in card  # 3.43670
+
+
 def test_a_public_prior_costs_nothing():
     card = privacy_card_text(LabelRandomizer(2, DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1.0]), HEADER)
     assert "ε = 2**" in card

@@ -113,6 +113,14 @@ def test_the_labels_are_the_mechanisms_own_draws_under_the_stored_key_and_releas
     assert party.spent == Message.open(outcome.message).epsilon_exact == 1
 
 
+def test_without_a_key_file_each_release_draws_a_key_of_its_own(party):
+    begin = KeyedRandomness.__init__
+    with mock.patch.object(KeyedRandomness, "__init__", autospec=True, side_effect=begin) as begun:
+        for out in ("one", "two"):
+            party.run(out, key_file=None)
+    assert len({call.args[1] for call in begun.call_args_list}) == len(begun.call_args_list) == 2
+
+
 def test_an_outcome_does_not_show_how_many_labels_were_clipped(party):
     write(party.source.path, np.full(ROWS, 1e6))
     outcome = party.run(out_of_range="clip-all")

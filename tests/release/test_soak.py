@@ -31,7 +31,7 @@ def test_every_planted_bug_is_found():
     assert "not found" not in ended.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_long_soak_finds_no_violation():
     ended = soak("--faults", "1000", "--seed", "2")
     assert ended.returncode == 0, ended.stdout + ended.stderr

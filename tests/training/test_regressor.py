@@ -193,6 +193,14 @@ def test_routing_cannot_pass_true_labels_to_the_estimator(name):
             LabelDPRegressor(inner, domain=(0, 400)).fit(X[:500], Y[:500], X_val=X[:1], **{name: Y[:1]})
 
 
+def test_a_step_of_a_pipeline_cannot_take_true_labels_under_another_name():
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = clone(STOPS_EARLY).set_fit_request(y_val="groups", X_val=False, sample_weight=False)
+        model = LabelDPRegressor(make_pipeline(StandardScaler(), inner), domain=(0, 400))
+        with pytest.raises(InvalidInput, match="does not pass y_val"):
+            model.fit(X[:500], Y[:500], groups=Y[:1])
+
+
 @pytest.mark.filterwarnings("ignore::labeldp.priors.budget_split.BudgetWarning")
 def test_a_conditional_regressor_refuses_labels_to_validate_on():
     private = LabelRandomizer(1, (0, 400), "absolute").randomize(Y[:500])

@@ -72,7 +72,7 @@ class Risk(Shown):
     >>> from labeldp import Risk
     >>> risk = Risk(epsilon=1)
     >>> print(risk.sentence("more than 200"))
-    Someone who gives 50 % to "more than 200" before will give at most 73 % after, and at least 27 %.
+    Someone who knows all other records and gives 50 % to "more than 200" before will give at most 73 % after, and at least 27 %.
     >>> round(risk.odds_factor, 2), round(risk.advantage, 2)
     (2.72, 0.46)
     >>> round(Risk(epsilon=1, rows=3).odds_factor, 1)
@@ -156,8 +156,8 @@ class Risk(Shown):
         str
         """
         return (
-            f'Someone who gives {percent(belief)} to "{statement}" before will give at most {percent(self.most(belief))} after, and at '
-            f"least {percent(self.least(belief))}."
+            f'Someone who knows all other records and gives {percent(belief)} to "{statement}" before will give at most '
+            f"{percent(self.most(belief))} after, and at least {percent(self.least(belief))}."
         )
 
     def words(self, statement: str) -> list[str]:

@@ -11,8 +11,7 @@ from labeldp.budget import decimal_text
 from labeldp.cli.console import line, out, print_json, print_table
 from labeldp.cli.options import Json
 from labeldp.release.ledger import Ledger
-from labeldp.release.ledger_entries import Dataset, Release
-from labeldp.release.ledger_values import dataset_name, exact_budget
+from labeldp.release.ledger_rows import Dataset, Release, dataset_name, exact_budget
 
 app = typer.Typer(
     name="ledger",

@@ -44,7 +44,8 @@ MOST_FOR_PRIOR = Fraction(1, 10)
 PRIOR_WITH_FEW = 4
 """With few records n, the prior gets this number over √n: the noise scale of its counts is then √n/2, like their sampling error."""
 FEW_RECORDS = 3000
-"""Up to this n·ε², private values are drawn towards the mean of the prior so much that the prior needs more of ε."""
+"""Up to this n·min(ε, 1)², private values are drawn towards the mean of the prior so much that the prior needs more of ε. A larger
+ε does not help the prior, which only gets a small part of it."""
 FEWEST_CELLS = 20
 """Fewer cells than this are pointed out to whoever asks for a loss other than squared."""
 
@@ -155,12 +156,12 @@ def split_for_training(request: Request) -> BudgetSplit:
     is real or noise is worth more than the 4 % that the labels lose. At large ε the labels' variance grows with e^ε₁,
     whatever ε is, which is what the limit is for.
 
-    With few records (fewer than 4,500 at ε = 1, 18,000 at ε = 0.5) the prior gets more, up to half of ε. Private values are then drawn towards the
-    mean of the prior. A model averages the noise of the labels, but it keeps the error of that mean.
+    With few records the prior gets more, up to half of ε. Private values are then drawn towards the mean of the prior. A model
+    averages the noise of the labels, but it keeps the error of that mean.
     """
     total, records = exact_epsilon(request.epsilon), request.known_records
     check_histogram(request.domain.count, records)
-    few = PRIOR_WITH_FEW / math.sqrt(records) * min(1.0, FEW_RECORDS / float(records * total**2))
+    few = PRIOR_WITH_FEW / math.sqrt(records) * min(1.0, FEW_RECORDS / (records * min(float(total), 1.0) ** 2))
     most = min(total / 2, max(min(total / 25, MOST_FOR_PRIOR), Fraction(few)))
     return BudgetSplit.spending(most, total, few_records_advice(request) or coarse_advice(request))
 

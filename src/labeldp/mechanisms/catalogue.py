@@ -18,7 +18,8 @@ from labeldp.losses import LossLike, get_loss
 from labeldp.priors import BudgetSplit, Prior, prior_from_counts, split_budget
 
 LEAST_WORTH = 100
-"""Below this n·ε², the noise of the private labels hides what features tell about them (benchmarks/few_records.py)."""
+"""Below this n·ε², or n·ε for ε above 1, the noise of the private labels hides what features tell about them
+(benchmarks/few_records.py)."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,12 @@ def few_records_advice(request: Request) -> str | None:
     if request.records is None or request.prior is not None:
         return None
     total = exact_epsilon(request.epsilon)
-    worth = request.records * total**2
+    worth = request.records * min(total, total**2)
     if worth >= LEAST_WORTH:
         return None
+    product = "records × epsilon" if total > 1 else "records × epsilon²"
     return (
-        f"{request.records:,} records are too few to learn from at epsilon = {float(total):g}: records × epsilon² is {float(worth):.3g}. "
+        f"{request.records:,} records are too few to learn from at epsilon = {float(total):g}: {product} is {float(worth):.3g}. "
         f"Below {LEAST_WORTH} a model trained on the private labels is rarely better than answering the mean, with any mechanism. "
         "Use more records, a larger epsilon or a public prior."
     )

@@ -12,8 +12,7 @@ from labeldp.message.description import check_charge
 from labeldp.message.manifest import LABELS, read_manifest
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.ledger import Ledger, dataset_name
-from labeldp.release.ledger_entries import Release, expect_mechanism
-from labeldp.release.ledger_values import key_fingerprint
+from labeldp.release.ledger_rows import Release, expect_mechanism, key_fingerprint
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from labeldp.release.account import Account, Charge, Request
 from labeldp.release.flow import Drawn, Ready, ReleaseKind, in_the_way, release
 from labeldp.release.key_file import KeptRelease
 from labeldp.release.ledger import Ledger
-from labeldp.release.ledger_entries import Release
+from labeldp.release.ledger_rows import Release
 from labeldp.release.outcome import Phase, ReleaseOutcome
 
 

@@ -4,16 +4,18 @@ It is one SQLite file. A release is *reserved*, and thereby charged, before anyt
 is *fixed* before the first label is randomized. It is *committed* when its message is in place. Nothing is ever refunded, so
 a crash can waste budget but cannot overspend it.
 
-Triggers in the file stop accidents: no INSERT, UPDATE or DELETE takes anything back (`ledger_schema`). They do not stop
-whoever owns the file. A journal of hashes, written in the same transactions, shows changes afterwards (`ledger_journal`).
+Triggers in the file stop accidents: no INSERT, UPDATE or DELETE takes anything back (`ledger_file`). They do not stop
+the owner of the file. A journal of hashes, written in the same transactions, shows changes afterwards (`ledger_journal`).
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sqlite3
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -21,28 +23,23 @@ from typing import TYPE_CHECKING
 
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, float_up
 from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect, expect_path
-from labeldp.release.ledger_actions import Facts
-from labeldp.release.ledger_entries import (
+from labeldp.release.ledger_file import create_file, require_guards, transaction
+from labeldp.release.ledger_journal import Facts, LedgerBroken, append, replay, sha256_of
+from labeldp.release.ledger_rows import (
     Batch,
     Dataset,
     Release,
+    dataset_name,
     dataset_names,
+    exact_budget,
     expect_mechanism,
+    expect_records,
+    expect_texts,
+    key_fingerprint,
     read_batches,
     read_dataset,
     read_release,
     read_releases,
-)
-from labeldp.release.ledger_file import create_file, transaction
-from labeldp.release.ledger_journal import append, sha256_of
-from labeldp.release.ledger_replay import Verification, verify
-from labeldp.release.ledger_values import (
-    dataset_name,
-    exact_budget,
-    expect_records,
-    expect_texts,
-    key_fingerprint,
-    optional_texts,
 )
 from labeldp.shown import Tabular
 
@@ -55,6 +52,34 @@ __all__ = ["Ledger", "dataset_name", "exact_budget", "expect_mechanism", "key_fi
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for other processes. A transaction takes milliseconds, so a process that takes this long is stuck."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `Ledger.verify` found in order.
+
+    Attributes
+    ----------
+    head : str
+        The hash of the last entry, which represents the whole journal. Note it where those who can write the ledger cannot
+        change it, and give it to a later check as `expect`.
+    entries : int
+        How many entries the journal has.
+    datasets, releases, batches : int
+        How many of each there are.
+    mechanisms : int
+        How many stored mechanisms were proven, each within its charge.
+    expected_at : int or None
+        The number of the entry whose hash was expected.
+    """
+
+    head: str
+    entries: int
+    datasets: int
+    releases: int
+    batches: int
+    mechanisms: int
+    expected_at: int | None = None
 
 
 class Ledger(Tabular):
@@ -257,7 +282,7 @@ class Ledger(Tabular):
         InsufficientBudget
             If less than `epsilon` is left.
         """
-        optional_texts(key_check=key_check)
+        expect_texts(optional=("key_check",), key_check=key_check)
         amount = exact_epsilon(epsilon)
         with self._reading() as connection:
             remaining = read_dataset(connection, dataset).remaining
@@ -304,7 +329,8 @@ class Ledger(Tabular):
         InvalidInput
             If the ledger does not know the dataset, or an argument is not what it should be. Nothing is charged then.
         """
-        optional_texts(key_check=key_check, input_hmac=input_hmac, request=request)
+        optional = ("key_check", "input_hmac", "request")
+        expect_texts(optional=optional, key_check=key_check, input_hmac=input_hmac, request=request)
         amount = exact_epsilon(epsilon)
         if (key_check is None) != (input_hmac is None):
             raise InvalidInput("key_check and input_hmac go together: a release is resumed by both or not at all")
@@ -344,8 +370,7 @@ class Ledger(Tabular):
         -------
         Release or None
         """
-        expect_texts(key_check=key_check, input_hmac=input_hmac)
-        optional_texts(request=request)
+        expect_texts(optional=("request",), key_check=key_check, input_hmac=input_hmac, request=request)
         where = (
             "WHERE dataset = ? AND epsilon = ? AND key_check = ? AND input_hmac = ? AND request IS ? "
             "AND state = 'reserved'"
@@ -548,7 +573,25 @@ class Ledger(Tabular):
         >>> checked.entries, checked.expected_at
         (2, 1)
         """
-        return verify(self.path, self._reading, expect)
+        wanted = _expected_hash(expect)
+        with self._reading() as connection:
+            require_guards(connection, self.path, alone=True)
+            (report,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            if report != "ok":  # an index that misses a row would hide a charge
+                raise LedgerBroken(f"SQLite finds {self.path} damaged: {report}")
+            played = replay(connection, wanted)
+        rows = played.rows
+        for release_id, entry in rows.fixed.items():  # in short transactions, because a proof may take seconds
+            _prove(self.release(release_id), entry, rows.releases[release_id]["mechanism_sha256"])
+        return Verification(
+            head=played.head,
+            entries=played.count,
+            datasets=len(rows.datasets),
+            releases=len(rows.releases),
+            batches=len(rows.batches),
+            mechanisms=len(rows.fixed),
+            expected_at=played.expected_at,
+        )
 
     def _facts(self) -> dict[str, str]:
         facts = {"path": repr(str(self.path))}
@@ -573,3 +616,28 @@ def _insert(connection: sqlite3.Connection, table: str, row: Facts) -> None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _prove(release: Release, entry: int, sha256: str) -> None:
+    """Prove a stored mechanism again."""
+    from labeldp.mechanisms import FiniteMechanism
+    from labeldp.message.description import check_charge
+
+    if sha256_of(release.mechanism_json) != sha256:
+        raise LedgerBroken(f"the mechanism of release {release.id} changed during the check", entry)
+    try:
+        mechanism = FiniteMechanism.from_json(release.mechanism_json or "")
+        expect_mechanism(release, mechanism.digest)
+        check_charge(mechanism, release.epsilon)
+    except InvalidInput as error:
+        raise LedgerBroken(f"the mechanism of release {release.id} does not hold: {error}", entry) from error
+
+
+def _expected_hash(text: str | None) -> str | None:
+    """Return a noted hash in small letters, without spaces around it."""
+    text = text.strip() if isinstance(text, str) else text
+    if text is not None and not (isinstance(text, str) and re.fullmatch("[0-9a-fA-F]{64}", text)):
+        raise InvalidInput(
+            f"a head hash has 64 hexadecimal digits, as `labeldp ledger verify` prints it, got {text!r:.80}"
+        )
+    return None if text is None else text.lower()

@@ -1,6 +1,14 @@
-"""The ledger's SQLite file: its durable transactions, and SQLite's errors in plain words.
+"""The ledger's SQLite file: its tables, the triggers that guard them, durable transactions, and SQLite's errors in plain words.
 
-It uses a rollback journal rather than a WAL. The ledger is then one file that can be copied or moved, and no charge sits
+The triggers bind every program that opens the file: no INSERT, UPDATE or DELETE can remove a row, change a charge or swap a
+mechanism. SQLite has none for DROP TABLE or ALTER TABLE, which `require_guards` notices before the next charge. Nor do they bind
+the owner of the file, who can drop them or replace the file; the journal (`ledger_journal`) shows that afterwards.
+
+SQLite deletes rows without firing a delete trigger when a statement says OR REPLACE. So each table also has an insert trigger
+that refuses a key which is taken, `rowid` included. An update trigger that lists columns misses `SET rowid = …`, so the update
+triggers list none.
+
+The file uses a rollback journal rather than a WAL. The ledger is then one file that can be copied or moved, and no charge is
 in a `-wal` file that might get lost. With a rollback journal, `synchronous=FULL` may forget the last commit when power
 fails, because the removal of the journal is not flushed. A charge must never be forgotten, so it uses EXTRA.
 """
@@ -16,15 +24,169 @@ from typing import Literal
 
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.release.ledger_journal import LedgerBroken
-from labeldp.release.ledger_schema import (
-    APPLICATION_ID,
-    SCHEMA_VERSION,
-    create_schema,
-    format_of,
-    has_journal,
-    require_guards,
-    upgrade,
+
+SCHEMA_VERSION = 1
+
+APPLICATION_ID = 0x6C64704C
+""""ldpL" in the file's header distinguishes a ledger from other SQLite databases."""
+
+_DATASET = """
+    CREATE TABLE dataset (
+        name TEXT PRIMARY KEY NOT NULL,
+        budget TEXT NOT NULL,
+        created_at TEXT NOT NULL
+    )
+    """
+
+_RELEASE = """
+    CREATE TABLE release (
+        number INTEGER PRIMARY KEY,
+        id TEXT UNIQUE NOT NULL CHECK (length(id) = 32),
+        dataset TEXT NOT NULL REFERENCES dataset (name),
+        epsilon TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')),
+        reserved_at TEXT NOT NULL,
+        committed_at TEXT,
+        mechanism_digest TEXT,
+        key_check TEXT,
+        input_hmac TEXT,
+        request TEXT,
+        mechanism_json TEXT,
+        CHECK ((state = 'committed') = (committed_at IS NOT NULL)),
+        CHECK (state = 'reserved' OR mechanism_json IS NOT NULL),
+        CHECK ((mechanism_json IS NULL) = (mechanism_digest IS NULL)),
+        CHECK ((key_check IS NULL) = (input_hmac IS NULL))
+    )
+    """
+
+# The batches that `apply` has added, and the journal: both are numbered from 1.
+_BATCH = """
+    CREATE TABLE batch (
+        release TEXT NOT NULL REFERENCES release (id),
+        number INTEGER NOT NULL,
+        records INTEGER NOT NULL CHECK (records > 0),
+        input_hmac TEXT NOT NULL,
+        recorded_at TEXT NOT NULL,
+        PRIMARY KEY (release, number),
+        UNIQUE (release, input_hmac)
+    ) WITHOUT ROWID
+    """
+
+_JOURNAL = """
+    CREATE TABLE journal (
+        number INTEGER PRIMARY KEY,
+        entry TEXT NOT NULL,
+        hash TEXT NOT NULL
+    )
+    """
+
+
+def _refusal(name: str, event: str, when: str, text: str) -> str:
+    """Return a trigger that refuses a statement, also one with OR REPLACE."""
+    return f"CREATE TRIGGER {name} BEFORE {event} {when and f'WHEN {when} '}BEGIN SELECT RAISE(ABORT, '{text}'); END"
+
+
+def _changed(columns: str) -> str:
+    return " OR ".join(f"NEW.{name} IS NOT OLD.{name}" for name in columns.split())
+
+
+_GUARDS = (
+    _refusal("dataset_kept", "DELETE ON dataset", "", "a dataset stays in the ledger"),
+    _refusal("budget_kept", "UPDATE ON dataset", "", "a budget stays as agreed"),
+    _refusal(
+        "dataset_entered_once",
+        "INSERT ON dataset",
+        "EXISTS (SELECT 1 FROM dataset WHERE name = NEW.name OR rowid = NEW.rowid)",
+        "a dataset is entered once",
+    ),
+    # A row number below 1 is one that SQLite's triggers take for "none given", and would stop every later entry.
+    (
+        "CREATE TRIGGER dataset_numbered AFTER INSERT ON dataset WHEN NEW.rowid < 1 "
+        "BEGIN SELECT RAISE(ABORT, 'rows are numbered from 1 on'); END"
+    ),
+    (
+        "CREATE TRIGGER release_numbered AFTER INSERT ON release WHEN NEW.number < 1 "
+        "BEGIN SELECT RAISE(ABORT, 'rows are numbered from 1 on'); END"
+    ),
+    _refusal("release_kept", "DELETE ON release", "", "a charged release stays in the ledger"),
+    _refusal(
+        "charge_kept",
+        "UPDATE ON release",
+        _changed("number id dataset epsilon reserved_at key_check input_hmac request"),
+        "a charge stays as it was made",
+    ),
+    _refusal(
+        "mechanism_kept",
+        "UPDATE ON release",
+        f"OLD.mechanism_json IS NOT NULL AND ({_changed('mechanism_digest mechanism_json')})",
+        "the mechanism of a release is fixed once",
+    ),
+    _refusal(
+        "commit_kept",
+        "UPDATE ON release",
+        f"OLD.state = 'committed' AND ({_changed('state committed_at')})",
+        "a committed release stays committed",
+    ),
+    _refusal(
+        "release_entered_once",
+        "INSERT ON release",
+        "EXISTS (SELECT 1 FROM release WHERE id = NEW.id OR number = NEW.number)",
+        "a release is charged once",
+    ),
+    _refusal(
+        "release_begins_reserved",
+        "INSERT ON release",
+        "NEW.state IS NOT 'reserved' OR NEW.mechanism_json IS NOT NULL",
+        "a release is reserved, then fixed, then committed",
+    ),
+    _refusal("batch_kept", "DELETE ON batch", "", "a batch stays in the ledger"),
+    _refusal("batch_unchanged", "UPDATE ON batch", "", "a batch stays as it was recorded"),
+    _refusal(
+        "batch_appended",
+        "INSERT ON batch",
+        "NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM batch WHERE release = NEW.release) "
+        "OR EXISTS (SELECT 1 FROM batch WHERE release = NEW.release AND input_hmac = NEW.input_hmac)",
+        "a batch is recorded once, as the next one of its release",
+    ),
+    _refusal("entry_kept", "DELETE ON journal", "", "an entry stays in the journal"),
+    _refusal("entry_unchanged", "UPDATE ON journal", "", "an entry stays as it was written"),
+    _refusal(
+        "entry_appended",
+        "INSERT ON journal",
+        "NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM journal)",
+        "an entry is added at the end of the journal",
+    ),
 )
+
+_SCHEMA = (_DATASET, _RELEASE, _BATCH, _JOURNAL, *_GUARDS)
+
+
+def _create_schema(connection: sqlite3.Connection) -> None:
+    """Make the tables and their guards in an empty database."""
+    for statement in _SCHEMA:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def require_guards(connection: sqlite3.Connection, path: Path, *, alone: bool = False) -> None:
+    """Raise `LedgerBroken` unless the file has our tables and triggers; with `alone`, also if it has others."""
+    wanted = {statement.split()[2]: _plain(statement) for statement in _SCHEMA}
+    found = {
+        name: _plain(sql)
+        for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+        if not name.startswith("sqlite_stat")  # which ANALYZE writes
+    }
+    missing = [name for name, sql in wanted.items() if found.get(name) != sql]
+    if missing:
+        raise LedgerBroken(f"in {path} the table or trigger {missing[0]!r} was removed or changed")
+    if alone and (others := found.keys() - wanted.keys()):
+        raise LedgerBroken(f"{path} has a table, trigger or index {min(others)!r} that labeldp did not make")
+
+
+def _plain(statement: str) -> str:
+    return " ".join(statement.split())
+
 
 _BROKEN = {
     sqlite3.SQLITE_CORRUPT,
@@ -42,7 +204,7 @@ class LedgerLocked(LabelDPError):  # noqa: N818
 
 
 def create_file(path: Path, timeout: float, *, exist_ok: bool) -> None:
-    """Makes an empty ledger file with mode 0600. Completes an empty file, which a crash in here may leave."""
+    """Make an empty ledger file with mode 0600. Complete an empty file, which a crash in here may leave."""
     try:
         # Closed at once: POSIX locks belong to the process, and closing a second descriptor later would drop SQLite's lock.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -56,7 +218,7 @@ def create_file(path: Path, timeout: float, *, exist_ok: bool) -> None:
     with _connection(path, timeout) as connection:
         _begin_writing(connection, timeout)
         if _number(connection, "SELECT count(*) FROM sqlite_master") == 0:
-            create_schema(connection)
+            _create_schema(connection)
         _check(connection, path)
         connection.execute("COMMIT")
 
@@ -66,8 +228,7 @@ def transaction(path: Path, timeout: float, kind: Literal["DEFERRED", "IMMEDIATE
     """One transaction on the ledger at `path`: on disk when the block ends, undone if the block raises.
 
     DEFERRED is for reading one consistent state. IMMEDIATE takes the write lock first, so that what the block reads still
-    holds when it writes, and no two writers can wait for each other. It brings a file of an older format up to date, and refuses
-    one whose tables have lost their guards.
+    holds when it writes, and no two writers can wait for each other. It refuses a file whose tables have lost their guards.
     """
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder, but a ledger is a file: give the path of the file")
@@ -81,10 +242,8 @@ def transaction(path: Path, timeout: float, kind: Literal["DEFERRED", "IMMEDIATE
             _begin_writing(connection, timeout)
         else:
             connection.execute("BEGIN DEFERRED")
-        version = _check(connection, path)
+        _check(connection, path)
         if kind == "IMMEDIATE":
-            if version < SCHEMA_VERSION:
-                upgrade(connection, path)
             require_guards(connection, path)
         yield connection
         connection.execute("COMMIT")
@@ -110,10 +269,9 @@ def _connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 
 
 def _begin_writing(connection: sqlite3.Connection, timeout: float) -> None:
-    """Takes the write lock, trying more often the longer it has waited, so that every process gets its turn.
+    """Take the write lock, trying more often the longer it has waited, so that every process gets its turn.
 
-    SQLite's own waiting does the opposite: a process that has waited long loses to newcomers. With sixteen processes that
-    charged without a pause, one waited for 12 s of 15.
+    SQLite's own waiting does the opposite: with sixteen processes that charged without a pause, one waited for 12 s of 15.
     """
     started = time.monotonic()
     if (
@@ -134,22 +292,21 @@ def _begin_writing(connection: sqlite3.Connection, timeout: float) -> None:
     connection.execute(f"PRAGMA busy_timeout = {int(1000 * timeout)}")
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> int:
-    """The format of the ledger. Refuses a database that is not a ledger or has a newer format."""
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise an error for a database that is not a ledger, or that a newer version wrote."""
     if _number(connection, "PRAGMA application_id") != APPLICATION_ID:
         raise InvalidInput(
             f"{path} is not a labeldp ledger. Check the path, or make one: "
             "labeldp ledger create DB --dataset NAME --budget B"
         )
-    version = format_of(connection)
+    version = _number(connection, "PRAGMA user_version")
     if version > SCHEMA_VERSION:
         raise InvalidInput(
             f"the ledger {path} was written by a newer labeldp: it has format {version}, this one knows formats up to "
             f"{SCHEMA_VERSION}. Nothing was changed. Upgrade labeldp and run again"
         )
-    if version < 1 or (version == 1 and has_journal(connection)):
-        raise LedgerBroken(f"{path} says that its format is {version}, and its tables are not of that format")
-    return version
+    if version < 1:
+        raise LedgerBroken(f"{path} states the format {version}, which does not exist")
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

@@ -1,12 +1,11 @@
-"""The ledger's journal: one entry for each thing that happened, chained by hashes.
+"""The ledger's journal: one entry for each change, chained by hashes, and the check of a ledger against it.
 
-An entry is a line of canonical JSON. Its hash is SHA-256 over the hash before it and this line, so a hash stands for
-everything up to its entry. Each transaction of the ledger writes its entry itself: there is no state without an entry and no
-entry without its state. Adding an entry hashes two lines, however long the journal is.
+An entry is a line of canonical JSON. Its hash is SHA-256 over the hash before it and this line, so a hash represents
+everything up to its entry. Each transaction of the ledger writes its entry itself, so tables and journal change together.
+Adding an entry hashes two lines, however long the journal is.
 
-What the chain shows: an entry that was changed, removed or put in between, and tables that do not say what the entries say
-(`ledger_replay`). What it cannot show by itself: a file that was replaced by an older copy, or rewritten as a whole with new
-hashes. That is found by a head hash that was noted elsewhere.
+The chain shows an entry that was changed, removed or inserted, and tables that differ from the entries. It cannot show a file that
+was replaced by an older copy, or rewritten as a whole with new hashes. A head hash that was noted elsewhere finds that.
 """
 
 from __future__ import annotations
@@ -14,33 +13,33 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import NoneType
 from typing import Any
 
-from labeldp.budget import abbreviated
+from labeldp.budget import abbreviated, decimal_text, parse_amount
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.json_text import parse_json
-from labeldp.release.ledger_actions import Facts, check_facts
-
-JOURNAL_TABLE = """
-    CREATE TABLE journal (
-        number INTEGER PRIMARY KEY,
-        entry TEXT NOT NULL,
-        hash TEXT NOT NULL
-    )
-    """
 
 BEGINNING = "0" * 64
 """The hash before the first entry."""
 
+MAX_BUDGET = 10**6
+"""The largest budget, and so the largest amount in a ledger."""
+
+Facts = dict[str, Any]
+"""An entry or a row: a text, an integer or None for each name."""
+
 
 class LedgerBroken(LabelDPError):  # noqa: N818
-    """Something in a ledger's file is not as labeldp left it. Release nothing more until it is known why.
+    """A ledger's file is not as labeldp left it. Release nothing more until the cause is known.
 
     Attributes
     ----------
     entry : int or None
-        The number of the first bad entry, if it is about one.
+        The number of the first bad entry, if the error is about one.
     """
 
     exit_code = 3
@@ -58,7 +57,7 @@ class LedgerBroken(LabelDPError):  # noqa: N818
 
 
 class UnknownEntry(LedgerBroken):
-    """The journal has an entry of a kind that this version does not know, so the ledger cannot be checked.
+    """The journal has an entry of an unknown kind, so the ledger cannot be checked.
 
     Attributes
     ----------
@@ -75,10 +74,135 @@ class UnknownEntry(LedgerBroken):
         )
 
 
-def append(connection: sqlite3.Connection, action: str, **facts: Any) -> None:
-    """Adds an entry at the end. The entry that was last must have the hash that it says.
+@dataclass
+class Rows:
+    """The rows that the entries so far produce. `written` and `fixed` have the numbers of the entries that wrote them."""
 
-    What is not text or a number where `ACTIONS` says so is refused: SQLite might hold it in another form than the journal.
+    datasets: dict[str, Facts] = field(default_factory=dict)
+    releases: dict[str, Facts] = field(default_factory=dict)
+    batches: dict[tuple[str, int], Facts] = field(default_factory=dict)
+    spent: dict[str, Fraction] = field(default_factory=dict)
+    written: dict[tuple[str, object], int] = field(default_factory=dict)
+    fixed: dict[str, int] = field(default_factory=dict)
+
+    def release(self, release_id: str) -> Facts:
+        """Return the release with that id, which must have been charged before."""
+        if release_id not in self.releases:
+            raise ValueError(f"it is about release {release_id}, which was not charged before")
+        return self.releases[release_id]
+
+
+# Steps: each action changes the rows, and raises `ValueError` if it could not have happened after the entries before it.
+
+
+def _dataset(rows: Rows, number: int, facts: Facts) -> None:
+    name = facts["name"]
+    if name.casefold() in map(str.casefold, rows.datasets):
+        raise ValueError(f"it enters the dataset {name!r} a second time")
+    stored_amount(facts["budget"])
+    rows.datasets[name], rows.spent[name] = facts, Fraction(0)
+    rows.written["dataset", name] = number
+
+
+def _reserve(rows: Rows, number: int, facts: Facts) -> None:
+    identity, name = facts["id"], facts["dataset"]
+    if identity in rows.releases:
+        raise ValueError(f"it charges release {identity} a second time")
+    if name not in rows.datasets:
+        raise ValueError(f"it charges a dataset {name!r} that was not entered before")
+    rows.spent[name] += stored_amount(facts["epsilon"])
+    budget = stored_amount(rows.datasets[name]["budget"])
+    if rows.spent[name] > budget:
+        raise ValueError(
+            f"with it the releases of {name!r} cost ε = {decimal_text(rows.spent[name])}, and its budget is {decimal_text(budget)}"
+        )
+    open_fields = {"committed_at": None, "mechanism_digest": None, "mechanism_sha256": None, "state": "reserved"}
+    rows.releases[identity] = open_fields | facts
+    rows.written["release", identity] = number
+
+
+def _fix(rows: Rows, number: int, facts: Facts) -> None:
+    release = rows.release(facts["id"])
+    if release["mechanism_sha256"] is not None:
+        raise ValueError(f"it fixes the mechanism of release {facts['id']} a second time")
+    release |= {name: facts[name] for name in ("mechanism_digest", "mechanism_sha256")}
+    rows.written["release", facts["id"]] = rows.fixed[facts["id"]] = number
+
+
+def _commit(rows: Rows, number: int, facts: Facts) -> None:
+    release = rows.release(facts["id"])
+    if release["mechanism_sha256"] is None or release["state"] == "committed":
+        raise ValueError(f"it commits release {facts['id']}, which has no mechanism or is committed already")
+    release |= {"state": "committed", "committed_at": facts["committed_at"]}
+    rows.written["release", facts["id"]] = number
+
+
+def _batch(rows: Rows, number: int, facts: Facts) -> None:
+    identity, batch = facts["release"], facts["number"]
+    if rows.release(identity)["mechanism_sha256"] is None:
+        raise ValueError(f"it adds a batch to release {identity}, which has no mechanism")
+    if batch != 1 and (identity, batch - 1) not in rows.batches:
+        raise ValueError(f"it records batch {batch} of release {identity}, and the batch before is missing")
+    if (identity, batch) in rows.batches:
+        raise ValueError(f"it records batch {batch} of release {identity} a second time")
+    rows.batches[identity, batch] = facts
+    rows.written["batch", (identity, batch)] = number
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that can happen: its step, and the names of its entry's fields by type."""
+
+    step: Callable[[Rows, int, Facts], None]
+    texts: str
+    optional: str = ""
+    numbers: str = ""
+
+    @property
+    def fields(self) -> dict[str, tuple[type, ...]]:
+        """The types that each field may have."""
+        kinds: list[tuple[str, tuple[type, ...]]]
+        kinds = [(self.texts, (str,)), (self.optional, (str, NoneType)), (self.numbers, (int,))]
+        return {name: types for names, types in kinds for name in names.split()}
+
+
+ACTIONS = {
+    "dataset": Action(_dataset, "name budget created_at"),
+    "reserve": Action(_reserve, "id dataset epsilon reserved_at", optional="key_check input_hmac request"),
+    "fix": Action(_fix, "id fixed_at mechanism_digest mechanism_sha256"),
+    "commit": Action(_commit, "id committed_at"),
+    "batch": Action(_batch, "release input_hmac recorded_at", numbers="number records"),
+}
+
+
+def check_facts(action: str, facts: Facts) -> None:
+    """Raise `ValueError` unless an entry has exactly the fields of its action, each of the right type."""
+    if action not in ACTIONS:
+        raise ValueError("there is no such action")
+    fields = ACTIONS[action].fields
+    if facts.keys() != fields.keys():
+        different = ", ".join(sorted(facts.keys() ^ fields.keys()))
+        raise ValueError(f"it has missing or unexpected fields for an entry {action!r}: {different}")
+    for name, types in fields.items():
+        if not isinstance(facts[name], types) or isinstance(facts[name], bool):
+            raise ValueError(f"its {name} is not {'a number' if int in types else 'text'}")  # noqa: TRY004 - a fault of the entry
+
+
+def stored_amount(text: object) -> Fraction:
+    """Return an amount from the file. Raise `ValueError` for anything else, which could free budget."""
+    try:
+        value = parse_amount(text)
+    except InvalidInput:
+        value = Fraction(0)
+    if not 0 < value <= MAX_BUDGET:
+        raise ValueError(f"it holds {abbreviated(text)} in place of an amount")
+    return value
+
+
+def append(connection: sqlite3.Connection, action: str, **facts: Any) -> None:
+    """Add an entry at the end, after checking the hash of the last one.
+
+    Fields of other types than `ACTIONS` lists are refused: SQLite might store them in another form than the journal.
     """
     try:
         check_facts(action, facts)
@@ -91,7 +215,7 @@ def append(connection: sqlite3.Connection, action: str, **facts: Any) -> None:
     if last:
         number, entry, previous = last[0]
         if previous != chained(last[1]["hash"] if len(last) > 1 else BEGINNING, entry):
-            raise LedgerBroken("its text does not have the hash that stands beside it", number)
+            raise LedgerBroken("its text does not have the hash next to it", number)
     text = json.dumps({"action": action, **facts}, sort_keys=True, separators=(",", ":"))
     connection.execute(
         "INSERT INTO journal (number, entry, hash) VALUES (?, ?, ?)", (number + 1, text, chained(previous, text))
@@ -99,14 +223,14 @@ def append(connection: sqlite3.Connection, action: str, **facts: Any) -> None:
 
 
 def entries(connection: sqlite3.Connection) -> Iterator[tuple[int, str, Facts]]:
-    """Every entry with its number and its hash, in order. Refuses the first one that breaks the chain."""
+    """Yield every entry with its number and its hash, in order. Raise `LedgerBroken` for the first that breaks the chain."""
     previous = BEGINNING
     rows = connection.execute("SELECT number, entry, hash FROM journal ORDER BY number")
     for expected, (number, entry, stated) in enumerate(rows, start=1):
         if number != expected:
             raise LedgerBroken(f"it is missing, and entry {number:,} follows", expected)
         if stated != chained(previous, entry):
-            raise LedgerBroken("its text does not have the hash that stands beside it", number)
+            raise LedgerBroken("its text does not have the hash next to it", number)
         try:
             facts = parse_json(entry, "its text")
         except InvalidInput as error:
@@ -118,38 +242,93 @@ def entries(connection: sqlite3.Connection) -> Iterator[tuple[int, str, Facts]]:
 
 
 def chained(previous: object, entry: object) -> str | None:
-    """The hash of an entry that follows the hash `previous`; None for what is not text."""
+    """Return the hash of an entry that follows the hash `previous`; None for what is not text."""
     if not isinstance(previous, str) or not isinstance(entry, str):
         return None
-    return hashlib.sha256(f"{previous}\n{entry}".encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256_of(f"{previous}\n{entry}")
 
 
-def imported(connection: sqlite3.Connection) -> Iterator[Facts]:
-    """The entries that the rows of a file of format 1 become."""
-    for table, order in (("dataset", "rowid"), ("release", "number")):
-        for row in rows_of(connection, table, order):
-            yield {"action": f"import {table}", **row}
+def sha256_of(text: str | None) -> str | None:
+    """Return the SHA-256 of a text in hexadecimal."""
+    return None if text is None else hashlib.sha256(str(text).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def import_rows(connection: sqlite3.Connection) -> None:
-    """Begins the journal of a file of format 1."""
-    for facts in list(imported(connection)):
-        try:
-            append(connection, **facts)
-        except InvalidInput as error:
-            raise LedgerBroken(str(error)) from None
+@dataclass
+class Replay:
+    """A journal that was replayed: the rows it produces, its head, its length, and the entry that has the expected hash."""
+
+    expected_at: int | None
+    rows: Rows = field(default_factory=Rows)
+    head: str = BEGINNING
+    count: int = 0
 
 
-def rows_of(connection: sqlite3.Connection, table: str, order: str) -> Iterator[Facts]:
-    """The rows of a table as the journal states them: a mechanism by the hash of its text."""
+def replay(connection: sqlite3.Connection, expect: str | None) -> Replay:
+    """Replay the journal and check that the tables have exactly the rows that it produces, in the same order."""
+    played = Replay(expected_at=0 if expect == BEGINNING else None)
+    for played.count, played.head, facts in entries(connection):
+        _take(played.rows, played.count, facts)
+        if played.head == expect:
+            played.expected_at = played.count
+    if expect is not None and played.expected_at is None:
+        raise LedgerBroken(
+            f"its journal does not contain the hash {expect}. The file was replaced by an older copy or by another ledger, or it "
+            "was rewritten"
+        )
+    rows = played.rows
+    datasets = {row["name"]: row for row in _table(connection, "dataset", "rowid")}
+    releases = {row["id"]: row for row in _table(connection, "release", "number")}
+    batches = {(row["release"], row["number"]): row for row in _table(connection, "batch", "release, number")}
+    _compare("dataset", rows.datasets, datasets, rows.written)
+    _compare("release", rows.releases, releases, rows.written)
+    _compare("batch", rows.batches, batches, rows.written, ordered=False)
+    return played
+
+
+def _take(rows: Rows, number: int, facts: Facts) -> None:
+    """Apply one entry to the rows."""
+    action = facts.pop("action", None)
+    if not isinstance(action, str):
+        raise LedgerBroken("it does not name its action", number)
+    if action not in ACTIONS:
+        raise UnknownEntry(action, number)
+    try:
+        check_facts(action, facts)
+        ACTIONS[action].step(rows, number, facts)
+    except ValueError as error:
+        raise LedgerBroken(str(error), number) from error
+
+
+def _table(connection: sqlite3.Connection, table: str, order: str) -> Iterator[Facts]:
+    """Yield the rows of a table as the journal has them: a mechanism by the hash of its text."""
     for row in connection.execute(f"SELECT * FROM {table} ORDER BY {order}"):  # noqa: S608 - our own names
         facts = dict(row)
         if table == "release":
-            del facts["number"]  # the order of the entries says it
+            del facts["number"]  # the order of the entries gives it
             facts["mechanism_sha256"] = sha256_of(facts.pop("mechanism_json"))
         yield facts
 
 
-def sha256_of(text: str | None) -> str | None:
-    """SHA-256 of a text, in hexadecimal."""
-    return None if text is None else hashlib.sha256(str(text).encode("utf-8", "surrogatepass")).hexdigest()
+def _compare(
+    table: str,
+    wanted: Mapping[Any, Facts],
+    found: Mapping[Any, Facts],
+    written: Mapping[Any, int],
+    *,
+    ordered: bool = True,
+) -> None:
+    """Raise `LedgerBroken` unless a table has exactly the wanted rows."""
+    for key, row in wanted.items():
+        if found.get(key) != row:
+            different = [name for name in row if found.get(key, {}).get(name, row) != row[name]]
+            what = "is missing from" if key not in found else f"has another {', '.join(different)} in"
+            raise LedgerBroken(f"the {table} {_key_text(key)} {what} its table", written[table, key])
+    for key in found:
+        if key not in wanted:
+            raise LedgerBroken(f"the table has a {table} {_key_text(key)} that is in no entry of the journal")
+    if ordered and list(wanted) != list(found):
+        raise LedgerBroken(f"the rows of the table {table} are in another order than their entries")
+
+
+def _key_text(key: object) -> str:
+    return f"{key[1]} of release {key[0]}" if isinstance(key, tuple) else repr(key)

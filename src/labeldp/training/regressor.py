@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import Bunch, check_array, column_or_1d, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    get_routing_for_object,
+    process_routing,
+)
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from labeldp.arrays import Floats, as_numpy
@@ -33,7 +39,7 @@ from labeldp.training.boosting import BoostingRegressor
 from labeldp.training.mean_learners import check_learns_means
 from labeldp.training.method import Method, check_method, choose_method, fits_sums, grid_for_sums
 from labeldp.training.recipe import Recipe, check_target_values, extreme_targets
-from labeldp.training.rehearsal import check_fit_parameters, check_given, default_trees, rehearse
+from labeldp.training.rehearsal import check_fit_parameters, check_given, check_routing, default_trees, rehearse
 from labeldp.training.scikit_words import QuietScore, without_values
 
 if TYPE_CHECKING:
@@ -106,8 +112,8 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
     `private.values()`.
 
     There is no `random_state`: secure randomness has no seed, so two fits differ. Sample weights reach the inner estimator
-    and must not depend on the labels. The same holds for
-    what `estimator` contains before `fit`, such as a frozen step or a callback.
+    and must not depend on the labels. The same holds for what `estimator` contains before `fit`, such as a frozen step, a
+    callback or validation data.
 
     Examples
     --------
@@ -481,6 +487,8 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         if _routing_enabled():
             routed: Bunch = process_routing(self, "fit", **inner)
             inner = dict(routed.estimator.fit)
+            if inner:
+                check_routing(get_routing_for_object(self._estimator()))
         check_fit_parameters(inner)  # after routing, which renames parameters
         return inner
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from labeldp.arrays import Floats
@@ -40,9 +41,27 @@ def check_fit_parameters(inner: dict[str, Any]) -> None:
     label. Estimators name such parameters as they like, so only known names are accepted. A pipeline prefixes them with a step.
     """
     names = [name for name, value in inner.items() if value is not None]
-    if refused := [name for name in names if name.rpartition("__")[2] not in FIT_PARAMETERS]:
+    _refuse([name for name in names if name.rpartition("__")[2] not in FIT_PARAMETERS])
+
+
+def check_routing(routing: MetadataRequest | MetadataRouter) -> None:
+    """Raise `InvalidInput` if an estimator requests a parameter that `check_fit_parameters` refuses under an accepted name.
+
+    A step of a pipeline may request `y_val` as `groups` (`set_fit_request(y_val="groups")`). The pipeline renames it after our check.
+    """
+    if isinstance(routing, MetadataRouter):
+        for _, mapping in routing:
+            check_routing(mapping.router)
+        return
+    for method in ("fit", "fit_transform", "partial_fit"):
+        requests = getattr(routing, method).requests if hasattr(routing, method) else {}
+        _refuse([name for name, alias in requests.items() if alias in FIT_PARAMETERS and name not in FIT_PARAMETERS])
+
+
+def _refuse(names: list[str]) -> None:
+    if names:
         raise InvalidInput(
-            f"fit does not pass {', '.join(refused)} to the estimator, because such parameters could carry true labels, which the "
+            f"fit does not pass {', '.join(names)} to the estimator, because such parameters could carry true labels, which the "
             "fitted model would then reveal without noise. Leave them out. Set options in the estimator's constructor; for early "
             "stopping, let the estimator hold out some of the private labels itself (validation_fraction in scikit-learn). "
             f"fit accepts {', '.join(FIT_PARAMETERS)}, in a pipeline as step__sample_weight"

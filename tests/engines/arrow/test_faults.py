@@ -138,6 +138,17 @@ def test_only_the_first_places_are_named_and_the_others_counted(folder):
     )
 
 
+def test_labels_with_a_decimal_comma_are_compared_with_the_bounds_in_the_same_report(folder):
+    (folder / "a.csv").write_text("id;y\n1;3,5\n2;\n3;95,5\n1;2,5\n", "utf-8")
+    report = refusal("a.csv", out_of_range="error")
+    assert "3 records with a decimal comma in 'y': line 2, line 4, line 5. Give --decimal ," in report
+    assert "missing label in 'y': line 3." in report
+    assert "outside the bounds 0 to 40: line 4." in report
+    assert "line 5 (as line 2)" in report
+    announced = refusal("a.csv", out_of_range="error", decimal=",")
+    assert [line for line in report.splitlines()[1:] if "--decimal" not in line] == announced.splitlines()[1:]
+
+
 def test_a_decimal_comma_is_read_where_it_is_announced(folder):
     (folder / "a.csv").write_text('id;y\n1;2,5\n2;-3e2\n3;"4,0"\n')
     (batch,) = LabelSource("a.csv", "y", "id", decimal=",").batches()

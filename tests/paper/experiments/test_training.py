@@ -158,7 +158,7 @@ def test_workers_end_when_the_iteration_is_given_up(dataset):
     assert children
     outcomes.close()
     # Not `join`: the pool's own thread waits for them too, and whoever comes second is told for a moment that they live.
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while any(child.is_alive() for child in children) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(child.is_alive() for child in children)

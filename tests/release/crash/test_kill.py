@@ -47,7 +47,7 @@ def test_a_release_killed_at_a_random_moment_is_resumed_as_the_same_release(vict
     kill_and_resume(victim, scene, random.Random(trial), length, public_prior=trial % 2 == 1)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_200_releases_killed_at_random_moments_are_resumed_as_the_same_releases(victim, folder):
     rows = 300_000
     rng = random.Random(0)

@@ -7,7 +7,7 @@ import pytest
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import RROnBins
 from labeldp.release.ledger import key_fingerprint
-from labeldp.release.ledger_values import MAX_RECORDS
+from labeldp.release.ledger_rows import MAX_RECORDS
 
 CHEAP = RROnBins([10, 100], epsilon="0.25")
 NO_TEXT = [5, b"x", "\udc80"]
@@ -41,7 +41,7 @@ def test_a_charge_takes_texts_only(used, name, value):
 @pytest.mark.parametrize("value", [None, *NO_TEXT])
 def test_a_dataset_and_a_release_are_named_by_texts_only(used, value):
     for act in (lambda: used.reserve(value, "0.1"), lambda: used.remaining(value), lambda: used.require(value, 1)):
-        refused(used, "dataset must be text|half a character", act)
+        refused(used, "dataset must be text|lone surrogate", act)
     refused(used, "cannot name a dataset", lambda: used.add_dataset(value, budget=1))
     for act in (lambda: used.release(value), lambda: used.commit(value), lambda: used.batches(value)):
         refused(used, "release_id", act)

@@ -157,18 +157,13 @@ def test_a_number_of_records_that_is_none_is_refused_in_words(ledger, own, recor
             "a second time",
         ),
         (rewritten(4, action="refund"), 4, "newer labeldp"),
-        (rewritten(4, "action"), 4, "does not say what happened"),
+        (rewritten(4, "action"), 4, "does not name its action"),
         (rewritten(5, CHARGE, action="dataset", name="sales", budget="9", created_at="now"), 5, "a second time"),
-        (
-            rewritten(5, CHARGE, action="import dataset", name="late", budget="9", created_at="now"),
-            5,
-            "before anything",
-        ),
-        (rewritten(5, mechanism_sha256="00", state="committed"), 5, "more or less"),
-        (rewritten(3, note="x"), 3, "more or less .* note"),
-        (rewritten(1, "created_at"), 1, "more or less .* created_at"),
+        (rewritten(5, mechanism_sha256="00", state="committed"), 5, "missing or unexpected"),
+        (rewritten(3, note="x"), 3, "missing or unexpected .* note"),
+        (rewritten(1, "created_at"), 1, "missing or unexpected .* created_at"),
         (rewritten(2, reserved_at=None), 2, "its reserved_at is not text"),
-        (rewritten(6, "records"), 6, "more or less .* records"),
+        (rewritten(6, "records"), 6, "missing or unexpected .* records"),
         (rewritten(6, records=100.0), 6, "its records is not a number"),
         (rewritten(6, release="00"), 6, "not charged"),
     ],
@@ -302,12 +297,10 @@ def test_a_trigger_that_labeldp_did_not_make_is_found(ledger, raw):
         ledger.verify()
 
 
-@pytest.mark.parametrize("version", [1, 0])
-def test_a_ledger_that_denies_its_journal_is_found(ledger, raw, version):
-    """A file of format 1 has no journal, so a false number must not spare a ledger the check of its own."""
-    raw(f"PRAGMA user_version = {version}")
+def test_a_ledger_of_a_format_that_never_existed_is_found(ledger, raw):
+    raw("PRAGMA user_version = 0")
     for act in (ledger.verify, lambda: ledger.reserve("sales", 1), lambda: Ledger(ledger.path)):
-        with pytest.raises(LedgerBroken, match=f"its format is {version}"):
+        with pytest.raises(LedgerBroken, match="the format 0"):
             act()
 
 

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from lengths import new_steps, same_steps
+from lengths import few_steps, many_steps
 
 from labeldp import Domain, InsufficientBudget, LabelDPError, Ledger, key_fingerprint
 from labeldp.mechanisms import Request, design
@@ -203,9 +203,9 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 def test_a_ledger_does_what_its_model_does_in_hundreds_of_random_steps():
-    run_state_machine_as_test(LedgerMachine, settings=same_steps(examples=20))
+    run_state_machine_as_test(LedgerMachine, settings=few_steps(examples=20))
 
 
 @pytest.mark.slow
 def test_a_ledger_does_what_its_model_does_in_thousands_of_random_steps():
-    run_state_machine_as_test(LedgerMachine, settings=new_steps(examples=200, steps=50))
+    run_state_machine_as_test(LedgerMachine, settings=many_steps(examples=200, steps=50))

@@ -32,7 +32,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from lengths import new_steps, same_steps
+from lengths import few_steps, many_steps
 
 from labeldp import (
     Domain,
@@ -481,7 +481,7 @@ def move(path, to):
 
 
 def test_releases_keep_their_promises_in_hundreds_of_random_steps():
-    run_state_machine_as_test(ReleaseMachine, settings=same_steps(examples=10))
+    run_state_machine_as_test(ReleaseMachine, settings=few_steps(examples=10))
 
 
 @pytest.mark.parametrize("what", ["sign", "one label"])
@@ -528,4 +528,4 @@ def test_a_run_that_is_interrupted_at_any_event_ends_as_interrupted_and_leaves_n
 
 @pytest.mark.slow
 def test_releases_keep_their_promises_in_thousands_of_random_steps():
-    run_state_machine_as_test(ReleaseMachine, settings=new_steps(examples=200, steps=40))
+    run_state_machine_as_test(ReleaseMachine, settings=many_steps(examples=200, steps=40))

@@ -40,7 +40,7 @@ _MOST_PLACES = 3
 """The most lines or rows that are named for one fault."""
 _NOTHING = "Nothing was released or charged"
 _REPAIR = "Drop or repair these records"
-_NO_NUMBER = "Labels must be numbers, with a point for decimals and no separator for thousands"
+_NO_NUMBER = "Labels must be numbers, with a {mark} for decimals and no separator for thousands"
 Marks = NDArray[np.bool_]
 
 
@@ -190,9 +190,12 @@ class _Report:
         self._add(chunk, found.missing, f"{{count}} with a missing label in {name}: {{where}}. {_REPAIR}")
         comma = f"{{count}} with a decimal comma in {name}: {{where}}. Give --decimal , or write decimals with a point"
         self._add(chunk, found.comma, comma)
-        other = f"{{count}} with a label in {name} that is not a number: {{where}}. {_NO_NUMBER}"
-        self._add(chunk, found.other, other)
-        return found.values, ~(found.missing | found.comma | found.other)
+        rule = _NO_NUMBER.format(mark="comma" if self.source.decimal == "," else "point")
+        self._add(chunk, found.other, f"{{count}} with a label in {name} that is not a number: {{where}}. {rule}")
+        values = found.values
+        if found.comma.any():  # they are read as the cure would read them, so that nothing is left for a second report
+            values = np.where(found.comma, text.sort_numbers(chunk.labels, ",").values, values)
+        return values, ~(found.missing | found.other)
 
     def _check_ids(self, chunk: _Chunk) -> Marks | None:
         """Note the faults of the ids and return which of them are good. None if the column cannot have ids."""

@@ -1,16 +1,22 @@
-"""What a ledger holds, datasets, releases and batches, and how they are read from its file."""
+"""What a ledger has: datasets, releases and batches, how they are read from its file, and the values that it accepts.
+
+SQLite stores any value in any column, and turns some into text on the way. The journal would then disagree with the table
+permanently. So arguments are checked here before they reach the file.
+"""
 
 import difflib
+import hashlib
+import hmac
 import sqlite3
+import unicodedata
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal
 
+from labeldp.budget import MAX_DIGITS, MIN_EPSILON, Epsilon, abbreviated, fraction_of
 from labeldp.errors import InvalidInput, described
-from labeldp.release.ledger_journal import LedgerBroken
-from labeldp.release.ledger_schema import format_of
-from labeldp.release.ledger_values import expect_texts, stored_amount
+from labeldp.release.ledger_journal import MAX_BUDGET, LedgerBroken, stored_amount
 
 SUMS_REQUEST = '{"release": "private sums"'
 """How the request of a release of noisy sums begins."""
@@ -130,12 +136,12 @@ class Batch:
 
 
 def dataset_names(connection: sqlite3.Connection) -> list[str]:
-    """The names of all datasets, in the order in which they were entered."""
+    """Return the names of all datasets, in the order in which they were entered."""
     return [_text(row["name"]) for row in connection.execute("SELECT name FROM dataset ORDER BY rowid")]
 
 
 def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
-    """The dataset of that name; refuses one that is not in the ledger."""
+    """Return the dataset of that name."""
     expect_texts(dataset=name)
     row = connection.execute("SELECT * FROM dataset WHERE name = ?", (name,)).fetchone()
     if row is None:
@@ -146,12 +152,8 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         "GROUP BY epsilon, state, sums"
     )
     charges = connection.execute(query, (len(SUMS_REQUEST), SUMS_REQUEST, name)).fetchall()
-    batches, batch_records = 0, 0
-    if format_of(connection) > 1:
-        query = (
-            "SELECT count(*), coalesce(sum(records), 0) FROM batch JOIN release ON id = batch.release WHERE dataset = ?"
-        )
-        batches, batch_records = connection.execute(query, (name,)).fetchone()
+    query = "SELECT count(*), coalesce(sum(records), 0) FROM batch JOIN release ON id = batch.release WHERE dataset = ?"
+    batches, batch_records = connection.execute(query, (name,)).fetchone()
     return Dataset(
         name=name,
         budget=_amount(_field(row, "budget")),
@@ -165,7 +167,7 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
 
 
 def _unknown(name: str, names: list[str]) -> InvalidInput:
-    """An error that suggests a dataset."""
+    """Return an error that suggests a dataset."""
     if not names:
         hint = "It has none yet: add one with `labeldp ledger create DB --dataset NAME --budget B`"
     elif close := difflib.get_close_matches(name, names, n=1):
@@ -177,7 +179,7 @@ def _unknown(name: str, names: list[str]) -> InvalidInput:
 
 
 def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
-    """The release of that id; refuses one that is not in the ledger."""
+    """Return the release of that id."""
     expect_texts(release_id=release_id)
     found = read_releases(connection, "WHERE id = ?", release_id)
     if not found:
@@ -189,7 +191,7 @@ def read_release(connection: sqlite3.Connection, release_id: str) -> Release:
 
 
 def expect_mechanism(release: Release, digest: str) -> None:
-    """Refuses a release whose mechanism in the ledger is not the one with this digest."""
+    """Raise `InvalidInput` unless the mechanism of a release has this digest."""
     if release.mechanism_digest is None:
         raise InvalidInput(f"release {release.id} has no mechanism in the ledger yet. Nothing was randomized")
     if release.mechanism_digest != digest:
@@ -200,10 +202,16 @@ def expect_mechanism(release: Release, digest: str) -> None:
 
 
 def read_releases(connection: sqlite3.Connection, where: str, *values: str | None) -> list[Release]:
-    """The releases that an SQL condition selects, oldest first."""
+    """Return the releases that an SQL condition selects, oldest first."""
     columns = [column.name for column in fields(Release) if not column.name.startswith("batch")]
-    names = [*columns, "batches", "batch_records"]  # by place, since SQLite spells names as a damaged file does
-    query = f"SELECT {', '.join(columns)}, {_batch_columns(connection)} FROM release {where} ORDER BY number"  # noqa: S608
+    names = [
+        *columns,
+        "batches",
+        "batch_records",
+    ]  # by position, since SQLite takes the spelling of names from the file
+    of_release = "FROM batch WHERE batch.release = release.id"
+    counts = f"(SELECT count(*) {of_release}), (SELECT coalesce(sum(records), 0) {of_release})"
+    query = f"SELECT {', '.join(columns)}, {counts} FROM release {where} ORDER BY number"  # noqa: S608 - our own names
     found = []
     for row in connection.execute(query, values):
         known: dict[str, Any] = dict(zip(names, row, strict=True))
@@ -218,9 +226,7 @@ def read_releases(connection: sqlite3.Connection, where: str, *values: str | Non
 
 
 def read_batches(connection: sqlite3.Connection, release_id: str) -> list[Batch]:
-    """The later batches of a release, in order."""
-    if format_of(connection) == 1:
-        return []
+    """Return the later batches of a release, in order."""
     names = [column.name for column in fields(Batch)]
     query = f"SELECT {', '.join(names)} FROM batch WHERE release = ? ORDER BY number"  # noqa: S608 - our own names
     found = []
@@ -228,16 +234,6 @@ def read_batches(connection: sqlite3.Connection, release_id: str) -> list[Batch]
         release, number, records, input_hmac, recorded_at = row
         found.append(Batch(_text(release), _count(number), _count(records), _text(input_hmac), _time(recorded_at)))
     return found
-
-
-def _batch_columns(connection: sqlite3.Connection) -> str:
-    """The number of batches of a release and of their records, for a query. Format 1 knew none."""
-    if format_of(connection) == 1:
-        return "0 AS batches, 0 AS batch_records"
-    of_release = "FROM batch WHERE batch.release = release.id"
-    return (
-        f"(SELECT count(*) {of_release}) AS batches, (SELECT coalesce(sum(records), 0) {of_release}) AS batch_records"
-    )
 
 
 def _amount(text: object) -> Fraction:
@@ -272,3 +268,81 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise LedgerBroken("something in it is not text")
     return value
+
+
+MAX_RECORDS = 10**12
+"""The most records of one batch. SQLite adds them up in 64 bits, so millions of such batches fit."""
+
+
+def key_fingerprint(key: bytes) -> str:
+    """Return a fingerprint by which a ledger recognises a key without storing it.
+
+    Parameters
+    ----------
+    key : bytes
+        The key: at least 16 random bytes.
+
+    Returns
+    -------
+    str
+        An HMAC-SHA256 of a constant, in hexadecimal.
+
+    Raises
+    ------
+    InvalidInput
+        If the key is too short, or is not bytes.
+
+    Examples
+    --------
+    >>> from labeldp import key_fingerprint
+    >>> key_fingerprint(bytes(32))[:16]
+    '767084f6d106ae33'
+    """
+    if not isinstance(key, (bytes, bytearray)):
+        raise InvalidInput(f"a key must be bytes, got {type(key).__name__}")
+    if len(key) < 16:
+        raise InvalidInput(f"a key needs at least 16 random bytes, this one has {len(key)}")
+    return hmac.new(key, b"labeldp ledger key check", hashlib.sha256).hexdigest()
+
+
+def dataset_name(name: str) -> str:
+    """Return `name` if it can name a dataset."""
+    plain = isinstance(name, str) and name.isprintable() and name == unicodedata.normalize("NFC", name).strip()
+    if not plain or not 0 < len(name) <= 100:
+        raise InvalidInput(
+            f"{described(name)} cannot name a dataset: use 1 to 100 printable characters with no space at either end"
+        )
+    return name
+
+
+def exact_budget(budget: Epsilon) -> Fraction:
+    """Return a budget as a fraction. It is read like an epsilon, but may be up to a million."""
+    value = fraction_of(budget)
+    if value is None or not MIN_EPSILON <= value <= MAX_BUDGET or value.denominator > 10**MAX_DIGITS:
+        raise InvalidInput(
+            f"a budget must be a number above 0 and at most {MAX_BUDGET}, for instance 3 or 0.5, got {abbreviated(budget)}"
+        )
+    return value
+
+
+def expect_texts(*, optional: tuple[str, ...] = (), **given: object) -> None:
+    """Raise `InvalidInput` for arguments that are not text, or text that cannot be written as UTF-8. Those in `optional` may be None."""
+    for name, value in given.items():
+        if value is None and name in optional:
+            continue
+        if not isinstance(value, str):
+            raise InvalidInput(f"{name} must be text, got {type(value).__name__}. Nothing was changed")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInput(
+                f"{name} has a lone surrogate at index {error.start}, which UTF-8 cannot encode. Nothing was changed"
+            ) from None
+
+
+def expect_records(records: object) -> None:
+    """Raise `InvalidInput` unless `records` is the number of records of a batch."""
+    if isinstance(records, bool) or not isinstance(records, int) or not 1 <= records <= MAX_RECORDS:
+        raise InvalidInput(
+            f"records must be the number of records in the batch, from 1 to {MAX_RECORDS:,}, got {abbreviated(records)}"
+        )

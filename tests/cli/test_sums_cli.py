@@ -140,6 +140,14 @@ def test_the_answer_is_sums_ids_and_a_card(answered):
     assert "'c0'" in card
 
 
+def test_the_order_of_ids_in_an_answer_is_that_of_no_file(run, world, asked):
+    sent = pq.read_table(asked / "cells" / "cells.parquet")
+    pq.write_table(sent.take(np.random.default_rng(1).permutation(ROWS)), asked / "shuffled.parquet")
+    assert sums(run, world, asked, sent=asked / "shuffled.parquet")[0] == 0
+    listed = pq.read_table(asked / "sums" / "records.parquet")["order"].to_pylist()
+    assert listed == sorted(sent["order"].to_pylist())
+
+
 def test_json_and_quiet(run, world, tmp_path):
     code, out, _ = cells(run, world, tmp_path, "--json")
     record = json.loads(out)

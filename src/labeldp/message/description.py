@@ -69,9 +69,12 @@ def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
         mechanism = FiniteMechanism.from_description(record)
         if "message" not in record:
             raise InvalidInput("it describes a mechanism but no release. Give the folder that labeldp privatize wrote")
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error}") from error
+    try:
         header = read_record(Header, record["message"], "the release")
     except InvalidInput as error:
-        raise InvalidInput(f"{file}: {error}. Ask for the message again") from error
+        raise InvalidInput(f"{file}: {error}. Ask for the message again") from None
     if any(record.get(name) != amount for name, amount in epsilon_parts(mechanism).items()):
         raise InvalidInput(
             f"{file}: the parts of epsilon do not add up to epsilon_total; the message was edited. Ask for it again"

@@ -51,7 +51,7 @@ class Account:
             expect(self.ledger, Ledger, "ledger", "make one with Ledger(path), or Ledger.create(path) for a new one")
             if self.dataset is None:
                 raise InvalidInput(
-                    "a ledger needs the name of the dataset to charge: give dataset (--dataset on the command line)"
+                    "a ledger needs the name of the dataset to charge: give --dataset, or dataset=… in Python"
                 )
             dataset_name(self.dataset)
         elif self.dataset is not None:

@@ -84,7 +84,7 @@ class Cell:
     def shares(self) -> dict[str, float]:
         """The ε that each attacker is held to, by what they look at."""
         claimed = LabelRandomizer(self.epsilon, DOMAIN, mechanism=self.mechanism)
-        _, split = claimed.plan(OTHERS.size + 1)
+        split = claimed.plan(OTHERS.size + 1).split
         if split is None:
             return {"message": self.epsilon}
         parts = {"counts": float(split.epsilon_prior), "code": float(split.epsilon_labels)}

@@ -26,7 +26,7 @@ from unittest import mock
 import numpy as np
 
 from labeldp import Domain
-from labeldp.central import asking, learner
+from labeldp.central import learner, sums_draw
 from labeldp.central.queries import SumQueries
 from labeldp.central.questions import Plan
 from labeldp.sampling import integer_noise
@@ -87,7 +87,7 @@ def count(label: int, fits: int, planted: float) -> np.ndarray:
         mock.patch.object(learner, "plan", one_sum),
         mock.patch.object(learner.SumsLearner, "model"),
         mock.patch.object(integer_noise, "add_laplace", noisy),
-        mock.patch.object(asking, "add_laplace", noisy),
+        mock.patch.object(sums_draw, "add_laplace", noisy),
     ):
         for _ in range(fits):
             found += tells(release(label))

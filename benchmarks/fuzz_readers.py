@@ -773,7 +773,7 @@ class Joins(Reader):
 def one_round() -> Scene:
     """Features with their plan, the cells that were sent, the labels, and the answer with sums."""
     from labeldp.central.cells_file import CellsFile, write_cells
-    from labeldp.central.sums_for_cells import sums_for_cells
+    from labeldp.central.sums_release import sums_for_cells
     from labeldp.training.cells_to_send import cells_of_file
 
     with tempfile.TemporaryDirectory() as name:
@@ -801,8 +801,7 @@ class Cells(Reader):
 
     def run(self, folder: Path) -> None:
         from labeldp.central.cells_file import CellsFile
-        from labeldp.central.sums_answer import SumsAnswer
-        from labeldp.central.sums_for_cells import sums_for_cells
+        from labeldp.central.sums_release import SumsAnswer, sums_for_cells
 
         cells = CellsFile.read(folder / "cells.parquet")
         sums_for_cells(_source(folder), cells, folder / "answer", 20, DOMAIN, matching=True)

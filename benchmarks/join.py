@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.message.reader import Message
-from labeldp.release.privatize import privatize
+from labeldp.release.labels import privatize
 from labeldp.training.joined_features import join
 
 

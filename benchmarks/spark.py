@@ -41,9 +41,11 @@ from labeldp.engines.passes import LabelInput
 from labeldp.engines.spark.spark_input import SparkInput
 from labeldp.engines.spark.worker import RecordReader
 from labeldp.engines.spark.writing import Draw, message_rows, packed_rows
-from labeldp.message.writer import new_message
-from labeldp.release.flow import release_labels
+from labeldp.message.description import describe, privacy_card_text
+from labeldp.message.labels_file import LabelsFile
+from labeldp.message.manifest import LABELS, seal
 from labeldp.release.key_file import KeyFile
+from labeldp.release.labels import privatize
 from labeldp.sampling.multiset import MultisetHash
 from spark_processes import Peaks, processor_seconds
 
@@ -209,7 +211,7 @@ def parts_of_a_release(case: Case) -> None:
     labels = Timed(case.frame, "label", "id")
     with Peaks(os.getpid()) as peaks:
         start = time.perf_counter()
-        outcome = release_labels(labels, LabelRandomizer(1, BOUNDS), case.folder / "message", key_file=case.key_file)
+        outcome = privatize(labels, LabelRandomizer(1, BOUNDS), case.folder / "message", key_file=case.key_file)
         labels.marks["publish"] = time.perf_counter()
         Message.open(outcome.message)
         labels.marks["open"] = time.perf_counter()
@@ -320,24 +322,34 @@ def again(case: Case, message: Message, labels: LabelInput, name: str) -> Messag
     domain, work = Domain(*BOUNDS), case.folder / "work"
     labels = labels.in_unit(domain)
     work.mkdir()
-    with new_message(case.folder / name, message.mechanism, message.header) as target:
-        labels.randomize(
-            message.mechanism,
-            domain,
-            labels.scan(domain, key=key, out_of_range="clip-all"),
-            key=key,
-            release=bytes.fromhex(message.header.release),
-            advice="",
-            labels=target,
-            work=work,
-        )
+    folder, mechanism, header = case.folder / name, message.mechanism, message.header
+    folder.mkdir()
+    labels.randomize(
+        mechanism,
+        domain,
+        labels.scan(domain, key=key, out_of_range="clip-all"),
+        key=key,
+        release=bytes.fromhex(header.release),
+        advice="",
+        labels=LABELS.batch_path(folder, 0),
+        work=work,
+    )
+    papers = describe(mechanism, header), privacy_card_text(mechanism, header)
+    seal(
+        folder,
+        LABELS,
+        header.release,
+        message.epsilon_exact,
+        papers,
+        lambda path: LabelsFile(path, header, mechanism).count_written(),
+    )
     shutil.rmtree(work)
     return Message.open(case.folder / name)
 
 
 def first_difference(found: Message, expected: Message, table) -> str:
     """Where two messages differ in their totals, the order of their rows, or their codes; empty if nowhere."""
-    for name in ("release", "records", "epsilon_prior", "epsilon_labels", "epsilon_total"):
+    for name in ("release", "records", "epsilon_total"):
         if getattr(found.manifest, name) != getattr(expected.manifest, name):
             return f"the manifests have another {name}"
     held = found.to_arrow()

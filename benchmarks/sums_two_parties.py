@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from labeldp import LabelDPRegressor, LabelRandomizer, LabelSource, privatize
 from labeldp.central.cells_file import CellsFile, write_cells
-from labeldp.central.sums_for_cells import sums_for_cells
+from labeldp.central.sums_release import sums_for_cells
 from labeldp.domain import Domain
 from labeldp.paper.data.criteo_generated import write_sample_data
 from labeldp.training.cells_to_send import cells_of_file

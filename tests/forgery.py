@@ -21,14 +21,15 @@ def edit_json(file, change):
 def rewrite_manifest(message, **totals):
     """A manifest for whatever the folder holds now, with the signature that was there. `totals` replaces its fields."""
     old = json.loads((message / "manifest.json").read_text())
-    described = json.loads((message / "mechanism.json").read_text())
-    batches = [message / "labels.parquet", *sorted((message / "labels").glob("part-*"))]
-    labels = [file.relative_to(message).as_posix() for batch in batches for file in files_of(batch)]
-    files = [entry(message, name) for name in ("mechanism.json", "PRIVACY.md", *labels)]
-    manifest = old["manifest"] | {"files": files, "records": sum(file["rows"] or 0 for file in files)}
-    manifest |= {
-        name: described[name] for name in ("epsilon_prior", "epsilon_labels", "epsilon_total") if name in described
-    }
+    labels = old["manifest"]["kind"] == "labels"
+    text, stem, total = ("mechanism.json", "labels", "epsilon_total") if labels else ("sums.json", "records", "epsilon")
+    described = json.loads((message / text).read_text())
+    batches = [message / f"{stem}.parquet", *sorted((message / stem).glob("part-*"))]
+    data = [file.relative_to(message).as_posix() for batch in batches for file in files_of(batch)]
+    files = [entry(message, name) for name in (text, "PRIVACY.md", *data)]
+    manifest = old["manifest"] | {"files": files}
+    if total in described:
+        manifest["epsilon_total"] = described[total]
     (message / "manifest.json").write_text(
         json.dumps({"manifest": manifest | totals, "signature": old["signature"]}, indent=1)
     )

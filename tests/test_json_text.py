@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp.errors import InvalidInput
-from labeldp.json_text import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, parse_json, read_bytes, read_text
+from labeldp.json_text import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, parse_json, read_bytes, read_record, read_text
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -104,3 +105,45 @@ def test_the_limit_holds_for_a_pipe_whose_length_nobody_knows(length, most):
 def test_what_is_no_text_is_refused(value):
     with pytest.raises(InvalidInput, match="must be JSON text"):
         parse_json(value, "it")
+
+
+@dataclass
+class Part:
+    name: str
+    size: int
+
+
+@dataclass
+class Whole:
+    title: str
+    share: float
+    parts: tuple[Part, ...]
+    note: str | None
+    ready: bool
+
+
+GOOD = {"title": "a", "share": 0.5, "parts": [{"name": "b", "size": 1}], "note": None, "ready": True}
+
+
+def test_a_record_becomes_its_dataclass():
+    assert read_record(Whole, GOOD, "the record") == Whole("a", 0.5, (Part("b", 1),), None, ready=True)
+    assert read_record(Whole, GOOD | {"note": "c"}, "the record").note == "c"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"title": 1}, "the field 'title' of the record is damaged"),
+        ({"share": 1}, "the field 'share'"),
+        ({"ready": 1}, "the field 'ready'"),
+        ({"note": 1}, "the field 'note'"),
+        ({"parts": {}}, "the field 'parts'"),
+        ({"parts": [7]}, "parts in the record must be a JSON object"),
+        ({"parts": [{"name": "b", "size": True}]}, "the field 'size' of parts in the record"),
+        ({"parts": [{"name": "b"}]}, "parts in the record lacks the field 'size'"),
+        ({"more": 1}, "the record has an unknown field: 'more'"),
+    ],
+)
+def test_a_record_with_other_fields_is_refused(change, says):
+    with pytest.raises(InvalidInput, match=says):
+        read_record(Whole, GOOD | change, "the record")

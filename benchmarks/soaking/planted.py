@@ -14,39 +14,36 @@ from types import SimpleNamespace
 
 from labeldp.engines.arrow import arrow_input
 from labeldp.release import apply as apply_module
-from labeldp.release import flow, key_file, ledger, locks, staging
+from labeldp.release import flow, key_file, ledger, staging
+from labeldp.release.account import Account, Charge, Request
 from labeldp.release.key_file import KeyFile
-from labeldp.release.release_record import OpenRelease, ReleaseRecord
 
 
 def charge_late() -> None:
     """The ledger is charged when the message is in place, not before anything is drawn."""
-    remember, commit = ReleaseRecord.remember, ReleaseRecord.commit
-    begun: dict[str, tuple[str | None, str | None]] = {}
-    fixed: dict[str, tuple[str, str]] = {}
+    fix, commit = Account.fix, Account.commit
+    begun: dict[str, Request] = {}
+    fixed = {}
 
-    def reserve_none(self: ReleaseRecord, scanned, request: str) -> OpenRelease:
-        release = OpenRelease(secrets.token_hex(16))
-        begun[release.id] = (None, None) if self.keys is None else (scanned.input_hmac, request)
-        return release
+    def charge_none(self: Account, request: Request) -> Charge:
+        charge = Charge(secrets.token_hex(16))
+        begun[charge.id] = request
+        return charge
 
-    def fix_none(self: ReleaseRecord, release: OpenRelease, mechanism) -> OpenRelease:
-        fixed[release.id] = (mechanism.to_json(), mechanism.digest)
-        return OpenRelease(release.id, mechanism.to_json())
+    def fix_late(self: Account, charge: Charge, mechanism, request: Request) -> None:
+        fixed[charge.id] = mechanism
+        fix(replace(self, ledger=None, dataset=None), charge, mechanism, request)
 
-    def charge_and_commit(self: ReleaseRecord, release: OpenRelease, *rest) -> None:
-        if self.ledger is not None and release.id in fixed:
-            ledger.secrets = SimpleNamespace(token_hex=lambda size: release.id)
-            input_hmac, request = begun[release.id]
-            names = {"key_check": self._key_check, "input_hmac": input_hmac, "request": request}
-            self.ledger.reserve(self._name, self.epsilon, **names)
-            self.ledger.fix(release.id, mechanism_json=fixed[release.id][0], mechanism_digest=fixed[release.id][1])
+    def charge_and_commit(self: Account, release: str, *rest) -> None:
+        if self.ledger is not None and release in fixed:
+            ledger.secrets = SimpleNamespace(token_hex=lambda size: release)
+            self._reserve(begun[release])
+            self.ledger.fix(release, fixed[release])
         commit(self, release, *rest)
 
-    ReleaseRecord.reserve = reserve_none
-    ReleaseRecord.fix = fix_none
-    ReleaseRecord.remember = lambda self, *rest: remember(replace(self, ledger=None), *rest)
-    ReleaseRecord.commit = charge_and_commit
+    Account.charge = charge_none
+    Account.fix = fix_late
+    Account.commit = charge_and_commit
 
 
 def draw_anew() -> None:
@@ -93,7 +90,7 @@ def lock_nothing() -> None:
     def exclusive(path: Path, what: str):
         yield
 
-    for module in (locks, staging, key_file):
+    for module in (staging, key_file):
         module.exclusive = exclusive
 
 

@@ -40,7 +40,7 @@ _NAMES_IN = {
     "release.apply": "apply",
     "release.ledger": "Ledger key_fingerprint",
     "release.outcome": "ReleaseOutcome",
-    "release.privatize": "privatize",
+    "release.labels": "privatize",
     "sampling": "KeyedRandomness OsEntropy",
     "training.conditional": "ConditionalRegressor",
     "training.joined_features": "Joined join",

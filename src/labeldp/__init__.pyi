@@ -62,10 +62,10 @@ from labeldp.priors import Prior as Prior
 from labeldp.priors import private_prior as private_prior
 from labeldp.randomizer import LabelRandomizer as LabelRandomizer
 from labeldp.release.apply import apply as apply
+from labeldp.release.labels import privatize as privatize
 from labeldp.release.ledger import Ledger as Ledger
 from labeldp.release.ledger import key_fingerprint as key_fingerprint
 from labeldp.release.outcome import ReleaseOutcome as ReleaseOutcome
-from labeldp.release.privatize import privatize as privatize
 from labeldp.sampling import KeyedRandomness as KeyedRandomness
 from labeldp.sampling import OsEntropy as OsEntropy
 from labeldp.training.conditional import ConditionalRegressor as ConditionalRegressor

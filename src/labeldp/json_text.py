@@ -4,15 +4,18 @@ Python's own parser takes names twice (the last one wins), NaN and Infinity, lon
 as its stack and reads integers of thousands of digits. Each of these fails later and elsewhere, or lets two readers see two
 different texts. Here they are refused. Errors show positions and no content, since a key file is JSON too.
 
-`read_bytes` is for every file from outside that is read whole, JSON or not.
+`read_record` makes a dataclass of a stored record, after checking its fields. `read_bytes` is for every file from outside that is read whole, JSON or not.
 """
 
 import json
 import math
 import os
 import re
+from collections.abc import Iterable
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from labeldp.errors import InvalidInput
 
@@ -24,6 +27,8 @@ MAX_DEPTH = 64
 
 MAX_DIGITS = 300
 """The most digits of an integer. All such integers are finite as floats."""
+
+R = TypeVar("R")
 
 _STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
@@ -73,6 +78,73 @@ def parse_json(text: str | bytes, name: object) -> Any:
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{name} is not valid JSON: {error}") from None
     return value
+
+
+def read_record(kind: type[R], data: Any, what: str) -> R:
+    """Return a dataclass from its stored record, a JSON object with exactly its fields.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass. Its annotations are the types that are expected: `str`, `int`, `list` (whose elements are not checked), another dataclass, one of these or
+        None (`str | None`), or a tuple of one of these, which is a list in JSON. True and False are not integers here, and 1 is not a float.
+    data : object
+        A value from `parse_json`.
+    what : str
+        What the record is, for errors: "the manifest".
+
+    Returns
+    -------
+    kind
+        Made with its constructor, which may check more.
+
+    Raises
+    ------
+    InvalidInput
+        If `data` is not an object, lacks a field, has another one, or a value has another type. Values are not shown.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from labeldp.json_text import read_record
+    >>> @dataclass
+    ... class Entry:
+    ...     name: str
+    ...     rows: int
+    >>> read_record(Entry, {"name": "a", "rows": True}, "the entry")
+    Traceback (most recent call last):
+    labeldp.errors.InvalidInput: the field 'rows' of the entry is damaged
+    """
+    if not isinstance(data, dict):
+        raise InvalidInput(f"{what} must be a JSON object")
+    hints = get_type_hints(kind)
+    expect_fields(data, hints, what)
+    return kind(**{name: _typed(hint, data[name], name, what) for name, hint in hints.items()})
+
+
+def _typed(hint: Any, value: Any, name: str, what: str) -> Any:
+    """Return a value that fits an annotation."""
+    if isinstance(hint, UnionType):
+        if value is None:
+            return None
+        hint = get_args(hint)[0]
+    if get_origin(hint) is tuple:
+        if isinstance(value, list):
+            return tuple(_typed(get_args(hint)[0], one, name, what) for one in value)
+    elif is_dataclass(hint) and isinstance(hint, type):
+        return read_record(hint, value, f"{name} in {what}")
+    elif isinstance(value, get_origin(hint) or hint) and (hint is bool or not isinstance(value, bool)):
+        return value
+    raise InvalidInput(f"the field {name!r} of {what} is damaged")
+
+
+def expect_fields(record: dict[str, Any], fields: Iterable[str], what: str) -> None:
+    """Raise `InvalidInput` if a record lacks a field or has one that is not known."""
+    known = set(fields)
+    if unknown := set(record) - known:
+        raise InvalidInput(f"{what} has an unknown field: {min(unknown)!r:.40}")
+    if missing := known - set(record):
+        raise InvalidInput(f"{what} lacks the field {min(missing)!r}")
 
 
 def read_text(file: Path, name: object = None) -> str:

@@ -1,6 +1,7 @@
-"""The labels party's whole job on an array: a private prior, the best mechanism for it, one private label each."""
+"""Randomize the labels in an array: draw a private prior, design the best mechanism for it, draw one private label for each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,69 @@ from labeldp.priors import BudgetSplit, Prior, histogram
 from labeldp.priors.prior import expect_prior
 from labeldp.sampling import Randomness
 from labeldp.sampling.randomness import source_of
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a release of labels will do, from the settings and the number of records alone. Contains no label.
+
+    Attributes
+    ----------
+    mechanism : str
+        The mechanism's name in the catalogue.
+    request : Request
+        The grid, ε, the loss, the public prior if there is one, and the number of records.
+    split : BudgetSplit or None
+        How ε is divided between a private prior and the labels; None where nothing is spent on a prior.
+    privacy_unit : str
+        What ε protects.
+    """
+
+    mechanism: str
+    request: Request
+    split: BudgetSplit | None
+    privacy_unit: str = "label"
+
+    @property
+    def grid(self) -> Domain:
+        """The bounds and the cells."""
+        return self.request.domain
+
+    @property
+    def epsilon_prior(self) -> Fraction:
+        """The part of ε for the private prior."""
+        return Fraction(0) if self.split is None else self.split.epsilon_prior
+
+    @property
+    def epsilon_labels(self) -> Fraction:
+        """The part of ε for each randomized label."""
+        return exact_epsilon(self.request.epsilon) if self.split is None else self.split.epsilon_labels
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Warn about settings that work but are not wise. Call this once, before anything is spent."""
+        if self.split is not None:
+            self.split.warn(stacklevel=stacklevel + 1)
+
+    def design(self, counts: NDArray[np.int64] | None = None) -> FiniteMechanism:
+        """Design the mechanism. If it needs a private prior, draw that from exact counts of the labels on `grid`.
+
+        Privacy: costs `epsilon_prior`.
+        """
+        if self.split is None:
+            return design(self.mechanism, self.request)
+        assert counts is not None, "a private prior is drawn from counts"
+        prior = releasable(self.mechanism).fit_prior(counts, self.split.scale, self.request)
+        if prior.epsilon_exact != self.split.epsilon_prior:
+            raise PrivacyRefused(f"the prior of {self.mechanism} cost another epsilon than its share of the budget")
+        return self.design_for(prior)
+
+    def fit(self, values: Floats) -> FiniteMechanism:
+        """Design the mechanism for checked labels. Costs `epsilon_prior`."""
+        return self.design(None if self.split is None else histogram(values, self.grid))
+
+    def design_for(self, prior: Prior) -> FiniteMechanism:
+        """Design the mechanism for a given prior, at the part of ε for the labels."""
+        return design(self.mechanism, replace(self.request, epsilon=self.epsilon_labels, prior=prior))
 
 
 @dataclass(frozen=True)
@@ -170,8 +234,8 @@ class LabelRandomizer:
         """
         return self._domain.check(labels, self.out_of_range)
 
-    def plan(self, records: int) -> tuple[Domain, BudgetSplit | None]:
-        """The grid and the budget split for so many records, before any label is read.
+    def plan(self, records: int) -> Plan:
+        """Plan a release of this number of records, before any label is read.
 
         Parameters
         ----------
@@ -180,18 +244,20 @@ class LabelRandomizer:
 
         Returns
         -------
-        grid : Domain
-            The bounds and the cells.
-        split : BudgetSplit or None
-            None where nothing is spent on a prior.
+        Plan
+
+        Raises
+        ------
+        InvalidInput
+            If the settings cannot work for this number of records.
         """
-        request = self._request(records)
-        return request.domain, releasable(self.mechanism).split_for(request)
+        grid = self._domain.resolve(records, float(exact_epsilon(self.epsilon)))
+        request, entry = Request(grid, self.epsilon, self.loss, self.prior, records), releasable(self.mechanism)
+        entry.check(request)
+        return Plan(self.mechanism, request, entry.split_for(request))
 
     def rehearse(self, records: int) -> FiniteMechanism:
-        """Design a mechanism for so many records from no label at all. Costs nothing.
-
-        Settings that cannot work are refused here, and unwise ones give a warning, before anything is charged.
+        """Design a mechanism for this number of records from no label at all. Costs nothing.
 
         Parameters
         ----------
@@ -202,65 +268,16 @@ class LabelRandomizer:
         -------
         FiniteMechanism
         """
-        grid, split = self.plan(records)
-        if split is not None:
-            split.warn(stacklevel=3)
-        return self.design(np.zeros(grid.count, np.int64), records)
-
-    def count(self, values: Floats) -> NDArray[np.int64]:
-        """What `design` needs of the labels: exact counts on the planned grid.
-
-        Parameters
-        ----------
-        values : array of float64
-            Checked labels.
-
-        Returns
-        -------
-        array of int64
-            As private as the labels; empty where no prior is drawn.
-        """
-        grid, split = self.plan(values.size)
-        return np.empty(0, np.int64) if split is None else histogram(values, grid)
-
-    def design(self, counts: NDArray[np.int64], records: int) -> FiniteMechanism:
-        """Design the mechanism from exact counts: what `fit` does once the labels are counted.
-
-        Parameters
-        ----------
-        counts : array of int64
-            Counts on the planned grid.
-        records : int
-            The number of labels.
-
-        Returns
-        -------
-        FiniteMechanism
-
-        Privacy
-        -------
-        Costs ε₁ where a private prior is drawn, else nothing.
-        """
-        request, entry = self._request(records), releasable(self.mechanism)
-        split = entry.split_for(request)
-        if split is None:
-            return design(self.mechanism, request)
-        prior = entry.fit_prior(counts, split.scale, request)
-        if prior.epsilon_exact != split.epsilon_prior:
-            raise PrivacyRefused(f"the prior of {self.mechanism} cost another epsilon than its share of the budget")
-        return design(self.mechanism, Request(request.domain, split.epsilon_labels, self.loss, prior, records))
-
-    def _request(self, records: int) -> Request:
-        grid = self._domain.resolve(records, float(exact_epsilon(self.epsilon)))
-        return Request(grid, self.epsilon, self.loss, self.prior, records)
+        plan = self.plan(records)
+        plan.warn(stacklevel=3)
+        return plan.design(np.zeros(plan.grid.count, np.int64))
 
     def _fit(self, values: Floats) -> FiniteMechanism:
         if values.size == 0:
             raise InvalidInput("there are no labels to randomize: give at least one")
-        _, split = self.plan(values.size)
-        if split is not None:
-            split.warn(stacklevel=4)
-        return self.design(self.count(values), values.size)
+        plan = self.plan(values.size)
+        plan.warn(stacklevel=4)
+        return plan.fit(values)
 
     @property
     def _domain(self) -> Domain:

@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from labeldp.budget import Epsilon
-from labeldp.central.engine_sums import release_sums
 from labeldp.central.private_sums import PrivateSums
+from labeldp.central.sums_release import release_sums
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.spark import require_pyspark
 from labeldp.errors import InvalidInput, described, expect_path
 from labeldp.losses import LossLike
 from labeldp.message.description import read_description
-from labeldp.message.layout import DESCRIPTION
-from labeldp.message.reader import Message, message_folder
+from labeldp.message.manifest import LABELS, release_folder
+from labeldp.message.reader import Message
 from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
-from labeldp.release.apply import add_batch
-from labeldp.release.flow import release_labels
+from labeldp.release.apply import apply as add_batch
+from labeldp.release.labels import privatize as release_labels
 from labeldp.release.ledger import Ledger
 from labeldp.release.outcome import Phase
 
@@ -204,9 +204,9 @@ def apply(
     """
     if not isinstance(message, Message):
         expect_path(message, "message", "give the folder of the message")
-    folder = message.path if isinstance(message, Message) else message_folder(message)
+    folder = message.path if isinstance(message, Message) else release_folder(message)
     # not opened, since a run that was killed may have left a batch that the manifest does not list yet
-    _, header = read_description(folder / DESCRIPTION)
+    _, header = read_description(folder / LABELS.description)
     labels = _input(frame, header.label_column, header.id_column, id_type, scratch, allow_unencrypted=allow_unencrypted)
     from labeldp.engines.spark.jobs import without_spark_texts
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp import Domain, measure
-from labeldp.central import asking
+from labeldp.central import sums_draw
 from labeldp.central.queries import SumQueries
 from labeldp.sampling.integer_noise import coordinates, geometric, radius
 
@@ -62,7 +62,7 @@ def test_sums_over_cells_show_no_excess(samples):
 
 @pytest.mark.parametrize(("factor", "refuted"), [(1, False), (0.95, True)])
 def test_sums_over_cells_with_too_little_noise_are_found(factor, refuted, monkeypatch):
-    monkeypatch.setattr(asking, "add_laplace", SeededNoise(factor).add_laplace)
+    monkeypatch.setattr(sums_draw, "add_laplace", SeededNoise(factor).add_laplace)
     found = measure(cell_sums, [0, TOP], epsilon=1, samples=2_000_000, confidence=1 - 1e-6, seed=1)
     assert found.refuted == refuted
 

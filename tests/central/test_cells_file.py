@@ -7,12 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import InvalidInput, PrivateSums
-from labeldp.central import cells_file, sums_answer
+from labeldp import InvalidInput, PrivateSums, parquet_file
+from labeldp.central import cells_file, sums_release
 from labeldp.central.cells_file import CellsFile
-from labeldp.central.sums_answer import RECORDS, SUMS, SumsAnswer, write_answer
-from labeldp.central.sums_for_cells import SumsOutcome
-from labeldp.tables import parquet as parquet_file
+from labeldp.central.sums_release import SumsAnswer, SumsOutcome
+from labeldp.message.manifest import SUMS, seal
+
+RECORDS = "records.parquet"
 
 
 @pytest.fixture
@@ -93,31 +94,30 @@ def test_two_columns_of_one_name_are_refused():
 
 def test_ids_of_another_number_than_labels_were_summed_are_not_read(tmp_path, monkeypatch, unread):
     sums = PrivateSums.over_cells([1, 2, 3], [0, 0, 0], epsilon=1, domain=(0, 100))
-    (tmp_path / SUMS).write_text(sums.to_json(), encoding="utf-8")
-    written(tmp_path / RECORDS, {"id": range(1000)})
+    sealed(tmp_path, sums, range(1000))
     with pytest.raises(InvalidInput, match="must list 3 different ids"):
         SumsAnswer.open(tmp_path)
     monkeypatch.undo()
-    written(tmp_path / RECORDS, {"id": range(3)})
+    sealed(tmp_path, sums, range(3))
     assert SumsAnswer.open(tmp_path).ids.to_pylist() == [0, 1, 2]
 
 
-def test_the_order_of_ids_in_an_answer_is_that_of_no_file(tmp_path):
-    sums = PrivateSums.over_cells([1, 2, 3], [0, 0, 0], epsilon=1, domain=(0, 100))
-    write_answer(tmp_path, sums, pa.array([7, 2, 5]), "id", [])
-    assert SumsAnswer.open(tmp_path).ids.to_pylist() == [2, 5, 7]
+def sealed(folder, sums, ids):
+    """Write an answer about these ids, with a manifest that fits it."""
+    written(folder / RECORDS, {"id": ids})
+    seal(folder, SUMS, "ab" * 16, sums.epsilon_exact, (sums.to_json(), sums.card()), lambda _: sums.records)
+    return folder
 
 
 def test_a_link_or_another_file_in_an_answer_is_refused(tmp_path):
     folder = tmp_path / "sums"
     folder.mkdir()
     sums = PrivateSums.over_cells([1, 2, 3], [0, 0, 0], epsilon=1, domain=(0, 100))
-    (folder / SUMS).write_text(sums.to_json(), encoding="utf-8")
-    written(folder / RECORDS, {"id": range(3)})
+    sealed(folder, sums, range(3))
     (folder / ".DS_Store").touch()
     assert SumsAnswer.open(folder).sums == sums
     (folder / "labels.csv").touch()
-    with pytest.raises(InvalidInput, match="does not belong to an answer with sums"):
+    with pytest.raises(InvalidInput, match=r"is not listed in manifest\.json"):
         SumsAnswer.open(folder)
     (folder / "labels.csv").unlink()
     (folder / RECORDS).rename(tmp_path / RECORDS)
@@ -142,18 +142,16 @@ def answer(tmp_path):
         sums = PrivateSums.over_cells([1] * len(ids), [0] * len(ids), epsilon=1, domain=(0, 100))
         folder = tmp_path / "answer"
         folder.mkdir(exist_ok=True)
-        (folder / SUMS).write_text(sums.to_json(), encoding="utf-8")
-        written(folder / RECORDS, {"id": ids})
-        return folder
+        return sealed(folder, sums, ids)
 
     return write
 
 
 @pytest.mark.parametrize("kind", [int, str])
 def test_reading_ids_stops_at_the_first_one_that_repeats(answer, monkeypatch, kind):
-    monkeypatch.setattr(sums_answer, "READ_ROWS", 10)
-    read, checked = [], sums_answer.checked_ids
-    monkeypatch.setattr(sums_answer, "checked_ids", lambda ids, *rest: read.append(len(ids)) or checked(ids, *rest))
+    monkeypatch.setattr(sums_release, "READ_ROWS", 10)
+    read, checked = [], sums_release.checked_ids
+    monkeypatch.setattr(sums_release, "checked_ids", lambda ids, *rest: read.append(len(ids)) or checked(ids, *rest))
     ids = sorted(kind(number) for number in range(100, 200))
     assert SumsAnswer.open(answer(ids)).ids.to_pylist() == ids
     assert read == [10] * 10

@@ -11,9 +11,10 @@ import pytest
 
 from labeldp import Domain, InvalidInput, Ledger, PrivateSums
 from labeldp.budget import format_amount
-from labeldp.central import cell_columns
-from labeldp.central.cell_columns import CellColumns, answer_columns
+from labeldp.central import sums_release
+from labeldp.central.cells_file import CellColumns
 from labeldp.central.cells_plan import CellsPlan, model_from_answer
+from labeldp.central.sums_release import answer_columns
 from labeldp.errors import InsufficientBudget
 
 ROWS = 4000
@@ -272,7 +273,7 @@ def test_only_questions_that_are_allowed_reach_the_labels(monkeypatch):
     """All that an answer holds comes from `SumQueries`, which is given nothing but the columns and shares of ε."""
     asked = []
 
-    class Spy(cell_columns.SumQueries):
+    class Spy(sums_release.SumQueries):
         def histogram(self, parts, epsilon):
             asked.append("histogram")
             return super().histogram(parts, epsilon)
@@ -285,7 +286,7 @@ def test_only_questions_that_are_allowed_reach_the_labels(monkeypatch):
             asked.append("cells")
             return super().over_cells(codes, cells, epsilon)
 
-    monkeypatch.setattr(cell_columns, "SumQueries", Spy)
+    monkeypatch.setattr(sums_release, "SumQueries", Spy)
     sums = answered()
     assert asked == [answer.kind for answer in sums.answers]
 

@@ -7,7 +7,7 @@ import pytest
 from drawn_evidence import drawn_evidence
 
 from labeldp import Domain
-from labeldp.central import asking
+from labeldp.central import sums_draw
 from labeldp.central.inference import Evidence
 from labeldp.central.queries import SumQueries
 
@@ -43,8 +43,8 @@ def test_a_question_is_about_the_block_of_its_cells():
 
 
 def test_answers_are_the_sums_of_labels_less_the_offset(monkeypatch):
-    monkeypatch.setattr(asking, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(asking, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
     drawn = drawn_evidence(3, asked=False)
     evidence = drawn.evidence
     labels = np.random.default_rng(3).integers(-4, 9, evidence.records)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
 from labeldp import Domain, InsufficientBudget, InvalidInput, LabelDPError, LabelDPRegressor, Ledger, held_out_error
-from labeldp.central import asking, held_out
+from labeldp.central import held_out, sums_draw
 from labeldp.central.learner import SumsLearner
 from labeldp.central.queries import SumQueries
 
@@ -29,7 +29,7 @@ class Given:
 
 @pytest.fixture
 def noiseless(monkeypatch):
-    monkeypatch.setattr(asking, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
 
 
 @pytest.fixture

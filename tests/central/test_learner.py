@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import Domain, InvalidInput
-from labeldp.central import asking
+from labeldp.central import sums_draw
 from labeldp.central.inference import kernel, roots
 from labeldp.central.learner import SumsLearner
 from labeldp.central.queries import SumQueries
@@ -113,8 +113,8 @@ def test_columns_that_cannot_matter_take_no_place_among_pairs():
 
 
 def test_the_order_of_records_does_not_matter(monkeypatch):
-    monkeypatch.setattr(asking, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(asking, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
     order = np.random.default_rng(1).permutation(ROWS)
     labels = 10 * X
     one, _ = fitted(MIXED, labels, 1, (0, 10))
@@ -124,8 +124,8 @@ def test_the_order_of_records_does_not_matter(monkeypatch):
 
 @pytest.mark.parametrize("share", [0.5, 0.04, 0.01])
 def test_a_rare_one_among_zeros_has_the_effect_of_its_own_cell(monkeypatch, share):
-    monkeypatch.setattr(asking, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(asking, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
     flag = np.random.default_rng(4).random(4000) < share
     model, _ = fitted(flag[:, None].astype(float), 30.0 + 40 * flag, 20, (0, 100))
     assert np.ptp(model.predict(np.array([[0.0], [1.0]]))) == pytest.approx(40, rel=0.1)

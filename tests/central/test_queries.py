@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeldp import Domain, InsufficientBudget, InvalidInput, LabelDPError, Ledger
-from labeldp.central import asking, held_labels
+from labeldp.central import held_labels, sums_draw
 from labeldp.central.queries import SumQueries
 
 GENERATOR = np.random.default_rng(5)
@@ -25,8 +25,8 @@ TEN = Domain.integers(0, 9)
 @pytest.fixture
 def noiseless(monkeypatch):
     """Noise is zero, so that answers show the exact sums."""
-    monkeypatch.setattr(asking, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(asking, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
 
 
 @pytest.mark.usefixtures("noiseless")
@@ -322,7 +322,7 @@ def test_the_ledger_is_charged_once_and_before_the_first_draw(ledger, monkeypatc
         left.append(ledger.remaining("sales"))
         return values
 
-    monkeypatch.setattr(asking, "add_laplace", watched)
+    monkeypatch.setattr(sums_draw, "add_laplace", watched)
     queries = make(LABELS, ledger)
     assert ledger.remaining("sales") == 3
     queries.over_cells([0, 0, 1, 1], 2, 0.25)
@@ -338,7 +338,7 @@ def test_a_failed_draw_stays_charged_and_spent(ledger, monkeypatch):
     def broken(values, scale):
         raise LabelDPError("no noise")
 
-    monkeypatch.setattr(asking, "add_laplace", broken)
+    monkeypatch.setattr(sums_draw, "add_laplace", broken)
     queries = make(LABELS, ledger)
     with pytest.raises(LabelDPError, match="no noise"):
         queries.over_cells([0] * 4, 1, 0.5)
@@ -351,7 +351,7 @@ def test_a_ledger_with_too_little_refuses_before_anything_is_drawn(ledger, monke
         make(LABELS, ledger, 4)
     queries = [make(LABELS, ledger, 2), make(LABELS, ledger, 2)]  # each alone would fit
     queries[0].charge()
-    monkeypatch.setattr(asking, "add_laplace", lambda values, scale: pytest.fail("drawn"))
+    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: pytest.fail("drawn"))
     with pytest.raises(InsufficientBudget):
         queries[1].histogram(2, 1)
     assert (queries[1].remaining, queries[1].answers) == (2, ())

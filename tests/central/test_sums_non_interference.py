@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.central import asking
+from labeldp.central import sums_draw
 from pinned_release import World, arrow_file, csv_file, leaks
 
 RECORDS = 230
@@ -55,12 +55,12 @@ def cells_file(path):
 @contextmanager
 def pinned_answers():
     """Answers with numbers that no label decides."""
-    real = asking.Answer
+    real = sums_draw.Answer
 
     def answer(kind, values, *more):
         return real(kind, 1000 * (37 * np.arange(values.size, dtype=np.int64) % 23), *more)
 
-    with mock.patch.object(asking, "Answer", answer):
+    with mock.patch.object(sums_draw, "Answer", answer):
         yield
 
 
@@ -101,13 +101,13 @@ def test_the_order_of_the_labels_is_not_seen(world):
 
 
 def test_a_planted_leak_is_found(world):
-    real = asking.Answering._keep
+    real = sums_draw.Answering._keep
 
     def leaking(self, kind, values, scale, counts, *more):
         answer = real(self, kind, values, scale, counts, *more)
         self._answers[-1] = replace(answer, values=answer.values + self._held.units[3] % 1000)
         return self._answers[-1]
 
-    with mock.patch.object(asking.Answering, "_keep", leaking):
+    with mock.patch.object(sums_draw.Answering, "_keep", leaking):
         found = leaks(seen(world, "plain", BASE), seen(world, "plain", TWINS["sorted"]))
     assert any(name.startswith("answer/sums.json") for name in found)

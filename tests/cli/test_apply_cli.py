@@ -397,7 +397,7 @@ def test_a_ledger_that_knows_another_mechanism_is_refused(run, charged):
     copy = Ledger.create("copy.db")
     copy.add_dataset("data", budget=3)
     copied = copy.reserve("data", 1)
-    copy.fix(copied.id, mechanism_json=other.to_json(), mechanism_digest=other.digest)
+    copy.fix(copied.id, other)
     with closing(sqlite3.connect("copy.db", isolation_level=None)) as owner:
         (trigger,) = owner.execute("SELECT sql FROM sqlite_master WHERE name = 'charge_kept'").fetchone()
         owner.execute("DROP TRIGGER charge_kept")

@@ -99,7 +99,7 @@ def test_history_lists_releases_of_all_datasets_or_of_one(run, path):
     ledger = Ledger(path)
     ledger.add_dataset("visits", budget=1)
     first, second = ledger.reserve("sales", 0.5), ledger.reserve("visits", 0.25)
-    ledger.fix(first.id, mechanism_json=CHEAP.to_json(), mechanism_digest=CHEAP.digest)
+    ledger.fix(first.id, CHEAP)
     ledger.commit(first.id)
     ledger.record_batch(first.id, records=1234, input_hmac="aa", mechanism_digest=CHEAP.digest)
     code, output, _ = run("history", path)
@@ -148,7 +148,7 @@ def test_a_damaged_ledger_exits_with_3_and_says_that_a_backup_forgets_charges(ru
 def test_verify_prints_the_head_that_a_later_verify_expects(run, path):
     ledger = Ledger(path)
     release = ledger.reserve("sales", 1)
-    ledger.fix(release.id, mechanism_json=CHEAP.to_json(), mechanism_digest=CHEAP.digest)
+    ledger.fix(release.id, CHEAP)
     code, output, _ = run("verify", path)
     assert code == 0
     told = dict(line.split(maxsplit=1) for line in output.splitlines())

@@ -226,7 +226,7 @@ def test_audit_shows_every_check(run, message):
 def test_audit_of_a_single_mechanism_takes_no_key(run, message):
     assert run("audit", "message/mechanism.json")[0] == 0
     code, _, err = run("audit", "message/mechanism.json", "--verify-key", "me-public.pem")
-    assert (code, "give the message's folder" in err) == (2, True)
+    assert (code, "give the folder" in err) == (2, True)
 
 
 def mixed_up(message, file="labels.parquet"):
@@ -334,10 +334,10 @@ def test_what_was_meant_in_place_of_a_message_is_said(run, unsigned):
 def test_a_message_that_lost_a_file_or_its_manifest_is_asked_for_again(run, unsigned):
     for name in ("PRIVACY.md", "labels.parquet"):
         Path("message", name).rename("aside")
-        assert f"not a whole message: {name} is missing. Ask for the message again" in says(run, "audit", "message")
+        assert f"is not complete: {name} is missing. Ask for it again" in says(run, "audit", "message")
         Path("aside").rename(Path("message", name))
     Path("message", "manifest.json").write_bytes(b"{")
-    assert "Ask for the message again" in says(run, "audit", "message")
+    assert "Ask for it again" in says(run, "audit", "message")
 
 
 def test_audit_names_the_files_that_it_ignored(run, unsigned):

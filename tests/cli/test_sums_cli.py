@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from forgery import rewrite_manifest
 from labeldp import InvalidInput, Ledger, SavedModel
 from labeldp.training.train import train as train_model
 
@@ -126,12 +128,25 @@ def test_only_ids_and_nameless_numbers_are_sent(run, world, asked):
 
 
 def test_the_answer_is_sums_ids_and_a_card(answered):
-    assert sorted(path.name for path in (answered / "sums").iterdir()) == ["PRIVACY.md", "records.parquet", "sums.json"]
+    assert sorted(path.name for path in (answered / "sums").iterdir()) == [
+        "PRIVACY.md",
+        "manifest.json",
+        "records.parquet",
+        "sums.json",
+    ]
     listed = pq.read_table(answered / "sums" / "records.parquet")["order"].to_pylist()
     assert listed == pq.read_table(answered / "cells" / "cells.parquet")["order"].to_pylist()
     card = (answered / "sums" / "PRIVACY.md").read_text()
     assert "ε = 2" in card
     assert "'c0'" in card
+
+
+def test_the_order_of_ids_in_an_answer_is_that_of_no_file(run, world, asked):
+    sent = pq.read_table(asked / "cells" / "cells.parquet")
+    pq.write_table(sent.take(np.random.default_rng(1).permutation(ROWS)), asked / "shuffled.parquet")
+    assert sums(run, world, asked, sent=asked / "shuffled.parquet")[0] == 0
+    listed = pq.read_table(asked / "sums" / "records.parquet")["order"].to_pylist()
+    assert listed == sorted(sent["order"].to_pylist())
 
 
 def test_json_and_quiet(run, world, tmp_path):
@@ -397,9 +412,12 @@ DAMAGE = {
 }
 
 
+@pytest.mark.parametrize("sealed", [False, True], ids=["as it is", "with a manifest that fits"])
 @pytest.mark.parametrize("case", DAMAGE)
-def test_a_damaged_answer_is_refused(run, world, answered, case):
+def test_a_damaged_answer_is_refused(run, world, answered, case, sealed):
     DAMAGE[case](answered / "sums")
+    if sealed and case not in ("cut off", "no ids", "ids cut off"):
+        rewrite_manifest(answered / "sums")
     for code, out, err in (run("audit", answered / "sums"), train(run, world, answered, *plan(answered))):
         assert (code, out) == (2, "")
         assert err.startswith("error:")
@@ -407,6 +425,88 @@ def test_a_damaged_answer_is_refused(run, world, answered, case):
 
 def test_an_answer_that_costs_more_than_it_claims_is_refused(run, answered):
     edit(answered / "sums" / "sums.json", lambda record: record.update(epsilon="1.5"))
+    rewrite_manifest(answered / "sums")
     code, _, err = run("audit", answered / "sums")
     assert code == 2
     assert "not 1.5-DP" in err
+
+
+def negated(record):
+    for answer in record["answers"]:
+        answer["values"] = [str(-int(value)) for value in answer["values"]]
+
+
+def less_noise(record):
+    """A scale 1000 times as large, with the cost that follows from it: the answers seem to be 1000 times as private."""
+    for answer in record["answers"]:
+        answer["scale"] *= 1000
+        answer["epsilon"] = str(Fraction(answer["sensitivity"]) / Fraction(answer["scale"]))
+
+
+def other_ids(folder):
+    ids = pq.read_table(folder / "records.parquet")
+    pq.write_table(column(ids, "order", ids["order"].to_numpy() + 1), folder / "records.parquet")
+
+
+def link(folder):
+    (folder / "records.parquet").rename(folder.parent / "records.parquet")
+    (folder / "records.parquet").symlink_to(folder.parent / "records.parquet")
+
+
+EDITS = {
+    "values negated": lambda folder: edit(folder / "sums.json", negated),
+    "another scale": lambda folder: edit(folder / "sums.json", less_noise),
+    "other ids": other_ids,
+    "another card": lambda folder: (folder / "PRIVACY.md").write_text("These sums reveal nothing."),
+    "another file": lambda folder: (folder / "more.parquet").touch(),
+    "a link": link,
+}
+
+
+@pytest.mark.parametrize("case", EDITS)
+def test_a_possible_but_changed_answer_is_refused(run, world, answered, case):
+    EDITS[case](answered / "sums")
+    for code, out, err in (run("audit", answered / "sums"), train(run, world, answered, *plan(answered))):
+        assert (code, out) == (2, "")
+        assert err.startswith("error:")
+    assert not (answered / "model").exists()
+
+
+@pytest.fixture(scope="module")
+def signed(world, made, labeldp, tmp_path_factory):
+    """A signed answer, and the sender's keys."""
+    place = tmp_path_factory.mktemp("signed")
+    shutil.copytree(made / "cells", place / "cells")
+    labeldp("signing-keys", place / "sender")
+    labeldp("signing-keys", place / "other")
+    sums(labeldp, world, place, "--sign-key", place / "sender-private.pem", "--quiet")
+    return place
+
+
+def test_a_signed_answer_is_verified(run, world, signed, tmp_path):
+    code, out, _ = run("audit", signed / "sums", "--verify-key", signed / "sender-public.pem")
+    assert code == 0
+    assert "verified" in out
+    verify = ("--verify-key", signed / "sender-public.pem")
+    command = ("train", signed / "sums", "--features", world / "features.parquet", "--id", "order", *plan(signed))
+    assert run(*command, "--out", tmp_path / "model", *verify)[0] == 0
+    code, out, err = run(*command, "--out", tmp_path / "second", "--verify-key", signed / "other-public.pem")
+    assert (code, out) == (2, "")
+    assert "was not signed with the key" in err
+
+
+@pytest.mark.parametrize("case", ["values negated", "another scale", "other ids", "another card"])
+def test_an_edit_with_a_manifest_that_fits_is_refused_by_the_signature(run, signed, tmp_path, case):
+    folder = shutil.copytree(signed / "sums", tmp_path / "sums")
+    EDITS[case](folder)
+    rewrite_manifest(folder)
+    assert run("audit", folder)[0] == 0  # every file is as listed: this is what a signature is for
+    code, out, err = run("audit", folder, "--verify-key", signed / "sender-public.pem")
+    assert (code, out) == (2, "")
+    assert "edited after it was signed" in err
+
+
+def test_an_unsigned_answer_is_refused_by_who_asks_for_a_signature(run, signed, answered):
+    code, _, err = run("audit", answered / "sums", "--verify-key", signed / "sender-public.pem")
+    assert code == 2
+    assert "is not signed" in err

@@ -16,7 +16,7 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.features.columns import ColumnEncoder
 from labeldp.release.apply import apply
-from labeldp.release.privatize import privatize
+from labeldp.release.labels import privatize
 from labeldp.training.report import verdict_of_labels
 from labeldp.training.train import train as train_model
 

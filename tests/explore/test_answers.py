@@ -89,11 +89,11 @@ def test_epsilon_is_divided_as_a_release_divides_it(mechanism, public):
 
     question = replace(WEEKS, mechanism=mechanism, public=public, epsilon=0.8)
     found = designed(question)
-    grid, split = LabelRandomizer(
-        0.8, question.domain, mechanism=mechanism, prior=question.assumed if public else None
-    ).plan(question.records)
-    assert question.grid == grid
-    assert found.epsilon_prior == (0 if split is None else float(split.epsilon_prior))
+    plan = LabelRandomizer(0.8, question.domain, mechanism=mechanism, prior=question.assumed if public else None).plan(
+        question.records
+    )
+    assert question.grid == plan.grid
+    assert found.epsilon_prior == float(plan.epsilon_prior)
     assert math.isclose(found.epsilon_prior + found.epsilon_labels, 0.8)
     assert found.mechanism.proof()
 

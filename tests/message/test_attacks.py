@@ -22,7 +22,7 @@ from labeldp.message.signing import write_signing_keys
 from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.apply import apply
-from labeldp.release.privatize import privatize
+from labeldp.release.labels import privatize
 from labeldp.tables import parquet as parquet_file
 
 ROWS = 400
@@ -184,10 +184,9 @@ def test_more_rows_than_the_file_has_bytes_for_are_refused(message, monkeypatch)
     [
         {"records": 7},
         {"release": "ab" * 16},
-        {"epsilon_prior": "0"},
-        {"epsilon_labels": "0.1"},
         {"epsilon_total": "0.1"},
-        {"format_version": 1},
+        {"kind": "sums"},
+        {"format_version": 2},
         {"format": "labeldp-model"},
         {"note": "more"},
     ],
@@ -239,34 +238,39 @@ def test_a_manifest_that_is_none_is_refused(message, content):
         Message.open(message)
 
 
-@pytest.mark.parametrize("field", ["release", "epsilon_prior", "epsilon_labels", "epsilon_total"])
+@pytest.mark.parametrize("field", ["kind", "release", "epsilon_total"])
 def test_every_text_of_the_manifest_is_text(message, field):
     edit_json(message / "manifest.json", lambda record: record["manifest"].update({field: 5}))
-    with pytest.raises(InvalidInput, match=rf"manifest\.json is damaged: one of .*{field}.* is not text"):
+    with pytest.raises(
+        InvalidInput,
+        match=rf"manifest\.json is damaged: (the field '{field}' of manifest in the file|it is not a message)",
+    ):
         Message.open(message)
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda manifest: manifest.update(format_version=2.0), "it has further parts"),
-        (lambda manifest: manifest.update(records=float(manifest["records"])), "number of records"),
-        (lambda manifest: manifest.update(more=1), "it has further parts"),
+        (
+            lambda manifest: manifest.update(format_version=1.0),
+            "the field 'format_version' of manifest in the file is damaged",
+        ),
+        (lambda manifest: manifest.update(more=1), "unknown field: 'more'"),
         (lambda manifest: manifest["files"][0].update(bytes=-1), "the size"),
-        (lambda manifest: manifest["files"][0].update(more=1), "a part of it is missing or of another kind"),
-        (lambda manifest: manifest["files"][0].pop("rows"), "it has further parts"),
-        (lambda manifest: manifest.pop("release"), "a part of it is missing"),
+        (lambda manifest: manifest["files"][0].update(more=1), "unknown field: 'more'"),
+        (lambda manifest: manifest["files"][0].pop("rows"), "lacks the field 'rows'"),
+        (lambda manifest: manifest.pop("release"), "lacks the field 'release'"),
     ],
 )
 def test_a_damaged_manifest_is_refused_with_the_reason(message, change, says):
     edit_json(message / "manifest.json", lambda record: change(record["manifest"]))
-    with pytest.raises(InvalidInput, match=rf"manifest\.json is damaged: .*{says}.*Ask for the message again"):
+    with pytest.raises(InvalidInput, match=rf"manifest\.json is damaged: .*{says}.*Ask for it again"):
         Message.open(message)
 
 
 def test_a_message_without_a_manifest_is_refused(message):
     (message / "manifest.json").unlink()
-    with pytest.raises(InvalidInput, match=r"has no manifest\.json.*Ask for the message again"):
+    with pytest.raises(InvalidInput, match=r"has no manifest\.json.*Ask for it again"):
         Message.open(message)
 
 
@@ -329,7 +333,7 @@ def test_the_signature_of_another_message_is_refused(world, message):
 
 
 def test_nothing_but_the_manifest_is_read_before_the_signature_is_verified(world, message):
-    rewrite_manifest(message, records=2 * ROWS, release="ab" * 16)
+    rewrite_manifest(message, release="ab" * 16)
     for name in ("mechanism.json", "labels.parquet", "PRIVACY.md"):
         (message / name).write_bytes(b"\xff")
     with pytest.raises(InvalidInput, match="edited after it was signed"):
@@ -340,7 +344,7 @@ def test_nothing_but_the_manifest_is_read_before_the_signature_is_verified(world
 def test_a_file_that_is_not_listed_is_refused(message, name):
     (message / name).parent.mkdir(exist_ok=True)
     (message / name).touch()
-    with pytest.raises(InvalidInput, match=r"is not listed in manifest\.json: a message has no other files"):
+    with pytest.raises(InvalidInput, match=r"is not listed in manifest\.json: the folder has no other files"):
         Message.open(message)
 
 

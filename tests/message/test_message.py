@@ -17,7 +17,7 @@ from labeldp.errors import InvalidInput
 from labeldp.mechanisms import Laplace
 from labeldp.message.reader import Message
 from labeldp.randomizer import LabelRandomizer
-from labeldp.release.privatize import privatize
+from labeldp.release.labels import privatize
 
 ROWS = 500
 
@@ -106,7 +106,7 @@ def test_a_folder_or_file_that_is_no_message_is_refused(tmp_path):
 def test_a_truncated_labels_file_is_refused(message, length):
     content = (message / "labels.parquet").read_bytes()
     (message / "labels.parquet").write_bytes(content[:length])
-    with pytest.raises(InvalidInput, match="ask for the message again"):
+    with pytest.raises(InvalidInput, match="ask for it again"):
         read(message)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -18,21 +19,18 @@ from forgery import batch_digest, edit_json, rewrite_manifest, rewrite_rows, spl
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import RROnBins
-from labeldp.message import listing
 from labeldp.message import manifest as manifest_module
-from labeldp.message.description import Header
-from labeldp.message.labels_file import LabelsWriter
-from labeldp.message.listing import ListedFile
-from labeldp.message.manifest import Manifest
+from labeldp.message.description import Header, describe, privacy_card_text, total_epsilon
+from labeldp.message.labels_file import LabelsFile, LabelsWriter
+from labeldp.message.manifest import LABELS, ListedFile, Manifest, seal
 from labeldp.message.reader import Message, open_to_extend
 from labeldp.message.signing import SigningKey, VerifyKey, write_signing_keys
-from labeldp.message.writer import new_message
 from labeldp.priors import Prior
 
 ROWS = 60
 MECHANISM = RROnBins.optimal(Prior.uniform(Domain(0, 10, cells=11)), 1.0)
 FIRST, LATER = "labels.parquet", "labels/part-00001.parquet"
-UNLISTED = "is not listed in manifest.json: a message has no other files"
+UNLISTED = "is not listed in manifest.json: the folder has no other files"
 
 
 def some_rows(kind="int", first=0):
@@ -44,6 +42,17 @@ def some_rows(kind="int", first=0):
 def write_file(path, ids, codes):
     with LabelsWriter(path, "id", ids.type, MECHANISM) as writer:
         writer.write(ids, codes)
+
+
+@contextmanager
+def new_message(folder, mechanism, header, key=None):
+    """The folder of a message whose labels are written in the block."""
+    folder.mkdir()
+    labels = LABELS.batch_path(folder, 0)
+    yield labels
+    papers = describe(mechanism, header), privacy_card_text(mechanism, header)
+    count = lambda path: LabelsFile(path, header, mechanism).count_written()  # noqa: E731
+    seal(folder, LABELS, header.release, total_epsilon(mechanism), papers, count, key)
 
 
 def make(folder, kind="int", cuts=None, later=None, key=None):
@@ -224,7 +233,6 @@ def renamed(place, name):
 def test_other_names_than_those_of_batches_and_parts_are_refused(message, change):
     def edit(record):
         change(record["manifest"]["files"])
-        record["manifest"]["records"] = sum(file["rows"] or 0 for file in record["manifest"]["files"])
 
     edit_json(message / "manifest.json", edit)
     with pytest.raises(InvalidInput, match=r"manifest\.json is damaged: it lists other names than a message has"):
@@ -232,7 +240,7 @@ def test_other_names_than_those_of_batches_and_parts_are_refused(message, change
 
 
 def test_no_message_is_written_with_more_parts_than_a_batch_has(tmp_path, monkeypatch):
-    monkeypatch.setattr(listing, "MOST_PARTS", 3)
+    monkeypatch.setattr(manifest_module, "MOST_PARTS", 3)
     make(tmp_path / "three", cuts=[20, 40])
     with pytest.raises(InvalidInput, match="has 4 files, and a batch has at most 3 parts"):
         make(tmp_path / "four", cuts=[20, 30, 40])
@@ -372,7 +380,7 @@ def to_extend(message):
     """The message as a run of apply leaves it that was killed between adding the later batch and listing it."""
     listed = json.loads((message / "manifest.json").read_text())["manifest"]["files"]
     first = tuple(ListedFile(**file) for file in listed if not file["name"].startswith("labels/"))
-    (message / "manifest.json").write_bytes(Manifest.of(header().release, MECHANISM, first).content(None))
+    (message / "manifest.json").write_bytes(Manifest("labels", header().release, "1", first).content(None))
     return message
 
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from labeldp.domain import Domain
-from labeldp.message.description import Header
-from labeldp.message.privacy_card import privacy_card_text
+from labeldp.message.description import Header, privacy_card_text
 from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
 

@@ -20,7 +20,7 @@ from labeldp.message.labels_file import LabelsWriter
 from labeldp.priors import Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release.apply import apply
-from labeldp.release.privatize import privatize
+from labeldp.release.labels import privatize
 from labeldp.tables import csv_text, files
 
 DOMAIN = Domain(0, 100, cells=11)
@@ -138,7 +138,7 @@ def batch_sizes(source):
 @pytest.mark.parametrize(("save", "suffix"), [(save_text, ".csv"), (save_wide, ".parquet")], ids=["text", "wide rows"])
 def test_the_digits_of_one_label_move_no_row_group(tmp_path, monkeypatch, save, suffix, keep_order):
     monkeypatch.setattr("labeldp.engines.arrow.source.BATCH_ROWS", 2)  # pieces are not joined
-    monkeypatch.setattr("labeldp.release.release_record.secrets.token_hex", lambda _: "0" * 32)
+    monkeypatch.setattr("labeldp.release.account.secrets.token_hex", lambda _: "0" * 32)
     monkeypatch.setattr("labeldp.release.key_file.os.urandom", bytes)
     randomizer = LabelRandomizer(1, DOMAIN, prior=Prior.uniform(DOMAIN))
     found, sizes, added = [], [], []

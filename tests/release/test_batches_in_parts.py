@@ -20,7 +20,7 @@ from labeldp.message.signing import write_signing_keys
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release import staging
 from labeldp.release.apply import apply
-from labeldp.release.privatize import privatize
+from labeldp.release.labels import privatize
 
 ROWS = 400
 LATER = "labels/part-00001.parquet"

@@ -20,11 +20,10 @@ from labeldp.message.labels_file import LabelsWriter
 from labeldp.message.reader import Message
 from labeldp.priors import histogram
 from labeldp.randomizer import LabelRandomizer
-from labeldp.release.apply import add_batch, apply
-from labeldp.release.flow import release_labels
+from labeldp.release.apply import apply
 from labeldp.release.key_file import KeyFile
+from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
-from labeldp.release.privatize import privatize
 from labeldp.sampling import KeyedRandomness
 
 ROWS = 500
@@ -140,9 +139,9 @@ def test_a_batch_may_come_from_another_engine_than_the_release(tmp_path, saved, 
     key, out = tmp_path / "key", tmp_path / "message"
     if first == "arrow":
         privatize(saved(monday), RANDOMIZER, out, key_file=key)
-        outcome = add_batch(out, TableInput(tuesday), key_file=key)
+        outcome = apply(out, TableInput(tuesday), key_file=key)
     else:
-        release_labels(TableInput(monday), RANDOMIZER, out, key_file=key)
+        privatize(TableInput(monday), RANDOMIZER, out, key_file=key)
         outcome = apply(out, saved(tuesday, "tuesday.parquet"), key_file=key)
     assert (outcome.records, outcome.already_held) == (30, 20)
     everything = pa.concat_tables([monday, tuesday.slice(20)])
@@ -157,25 +156,23 @@ def test_an_engine_with_the_same_fingerprint_resumes_what_another_began(tmp_path
         patch.setattr("labeldp.release.flow.publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             privatize(saved(table()), RANDOMIZER, tmp_path / "message", **settings)
-    assert release_labels(TableInput(table()), RANDOMIZER, tmp_path / "message", **settings).resumed
+    assert privatize(TableInput(table()), RANDOMIZER, tmp_path / "message", **settings).resumed
     assert ledger.datasets()[0].spent == 1
 
 
 def test_an_order_that_the_engine_cannot_keep_is_refused_before_anything_is_made(tmp_path):
     with pytest.raises(InvalidInput, match="order of the input"):
-        release_labels(
-            TableInput(table()), RANDOMIZER, tmp_path / "message", key_file=tmp_path / "key", keep_order=True
-        )
+        privatize(TableInput(table()), RANDOMIZER, tmp_path / "message", key_file=tmp_path / "key", keep_order=True)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("out", "key", "says"),
-    [("none/message", "key", "does not exist"), ("message", "message/key", "is inside the message")],
+    [("none/message", "key", "does not exist"), ("message", "message/key", "is inside the folder")],
 )
 def test_places_are_checked_for_every_engine(tmp_path, out, key, says):
     with pytest.raises(InvalidInput, match=says):
-        release_labels(TableInput(table()), RANDOMIZER, tmp_path / out, key_file=tmp_path / key)
+        privatize(TableInput(table()), RANDOMIZER, tmp_path / out, key_file=tmp_path / key)
     assert list(tmp_path.iterdir()) == []
 
 

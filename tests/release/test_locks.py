@@ -12,12 +12,12 @@ import pytest
 
 import labeldp
 from labeldp.errors import InvalidInput, LabelDPError
-from labeldp.release.locks import exclusive
+from labeldp.release.staging import exclusive
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from labeldp.release.locks import exclusive
+from labeldp.release.staging import exclusive
 with exclusive(Path(sys.argv[1]), "it"):
     print("held", flush=True)
     time.sleep(60)

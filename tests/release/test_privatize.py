@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp import randomizer as randomizer_module
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
@@ -25,11 +26,11 @@ from labeldp.message.reader import Message
 from labeldp.priors import BudgetWarning, Prior
 from labeldp.randomizer import LabelRandomizer
 from labeldp.release import flow
+from labeldp.release.account import Account
 from labeldp.release.apply import apply
 from labeldp.release.key_file import KeyFile
+from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
-from labeldp.release.privatize import privatize
-from labeldp.release.release_record import ReleaseRecord
 from labeldp.release.staging import staging
 from labeldp.sampling import KeyedRandomness
 
@@ -76,7 +77,8 @@ class Party:
 
     def run(self, out="message", epsilon=1, prior=None, out_of_range="clip", **more):
         known = {"ledger": self.ledger, "dataset": "data", "key_file": self.folder / "key"}
-        randomizer = LabelRandomizer(epsilon, DOMAIN, prior=prior, out_of_range=out_of_range, mechanism="rr-on-bins")
+        usual = LabelRandomizer(epsilon, DOMAIN, prior=prior, out_of_range=out_of_range, mechanism="rr-on-bins")
+        randomizer = more.pop("randomizer", usual)
         return privatize(more.pop("source", self.source), randomizer, self.folder / out, **known | more)
 
     def apply(self, batch):
@@ -138,12 +140,12 @@ def test_without_a_key_file_the_charge_cannot_be_resumed_and_no_key_is_left(part
 
 
 STEPS = [
-    (ReleaseRecord, "reserve"),
-    (ReleaseRecord, "fix"),
-    (ReleaseRecord, "remember"),
+    (Account, "charge"),
+    (Ledger, "fix"),
+    (Account, "fix"),
     (ArrowInput, "randomize"),
     (flow, "publish"),
-    (ReleaseRecord, "commit"),
+    (Account, "commit"),
     (Ledger, "commit"),
 ]
 
@@ -163,7 +165,7 @@ def test_a_run_that_dies_at_a_step_is_resumed_at_no_further_cost(party, monkeypa
         with pytest.raises(Crash):
             party.run()
     reserved = party.spent
-    assert reserved == (0 if (step, before) == ("reserve", True) else 1)
+    assert reserved == (0 if (step, before) == ("charge", True) else 1)
     published = (party.folder / "message").exists()
     assert published == (step == "commit" or (step, before) == ("publish", False))
     party.run()
@@ -266,12 +268,12 @@ def test_the_same_bits_with_the_other_sign_are_not_the_same_release(party, first
     """Ids from 2^63 on would be drawn anew, as other ids, for one charge."""
     ids = (np.arange(ROWS, dtype=np.uint64) << np.uint64(52)).view(first)
     write(party.source.path, labels(0), ids)
-    with crashing(ReleaseRecord, "commit"):
+    with crashing(Account, "commit"):
         party.run()
     drawn = codes_by_id(party.folder / "message")
     assert len(drawn) == ROWS
     with_the_other_sign(party.source.path)
-    with pytest.raises(InvalidInput, match="another --out is a new release, charged anew"):
+    with pytest.raises(InvalidInput, match="another --out is a new release, charged again"):
         party.run()
     again = party.run(out="second")
     assert not again.resumed
@@ -393,7 +395,7 @@ def test_a_message_of_another_release_is_never_replaced(party):
         with pytest.raises(InvalidInput, match="exists and is not overwritten"):
             party.run(**change)
     write(party.source.path, labels(1))
-    with pytest.raises(InvalidInput, match="another --out is a new release, charged anew"):
+    with pytest.raises(InvalidInput, match="another --out is a new release, charged again"):
         party.run()
     assert codes_by_id(party.folder / "message") == before
     assert party.spent == 1
@@ -410,7 +412,7 @@ def test_a_message_that_this_ledger_was_not_charged_for_is_not_taken_for_done(pa
 def test_a_key_file_restored_from_before_the_release_is_completed_from_the_ledger(party):
     party.run(out="earlier")
     backup = (party.folder / "key").read_bytes()
-    with crashing(ReleaseRecord, "commit"):
+    with crashing(Account, "commit"):
         party.run()
     (party.folder / "key").write_bytes(backup)
     party.run()
@@ -441,7 +443,7 @@ def stored_by_the_owner(ledger, mechanism):
 
 
 def test_a_stored_mechanism_that_costs_more_than_the_charge_is_not_resumed(party):
-    with crashing(ReleaseRecord, "remember"):
+    with crashing(KeyFile, "put"):
         party.run()
     stored_by_the_owner(party.ledger, LabelRandomizer(2, DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1]))
     with pytest.raises(PrivacyRefused, match="only ε = 1 was charged"):
@@ -450,7 +452,7 @@ def test_a_stored_mechanism_that_costs_more_than_the_charge_is_not_resumed(party
 
 
 def test_a_finished_message_is_not_recorded_as_done_under_another_mechanism(party):
-    with crashing(ReleaseRecord, "commit"):
+    with crashing(Account, "commit"):
         party.run()
     stored_by_the_owner(party.ledger, LabelRandomizer(1, DOMAIN, prior=Prior.uniform(DOMAIN)).fit([1]))
     with pytest.raises(InvalidInput, match="another mechanism"):
@@ -521,7 +523,7 @@ def test_only_codes_and_private_labels_depend_on_the_labels(party, monkeypatch, 
     names = np.arange(ROWS) if ids == "int" else np.array([f"user {i}" for i in range(ROWS)])
     prior = Prior.uniform(DOMAIN)
     fixed = secrets.token_hex(16)
-    monkeypatch.setattr("labeldp.release.release_record.secrets.token_hex", lambda _: fixed)
+    monkeypatch.setattr("labeldp.release.account.secrets.token_hex", lambda _: fixed)
     monkeypatch.setattr("labeldp.release.key_file.os.urandom", bytes)
     shapes = []
     for name, values, order in (
@@ -595,7 +597,7 @@ def test_a_message_names_no_time_no_place_and_no_count_of_clipped_labels(party):
         for secret in (str(party.folder), "labels.parquet/", "ledger", "hmac", f"{ROWS:,}"):
             assert secret not in text
     names = {"id_column", "label_column"}  # given by the labels party, and the same whatever the labels are
-    known = {"message_version", "release", "id_type", "keep_order", "keyed", "row_numbers"}
+    known = {"release", "id_type", "keep_order", "keyed", "row_numbers"}
     assert set(record["message"]) == known | names
     assert (
         Fraction(record["epsilon_prior"]) + Fraction(record["epsilon_labels"]) == Fraction(record["epsilon_total"]) == 1
@@ -633,3 +635,31 @@ def test_another_function_is_another_loss(party):
         run(lambda output, label: abs(output - label))
     assert not run(lambda output, label: (output - label) ** 4).resumed
     assert party.spent == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"mechanism": "bias-variance", "domain": Domain(0, 100, cells=3000)}, "at most 2,001 labels"),
+        ({"mechanism": "unbiased", "loss": "poisson"}, "needs outputs outside the range"),
+        ({"mechanism": "rr-on-bins", "loss": lambda output, label: -abs(output - label) + 100}, "falls as output"),
+        ({"mechanism": "auto", "loss": lambda output, label: 0 * output + label * np.nan}, "finite number"),
+    ],
+)
+def test_settings_that_no_design_can_meet_are_refused_before_the_charge_and_without_a_solver(
+    party, monkeypatch, settings, says
+):
+    monkeypatch.setattr("labeldp.randomizer.design", lambda *_: pytest.fail("a mechanism was designed"))
+    with pytest.raises(InvalidInput, match=says):
+        party.run(randomizer=LabelRandomizer(1, **({"domain": DOMAIN} | settings)))
+    assert party.spent == 0
+    assert not (party.folder / "message").exists()
+
+
+def test_one_release_designs_one_mechanism(party, monkeypatch):
+    designed = []
+    real = randomizer_module.design
+    monkeypatch.setattr(randomizer_module, "design", lambda *given: designed.append(given) or real(*given))
+    party.run()
+    party.run(out="second", randomizer=LabelRandomizer(1, DOMAIN, mechanism="randomized-response"))
+    assert len(designed) == 2

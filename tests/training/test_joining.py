@@ -17,7 +17,7 @@ from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.message.reader import Message
-from labeldp.release.privatize import privatize
+from labeldp.release.labels import privatize
 from labeldp.training.joined_features import join
 
 IDS = np.random.default_rng(0).permutation(3000) * 3

@@ -1,22 +1,31 @@
-"""`cells.parquet`, the file that the features party sends: an id, and columns of signs or cell numbers."""
+"""`cells.parquet`, the file that the features party sends: an id, and public columns of signs or cell numbers."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from labeldp.central.cell_columns import MOST_PARTITIONS, CellColumns
+from labeldp.arrays import as_numpy
 from labeldp.central.cells_plan import CellsPlan
 from labeldp.central.held_labels import MOST_SIGNS
 from labeldp.engines.batches import checked_ids
 from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.tables.parquet import check_density, open_parquet, rows_in
+
+MOST_PARTITIONS = 1000
+"""The most columns of cell numbers. Each gets an equal part of ε, so that even a few of them are many."""
+
+MOST_CELLS = 1_000_000
+"""The most cells of all columns together. Drawing noise for so many takes 10 to 30 s, after the charge."""
 
 MOST_NUMBERS = 1 << 31
 """A file with more numbers than this is not read: they must fit into memory."""
@@ -29,6 +38,92 @@ FEW_RECORDS = 1_000_000
 
 READ_AT_ONCE = 1 << 24
 """Columns are read as they are and kept as small integers. About so many numbers are read at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellColumns:
+    """Columns for sums, by kind: columns of −1 and +1 are signs, all others hold cell numbers from 0.
+
+    Attributes
+    ----------
+    columns : list of array of int
+        All columns.
+    signs, whole : tuple of int
+        Which of them are signs, and which hold cell numbers.
+    """
+
+    columns: list[NDArray[np.integer]]
+    signs: tuple[int, ...]
+    whole: tuple[int, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Any], names: Sequence[str] | None = None) -> CellColumns:
+        """Check the columns. Errors name them, and show no value.
+
+        Parameters
+        ----------
+        columns : sequence of array of int
+            One number for each record.
+        names : sequence of str, optional
+            What to call them in errors.
+        """
+        called = [repr(name)[:60] for name in names] if names is not None else [str(i) for i in range(len(columns))]
+        if not len(columns):
+            raise InvalidInput("there is no column of signs or cell numbers to sum over")
+        given, signs, whole = [], [], []
+        for place, (one, name) in enumerate(zip(columns, called, strict=True)):
+            numbers = as_numpy(one, f"column {name}")
+            if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+                raise InvalidInput(f"column {name} must hold one whole number for each record, of an integer type")
+            given.append(numbers)
+            if numbers.size and numbers.min() < 0:
+                if not np.isin(numbers, (-1, 1)).all():
+                    raise InvalidInput(f"column {name} must hold either −1 and +1 only, or cell numbers from 0")
+                signs.append(place)
+            elif (numbers == 1).all():
+                signs.append(place)
+            else:
+                whole.append(place)
+        if len({one.size for one in given}) > 1:
+            raise InvalidInput("all columns must have one number for each record")
+        if len(signs) > MOST_SIGNS or len(whole) > MOST_PARTITIONS:
+            raise InvalidInput(
+                f"at most {MOST_SIGNS:,} columns of signs and {MOST_PARTITIONS:,} of cell numbers can be summed, got {len(signs):,} and "
+                f"{len(whole):,}"
+            )
+        made = cls(given, tuple(signs), tuple(whole))
+        if sum(made.sizes) > MOST_CELLS:
+            most, place = max(zip(made.sizes, whole, strict=True))
+            raise InvalidInput(
+                f"the columns have {sum(made.sizes):,} cells in all, {most:,} of them in column {called[place]}, and at most "
+                f"{MOST_CELLS:,} can be summed: number the cells of each column from 0 without gaps, or send coarser or fewer columns"
+            )
+        return made
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return int(self.columns[0].size)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of cells in each column of cell numbers."""
+        return tuple(int(self.columns[place].max()) + 1 for place in self.whole)
+
+    @property
+    def single(self) -> int:
+        """How many cells hold a single record."""
+        return sum(int(np.count_nonzero(np.bincount(self.columns[place]) == 1)) for place in self.whole)
+
+    @property
+    def groups(self) -> int:
+        """Into how many equal parts ε is divided: all signs together, and each column of cell numbers."""
+        return bool(self.signs) + len(self.whole)
+
+    def table_of_signs(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.int8]:
+        """The columns of signs side by side, of all records or of these."""
+        columns = [self.columns[place] for place in self.signs]
+        return np.column_stack([(one if rows is None else one[rows]).astype(np.int8) for one in columns])
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,7 +74,7 @@ class CellsPlan(ReprMixin):
     --------
     >>> import numpy as np
     >>> import pyarrow as pa
-    >>> from labeldp.central.cell_columns import answer_columns
+    >>> from labeldp.central.sums_release import answer_columns
     >>> from labeldp.central.cells_plan import CellsPlan, model_from_answer
     >>> generator = np.random.default_rng(0)
     >>> features = pa.table({"size": generator.normal(size=5000), "shop": generator.choice(["a", "b"], 5000)})

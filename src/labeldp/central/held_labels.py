@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import as_numpy, offending_rows
 from labeldp.central.answer import LARGEST_SUM, MOST_SUMS, parts_of
-from labeldp.domain import Domain, OutOfRange
+from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.engines.passes import Integers, add_over_cells, centre_of, row_blocks, signed_sums, units_of
 from labeldp.errors import InvalidInput, described
 
@@ -29,6 +29,7 @@ class HeldLabels:
     """
 
     def __init__(self, labels: Any, domain: Domain | tuple[float, float], out_of_range: OutOfRange) -> None:
+        check_out_of_range(out_of_range)
         bounds = Domain.of(domain)
         values = bounds.check(labels, out_of_range)
         require_several(values.size)

@@ -1,9 +1,10 @@
-"""`PrivateSums`: noisy sums of labels as they are released, with their proof."""
+"""`PrivateSums`: noisy sums of labels as they are released, with their proof, their card and their JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,31 +13,196 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, as_numpy
-from labeldp.budget import MAX_EPSILON, Epsilon, exact_epsilon, float_up, format_amount, parse_amount
-from labeldp.central.answer import LARGEST_SUM, Answer, parts_of
-from labeldp.central.held_labels import are_several
-from labeldp.central.sum_source import SumSource
-from labeldp.central.sums_card import card_text
-from labeldp.central.sums_json import (
-    answer_from_record,
-    answer_to_record,
-    domain_from_record,
-    expect_fields,
-    integer_from_text,
+from labeldp.budget import (
+    MAX_EPSILON,
+    Epsilon,
+    exact_epsilon,
+    exp_upper,
+    float_up,
+    format_amount,
+    parse_amount,
+    rounded_up,
+    shown_amount,
 )
-from labeldp.central.sums_proof import SumsProof
+from labeldp.central.answer import LARGEST_SUM, Answer, parts_of
+from labeldp.central.held_labels import HeldLabels, are_several, checked_partitions, checked_signs
+from labeldp.central.sums_draw import SumsBudget, draw_answer
 from labeldp.domain import Domain, OutOfRange
-from labeldp.errors import InvalidInput, described
+from labeldp.errors import InvalidInput, PrivacyRefused, described
 from labeldp.formatting import ReprMixin, count_of
-from labeldp.json_text import parse_json
+from labeldp.json_text import parse_json, read_record
+from labeldp.message.manifest import installed_version
 from labeldp.release.ledger import Ledger
 from labeldp.sampling.integer_noise import WIDEST, check_cube
 
 FORMAT = "labeldp private sums"
 FORMAT_VERSION = 1
 MOST_ANSWERS = 2000
-"""The most answers that are read from a file: adding up so many fractions takes a second."""
-_FIELDS = {"format", "format_version", "epsilon", "domain", "records", "answers"}
+"""The most answers that are read from a file: adding up this many fractions takes a second."""
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class _StoredAnswer:
+    """An answer in JSON, with integers as strings."""
+
+    kind: str
+    clip: list[str]
+    grain: str
+    sizes: list[str]
+    sensitivity: str
+    scale: float
+    epsilon: str
+    counts: list[str]
+    values: list[str]
+
+    @classmethod
+    def of(cls, answer: Answer) -> _StoredAnswer:
+        lists = (answer.clip, answer.sizes, answer.counts.tolist(), answer.values.tolist())
+        clip, sizes, counts, values = ([str(number) for number in one] for one in lists)
+        cost = str(answer.sensitivity), answer.scale, str(answer.epsilon_exact)
+        return cls(answer.kind, clip, str(answer.grain), sizes, *cost, counts, values)
+
+    def answer(self, domain: Domain) -> Answer:
+        """Return the answer. Nothing is believed that can be computed."""
+        clip = _integers(self.clip, "clip")
+        if clip.size != 2:
+            raise InvalidInput("the clip of an answer is damaged")
+        made = Answer(
+            kind=self.kind,
+            values=_integers(self.values, "values"),
+            scale=self.scale,
+            clip=(int(clip[0]), int(clip[1])),
+            counts=_integers(self.counts, "counts"),
+            sizes=tuple(_integers(self.sizes, "sizes").tolist()),
+            domain=domain,
+            grain=int(_integers([self.grain], "grain")[0]),
+        )
+        if _StoredAnswer.of(made) != self:
+            raise InvalidInput("the sensitivity or the epsilon of an answer is not what follows from its other fields")
+        return made
+
+
+@dataclass(frozen=True)
+class _StoredSums:
+    """Private sums in JSON."""
+
+    format: str
+    format_version: int
+    epsilon: str
+    domain: list[Any]
+    records: str
+    answers: tuple[_StoredAnswer, ...]
+
+
+@dataclass(frozen=True)
+class ProofLine:
+    """What one answer costs: the most that one label changes, over the scale of the noise.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of the answer.
+    numbers : int
+        How many numbers it has.
+    sensitivity : int
+        The most by which one label changes its exact numbers.
+    scale : float
+        The scale of its noise; 0.0 if it has none.
+    epsilon : Fraction
+        `sensitivity` over the exact value of `scale`.
+    """
+
+    kind: str
+    numbers: int
+    sensitivity: int
+    scale: float
+    epsilon: Fraction
+
+    def __str__(self) -> str:
+        words = {"histogram": "histogram", "cells": "sums over cells", "signs": "sums against signs"}[self.kind]
+        return (
+            f"{words} ({count_of(self.numbers, 'number')}): sensitivity {self.sensitivity} / scale {self.scale!r} = epsilon "
+            f"{shown_amount(self.epsilon)}"
+        )
+
+
+@dataclass(frozen=True)
+class SumsProof:
+    """The costs of all answers as exact fractions, against the ε that is claimed for them together.
+
+    Attributes
+    ----------
+    epsilon_claimed : Fraction
+        The ε that is claimed.
+    lines : tuple of ProofLine
+        One for each answer.
+
+    Examples
+    --------
+    >>> from labeldp import PrivateSums
+    >>> sums = PrivateSums.over_cells([30, 40, 90], [0, 0, 1], epsilon=1, domain=(0, 100))
+    >>> print(sums.proof())
+    proven: claimed epsilon = 1, the answers cost 1
+      sums over cells (2 numbers): sensitivity 1048576 / scale 1048576.0 = epsilon 1
+    """
+
+    epsilon_claimed: Fraction
+    lines: tuple[ProofLine, ...]
+
+    @classmethod
+    def of(cls, answers: Sequence[Answer], claimed: Fraction) -> SumsProof:
+        """The proof for these answers.
+
+        Parameters
+        ----------
+        answers : sequence of Answer
+            The answers; each computes its sensitivity from its kind, its clip and its partitions.
+        claimed : Fraction
+            The ε that is claimed for all of them.
+
+        Returns
+        -------
+        SumsProof
+        """
+        return cls(
+            claimed,
+            tuple(ProofLine(a.kind, a.values.size, a.sensitivity, a.scale, a.epsilon_exact) for a in answers),
+        )
+
+    @property
+    def total(self) -> Fraction:
+        """What all answers cost together."""
+        return sum((line.epsilon for line in self.lines), Fraction(0))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the total is at most what is claimed."""
+        return self.total <= self.epsilon_claimed
+
+    def require(self) -> SumsProof:
+        """Insist that the proof holds.
+
+        Returns
+        -------
+        SumsProof
+            This one.
+
+        Raises
+        ------
+        PrivacyRefused
+            If it does not hold.
+        """
+        if not self.holds:
+            raise PrivacyRefused(
+                f"these sums are not {shown_amount(self.epsilon_claimed)}-DP: their answers cost epsilon = {shown_amount(self.total)} together. Do not use them, and ask for the sums again"
+            )
+        return self
+
+    def __str__(self) -> str:
+        verdict = "proven" if self.holds else "NOT private"
+        first = f"{verdict}: claimed epsilon = {shown_amount(self.epsilon_claimed)}, the answers cost {shown_amount(self.total)}"
+        return "\n  ".join([first, *map(str, self.lines)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,8 +322,11 @@ class PrivateSums(ReprMixin):
         >>> sums.answers[0].counts.tolist()
         [1, 2]
         """
-        source = SumSource(labels, epsilon, domain, out_of_range=out_of_range, ledger=ledger, dataset=dataset)
-        return cls._of(source, clip, lambda: source.over_cells(cells, _cells_in(cells), source.remaining))
+        budget = SumsBudget(epsilon, ledger, dataset)
+        held = _clipped(labels, domain, out_of_range, clip)
+        codes, sizes = checked_partitions(cells, _cells_in(cells), held.records)
+        answer = draw_answer(budget, held, "cells", sizes, lambda: held.over_cells(codes, sizes), budget.epsilon)
+        return cls(held.domain, held.records, (answer,), budget.epsilon)
 
     @classmethod
     def against_signs(
@@ -218,15 +387,13 @@ class PrivateSums(ReprMixin):
         >>> sums.answers[0].sums.shape
         (2,)
         """
-        source = SumSource(labels, epsilon, domain, out_of_range=out_of_range, ledger=ledger, dataset=dataset)
-        return cls._of(source, clip, lambda: source.against_signs(signs, source.remaining))
-
-    @classmethod
-    def _of(cls, source: SumSource, clip: tuple[float, float] | None, ask: Callable[[], Answer]) -> PrivateSums:
-        if clip is not None:
-            source.clip(*clip_units(clip, source.domain))
-        ask()
-        return cls(source.domain, source.records, source.answers, source.epsilon_exact)
+        budget = SumsBudget(epsilon, ledger, dataset)
+        held = _clipped(labels, domain, out_of_range, clip)
+        table = checked_signs(signs, held.records)
+        answer = draw_answer(
+            budget, held, "signs", (table.shape[1],), lambda: held.against_signs(table), budget.epsilon
+        )
+        return cls(held.domain, held.records, (answer,), budget.epsilon)
 
     @property
     def epsilon(self) -> float:
@@ -275,7 +442,7 @@ class PrivateSums(ReprMixin):
         str
             Markdown.
         """
-        return card_text(self.domain, self.records, self.answers, self.proof())
+        return _card_text(self.domain, self.records, self.answers, self.proof())
 
     def to_json(self) -> str:
         """The complete public release: all answers and what is public about them.
@@ -285,15 +452,10 @@ class PrivateSums(ReprMixin):
         str
             JSON, with integers as strings.
         """
-        record = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "epsilon": format_amount(self.epsilon_exact),
-            "domain": self.domain.to_json(),
-            "records": str(self.records),
-            "answers": [answer_to_record(answer) for answer in self.answers],
-        }
-        return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+        answers = tuple(map(_StoredAnswer.of, self.answers))
+        epsilon, domain = format_amount(self.epsilon_exact), self.domain.to_json()
+        stored = _StoredSums(FORMAT, FORMAT_VERSION, epsilon, domain, str(self.records), answers)
+        return json.dumps(stored, default=vars, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> PrivateSums:
@@ -323,13 +485,13 @@ class PrivateSums(ReprMixin):
                 f"the private sums have another format version than {FORMAT_VERSION}, which this labeldp reads: install the version "
                 "that wrote them, or a newer one"
             )
-        expect_fields(record, _FIELDS, "the private sums")
-        domain = domain_from_record(record["domain"])
-        answers = record["answers"]
-        if not isinstance(answers, list) or len(answers) > MOST_ANSWERS:
+        stored = read_record(_StoredSums, record, "the private sums")
+        domain = _domain(stored.domain)
+        if len(stored.answers) > MOST_ANSWERS:
             raise InvalidInput(f"the answers of private sums must be a list of at most {MOST_ANSWERS:,}")
-        made = tuple(answer_from_record(one, domain) for one in answers)
-        return cls(domain, integer_from_text(record["records"], "records"), made, parse_amount(record["epsilon"]))
+        records = int(_integers([stored.records], "records")[0])
+        made = tuple(answer.answer(domain) for answer in stored.answers)
+        return cls(domain, records, made, parse_amount(stored.epsilon))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PrivateSums):
@@ -406,3 +568,109 @@ def clip_units(clip: Any, domain: Domain) -> tuple[int, int]:
         )
     first, last = domain.cell([lower, upper])
     return int(first), int(last)
+
+
+def _clipped(
+    labels: Any, domain: Domain | tuple[float, float], out_of_range: OutOfRange, clip: tuple[float, float] | None
+) -> HeldLabels:
+    held = HeldLabels(labels, domain, out_of_range)
+    if clip is not None:
+        held.clip(*clip_units(clip, held.domain))
+    return held
+
+
+def _domain(fields: list[Any]) -> Domain:
+    """Return the domain from its list of fields, which must be as `Domain.to_json` writes them."""
+    try:
+        domain = Domain(*fields)
+    except TypeError:
+        raise InvalidInput("the domain of private sums is damaged") from None
+    if domain.to_json() != fields or domain.cells is None:
+        raise InvalidInput("the domain of private sums is damaged or has no grid")
+    return domain
+
+
+def _integers(texts: list[Any], what: str) -> NDArray[np.int64]:
+    """Return whole numbers of 64 bits from their decimal digits."""
+    numbers = []
+    for text in texts:
+        if not isinstance(text, str) or not _INTEGER.fullmatch(text) or abs(number := int(text)) >= 2**63:
+            raise InvalidInput(f"{what} must be whole numbers written as strings, got {described(text)}")
+        numbers.append(number)
+    return np.array(numbers, np.int64)
+
+
+_WHAT = {
+    "histogram": "counts of labels in {} equal parts of the bounds",
+    "cells": "sums of labels over {} cells of records",
+    "signs": "sums of labels against {} columns of signs",
+}
+
+
+def _card_text(domain: Domain, records: int, answers: Sequence[Answer], proof: SumsProof) -> str:
+    """Return the card in Markdown. It depends only on what is public."""
+    claimed = proof.epsilon_claimed
+    costs = "\n".join(f"- {rounded_up(answer.epsilon_exact)} paid for {_what(answer, domain)}." for answer in answers)
+    verdict = "are proven to cost" if proof.holds else "do NOT keep the promise: they cost"
+    unit = "" if domain.unit is None else f" {domain.unit}"
+    single = single_text(*cells_in(answers))
+    return f"""# What these sums reveal about a label
+
+These are noisy sums of {count_of(records, "label")} between {domain.lower:g} and {domain.upper:g}{unit}. All of them together are **ε-label
+differentially private with ε = {rounded_up(claimed)}**: whatever anybody computes from them, replacing one record's label by any
+other valid label changes the probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(claimed), 4)}.
+
+## What is protected
+
+One label of one record, against readers who know everything else: the other labels, all features, and which records were
+summed. Neighbouring data sets differ by replacing one label ("replace-one").
+
+ε splits as follows:
+
+{costs or "- Nothing was asked."}
+
+Each cost is the most by which one label changes the exact sums, divided by the scale of the noise, as fractions. Together they
+{verdict} {rounded_up(proof.total)} (`PrivateSums.proof()` repeats this).
+{f"{chr(10)}{single}.{chr(10)}" if single else ""}
+## What is not protected
+
+- **The features, and which records exist.** The number of records in each cell and the sums of signs are here as they are.
+- What can be inferred about a label from features, from the labels of other records, or from general knowledge.
+- **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
+- That the data were valid: the guarantee is over data sets of valid labels. Labels outside the public bounds were moved to
+  the nearest bound. A release may be refused if labels are invalid or too many of them lie outside the bounds, so that this
+  release exists reveals that it was not refused.
+
+## What the guarantee rests on
+
+- Cells, signs and clips were made from features, public numbers and earlier sums in this list. Had they depended on labels in
+  any other way, the guarantee would not hold.
+- The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise and with random
+  bits of the operating system and of the generator that OpenDP seeds with them.
+
+Written by labeldp {installed_version()}.
+"""
+
+
+def cells_in(answers: Sequence[Answer]) -> tuple[int, int]:
+    """Return the number of cells of all answers with a single record, and the number of cells."""
+    counts = [answer.counts for answer in answers if answer.kind == "cells"]
+    return sum(int(np.count_nonzero(one == 1)) for one in counts), sum(one.size for one in counts)
+
+
+def single_text(single: int, cells: int) -> str:
+    """Return what cells of a single record mean, or nothing if there are none."""
+    if not single:
+        return ""
+    verb = "holds" if single == 1 else "hold"
+    return f"{single:,} of {cells:,} cells {verb} a single record: the sum there is a noisy label of that record"
+
+
+def _what(answer: Answer, domain: Domain) -> str:
+    what = _WHAT[answer.kind].format(f"{answer.values.size:,}")
+    if len(answer.sizes) > 1:
+        what += f" in {len(answer.sizes)} partitions"
+    if answer.kind == "histogram" or answer.clip == (0, domain.count - 1):
+        return what
+    low, high = (domain.lower + end * domain.step for end in answer.clip)
+    return f"{what}, clipped to {low:.6g} … {high:.6g}"

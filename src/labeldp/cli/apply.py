@@ -74,13 +74,12 @@ def apply(
           --ledger ledger.db
     """  # noqa: D301 - the escape keeps the line of the example
     from labeldp.message.description import read_description
-    from labeldp.message.layout import DESCRIPTION
-    from labeldp.message.reader import message_folder
-    from labeldp.release.apply import add_batch
+    from labeldp.message.manifest import LABELS, release_folder
+    from labeldp.release.apply import apply as add_batch
     from labeldp.release.ledger import Ledger
 
     record = None if ledger is None else Ledger(ledger)
-    header = read_description(message_folder(message) / DESCRIPTION)[1]
+    header = read_description(release_folder(message) / LABELS.description)[1]
     ids = header.id_column if id_column is None else id_column
     named = header.label_column if label is None else label
     labels = Labels(source, named, ids, id_type, delimiter, decimal)
@@ -97,7 +96,7 @@ def apply(
             sign_key=sign_key,
             phase=phase,
         )
-    note_clipped(outcome, out_of_range, quiet=quiet)
+    note_clipped(outcome.clipped, outcome.records + outcome.already_held, out_of_range, quiet=quiet)
     if as_json:
         print_json(outcome_record(outcome))
     elif not quiet:

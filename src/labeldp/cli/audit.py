@@ -1,16 +1,14 @@
-"""`labeldp audit`: check a whole message, prove the ε of its mechanism, and test the sampler."""
+"""`labeldp audit`: check all files of a release, prove its ε, and test the sampler."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from labeldp.cli.audit_sums import audit_sums
 from labeldp.cli.console import Cell, line, phases, print_json
 from labeldp.cli.options import Json, VerifyKey
 from labeldp.errors import InvalidInput, PrivacyRefused
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from labeldp.audit import Measurement
+    from labeldp.central.private_sums import SumsProof
+    from labeldp.central.sums_release import SumsAnswer
     from labeldp.mechanisms import FiniteMechanism, Mechanism
     from labeldp.mechanisms.finite import Proof
     from labeldp.message.reader import Message
@@ -40,11 +40,11 @@ def audit(
     confidence: Annotated[float, typer.Option(help="The confidence of the lower bound from samples.")] = 0.999999,
     as_json: Json = False,
 ) -> None:
-    """Check every file and row of a message, and prove its ε in rational arithmetic.
+    """Check every file and row of a message or of an answer with sums, and prove its ε in rational arithmetic.
 
-    The proof is exact, for the integers that the mechanism samples, and needs no data.
+    The proof is exact, for the integers that the mechanism samples or for the scales of the noise, and needs no data.
 
-    With --samples the sampler runs too, and its outputs alone give a lower bound of ε. That finds bugs in the sampler.
+    With --samples the sampler of a mechanism runs too, and its outputs alone give a lower bound of ε. That finds bugs.
 
     The exit code is 2 if anything does not hold.
 
@@ -53,61 +53,56 @@ def audit(
       labeldp audit message --verify-key sender-public.pem
       labeldp audit mechanism.json --samples 10000000
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.audit import measure, verify
-    from labeldp.central.sums_answer import is_answer
-    from labeldp.mechanisms import FiniteMechanism
+    from labeldp.central.sums_release import SumsAnswer
 
-    if is_answer(path):
-        if verify_key is not None or samples is not None:
-            raise InvalidInput(
-                f"--verify-key and --samples are for messages, and {path} is an answer with sums: leave them out"
-            )
-        audit_sums(path, WIDTH, as_json=as_json)
-        return
-    message = _checked(path, verify_key, quiet=as_json)
-    mechanism = _mechanism(path) if message is None else message.mechanism
-    proof = verify(mechanism)
-    assert isinstance(mechanism, FiniteMechanism), "others were refused by verify"
-    record: dict[str, Any] = {
-        "mechanism": mechanism.kind,
-        "digest": mechanism.digest,
-        "epsilon_claimed": proof.epsilon_claimed,
-        "worst_ratio": str(proof.ratio),
-        "epsilon_proven": proof.epsilon_proven,
-        "holds": proof.holds,
-    }
-    if message is not None:
-        record["message"] = _record(message)
+    opened = _opened(path, verify_key, quiet=as_json)
     measured = None
-    if samples is not None:
-        labels = mechanism.encoder.representatives()
-        if mechanism.outputs.size == 1:
-            raise InvalidInput("this mechanism has a single output, which reveals nothing: leave out --samples")
-        measured = measure(mechanism, labels, epsilon=mechanism.epsilon_exact, samples=samples, confidence=confidence)
-        record["sampled"] = {
-            "samples": measured.samples,
-            "confidence": measured.confidence,
-            "epsilon_at_least": measured.epsilon_lower,
-            "smallest_excess_shown": measured.smallest_excess,
-            "refuted": measured.refuted,
-        }
+    proof: Proof | SumsProof
+    if isinstance(opened, SumsAnswer):
+        if samples is not None:
+            raise InvalidInput(f"--samples is for mechanisms, and {path} is an answer with sums: leave it out")
+        proof = of_sums = opened.sums.proof()
+        record, lines = _sums_record(of_sums), list(_sums_proven(of_sums))
+    else:
+        from labeldp.audit import verify
+        from labeldp.mechanisms import FiniteMechanism
+
+        mechanism = _mechanism(path) if opened is None else opened.mechanism
+        proof = exact = verify(mechanism)
+        assert isinstance(mechanism, FiniteMechanism), "others were refused by verify"
+        record, lines = _mechanism_record(mechanism, exact), list(_proven(mechanism, exact))
+        if samples is not None:
+            measured = _measured(mechanism, samples, confidence)
+            record["sampled"] = {
+                "samples": measured.samples,
+                "confidence": measured.confidence,
+                "epsilon_at_least": measured.epsilon_lower,
+                "smallest_excess_shown": measured.smallest_excess,
+                "refuted": measured.refuted,
+            }
+            lines.append(("sampled", str(measured)))
+    if opened is not None:
+        record["message"] = _record(opened)
     if as_json:
         print_json(record)
     else:
-        for name, text in (*_about(message), *_proven(mechanism, proof), *_sampled(measured)):
+        for name, text in (*_about(opened), *lines):
             line(name, text, width=WIDTH)
     if not proof.holds or (measured is not None and measured.refuted):
         raise PrivacyRefused("the claimed epsilon does not hold: do not release with this mechanism")
 
 
-def _checked(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | None:
-    """The message in a folder, after every check of its files and rows; None for the file of a mechanism."""
+def _opened(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | SumsAnswer | None:
+    """Open a folder after every check of its files and rows; return None for the file of a mechanism."""
+    from labeldp.central.sums_release import SumsAnswer, is_answer
     from labeldp.message.reader import Message
 
     if not path.is_dir():
         if verify_key is not None:
-            raise InvalidInput(f"--verify-key is for messages, and {path} is not a folder: give the message's folder")
+            raise InvalidInput(f"--verify-key is for releases, and {path} is not a folder: give the folder")
         return None
+    if is_answer(path):
+        return SumsAnswer.open(path, verify_key=verify_key)  # reads every row
     message = Message.open(path, verify_key=verify_key)
     with phases(quiet=quiet) as phase:
         tick = phase("checking", message.records)
@@ -119,7 +114,7 @@ def _checked(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | N
 
 def _mechanism(path: Path) -> Mechanism:
     from labeldp.mechanisms import Mechanism
-    from labeldp.message.reader import message_folder
+    from labeldp.message.manifest import release_folder
 
     if not path.is_file():
         raise InvalidInput(f"there is no mechanism at {path}: give a message folder or a mechanism.json")
@@ -127,7 +122,7 @@ def _mechanism(path: Path) -> Mechanism:
         text = read_text(path)
     except InvalidInput:
         if path.suffix.lower() != ".json":
-            message_folder(path)  # a zip file or a labels file is not one, and this says what to give instead
+            release_folder(path)  # a zip file or a labels file is not one, and this says what to give instead
         raise
     try:
         return Mechanism.from_json(text)
@@ -137,37 +132,87 @@ def _mechanism(path: Path) -> Mechanism:
         raise InvalidInput(f"{path}: {error}") from error
 
 
-def _record(message: Message) -> dict[str, Any]:
-    """What was checked, for `--json`. Whatever does not hold was refused before."""
-    signature = message.signature
+def _measured(mechanism: FiniteMechanism, samples: int, confidence: float) -> Measurement:
+    from labeldp.audit import measure
+
+    if mechanism.outputs.size == 1:
+        raise InvalidInput("this mechanism has a single output, which reveals nothing: leave out --samples")
+    labels = mechanism.encoder.representatives()
+    return measure(mechanism, labels, epsilon=mechanism.epsilon_exact, samples=samples, confidence=confidence)
+
+
+def _record(opened: Message | SumsAnswer) -> dict[str, Any]:
+    """Return what was checked of a folder, for `--json`. Whatever does not hold was refused before."""
+    from labeldp.central.sums_release import SumsAnswer
+    from labeldp.message.description import epsilon_parts
+
+    signature = opened.signature
     return {
-        **asdict(message.manifest),
-        "records": message.records,
+        **asdict(opened.manifest),
+        **({} if isinstance(opened, SumsAnswer) else epsilon_parts(opened.mechanism)),
+        "records": opened.manifest.records,
         "ids_unique": True,
         "signed_by": None if signature is None else signature.key,
         "signature_verified": signature is not None and signature.verified,
     }
 
 
-def _about(message: Message | None) -> Iterator[tuple[str, Cell]]:
-    """What was checked of a message, in words."""
-    if message is None:
+def _about(opened: Message | SumsAnswer | None) -> Iterator[tuple[str, Cell]]:
+    """Return what was checked of a folder, in words."""
+    from labeldp.central.sums_release import SumsAnswer
+
+    if opened is None:
         return
-    manifest, signature = message.manifest, message.signature
-    signed = "none: nothing shows who wrote this message"
+    manifest, signature = opened.manifest, opened.signature
+    signed = f"none: nothing shows who wrote {'these sums' if isinstance(opened, SumsAnswer) else 'this message'}"
     if signature is not None:
         signed = f"signed by {signature.key}, {'verified' if signature.verified else 'not verified: give --verify-key'}"
-    prior, labels = float(Fraction(manifest.epsilon_prior)), float(Fraction(manifest.epsilon_labels))
-    ignored = manifest.ignored_files(message.path)
+    ignored = manifest.ignored_files(opened.path)
     others = f"no other file but {', '.join(ignored)}, left by a desktop and ignored" if ignored else "no other file"
-    count = len(message.manifest.batches)
+    count = len(manifest.batches)
     batches = f"{count} {'batch' if count == 1 else 'batches'}"
     yield "release", manifest.release
     yield "signature", signed
     yield "files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and {others}"
-    yield "rows", f"{message.records:,} in {batches}, as many as listed; every code fits the mechanism"
+    if isinstance(opened, SumsAnswer):
+        yield "records", f"{manifest.records:,}, all ids different"
+        return
+    yield "rows", f"{manifest.records:,} in {batches}, as many as listed; every code fits the mechanism"
     yield "ids", "all different"
-    yield "epsilon", f"{message.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"
+    labels = float(opened.mechanism.epsilon_exact)
+    prior = float(opened.epsilon_exact) - labels
+    yield "epsilon", f"{opened.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"
+
+
+def _sums_record(proof: SumsProof) -> dict[str, Any]:
+    return {
+        "kind": "private sums",
+        "epsilon_claimed": proof.epsilon_claimed,
+        "epsilon_proven": float(proof.total),
+        "answers": [
+            asdict(one) | {"sensitivity": str(one.sensitivity), "epsilon": str(one.epsilon)} for one in proof.lines
+        ],
+        "holds": proof.holds,
+    }
+
+
+def _sums_proven(proof: SumsProof) -> Iterator[tuple[str, Cell]]:
+    yield "claimed", f"ε = {float(proof.epsilon_claimed):.12g}"
+    for number, one in enumerate(proof.lines):
+        yield "" if number else "answers", str(one)
+    yield "in all", f"ε = {float(proof.total):.12g}"
+    yield "verdict", Text.assemble(("proven", "green"), ": the exact costs add up to at most ε")
+
+
+def _mechanism_record(mechanism: FiniteMechanism, proof: Proof) -> dict[str, Any]:
+    return {
+        "mechanism": mechanism.kind,
+        "digest": mechanism.digest,
+        "epsilon_claimed": proof.epsilon_claimed,
+        "worst_ratio": str(proof.ratio),
+        "epsilon_proven": proof.epsilon_proven,
+        "holds": proof.holds,
+    }
 
 
 def _proven(mechanism: FiniteMechanism, proof: Proof) -> Iterator[tuple[str, Cell]]:
@@ -187,8 +232,3 @@ def _proven(mechanism: FiniteMechanism, proof: Proof) -> Iterator[tuple[str, Cel
     if prior is not None and prior.epsilon_exact > 0:
         total, paid = prior.epsilon_exact + mechanism.epsilon_exact, prior.epsilon_exact
         yield "in all", f"ε = {float(total):.12g}, of which {float(paid):.6g} paid for the private prior"
-
-
-def _sampled(measured: Measurement | None) -> Iterator[tuple[str, Cell]]:
-    if measured is not None:
-        yield "sampled", str(measured)

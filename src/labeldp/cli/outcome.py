@@ -26,16 +26,11 @@ def no_share(*, quiet: bool) -> Iterator[None]:
         yield
 
 
-def note_clipped(outcome: ReleaseOutcome, out_of_range: str, *, quiet: bool) -> None:
+def note_clipped(clipped: int, records: int, out_of_range: str, *, quiet: bool) -> None:
     """Tell the labels party how many labels were clipped. ε does not cover the number, so it is in no result.
 
     If they are many, there was a warning already. With --quiet, whose output may go to a log, no number is shown.
     """
-    note_clipped_labels(outcome.clipped, outcome.records + outcome.already_held, out_of_range, quiet=quiet)
-
-
-def note_clipped_labels(clipped: int, records: int, out_of_range: str, *, quiet: bool) -> None:
-    """Tell it for so many labels of all."""
     from labeldp.domain import MOST_CLIPPED
 
     many = clipped > MOST_CLIPPED * records

@@ -149,12 +149,11 @@ def privatize(
           --engine spark --conf spark.master=yarn
           --conf spark.labeldp.scratch=hdfs:///tmp
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.losses import get_loss
     from labeldp.priors import Prior
     from labeldp.randomizer import LabelRandomizer
-    from labeldp.release.flow import release_labels
+    from labeldp.release.labels import expected_figures
+    from labeldp.release.labels import privatize as release_labels
     from labeldp.release.ledger import Ledger
-    from labeldp.release.plan import plan_release
 
     randomizer = LabelRandomizer(
         epsilon,
@@ -164,14 +163,14 @@ def privatize(
         None if prior is None else Prior.from_csv(prior),
         out_of_range,
     )
-    get_loss(loss)  # an unknown loss is refused before the labels are read
     labels = Labels(source, label, id_column, id_type, delimiter, decimal)
     reader = EngineOptions(engine, spark_conf, conf or ())
     reader.check(labels, keep_order=keep_order)
     if dry_run:
         with phases(quiet=quiet) as phase:
-            rows = reader.count_rows(labels, phase)
-        _show_plan(plan_release(rows, randomizer), as_json=as_json)
+            plan = randomizer.plan(reader.count_rows(labels, phase))
+        plan.warn()
+        _show_plan(expected_figures(plan), as_json=as_json)
         return
     if message is None:
         raise InvalidInput("give --out DIR, the folder to write the message to")
@@ -196,7 +195,7 @@ def privatize(
             sign_key=sign_key,
             phase=phase,
         )
-    note_clipped(outcome, out_of_range, quiet=quiet)
+    note_clipped(outcome.clipped, outcome.records + outcome.already_held, out_of_range, quiet=quiet)
     if as_json:
         print_json(outcome_record(outcome))
     elif not quiet:

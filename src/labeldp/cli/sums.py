@@ -11,16 +11,24 @@ import typer
 from labeldp.budget import decimal_text
 from labeldp.cli.bounds import Integers, Lower, OutOfRangeLabels, Upper, domain_of
 from labeldp.cli.console import line, phases, print_json, stoppable
-from labeldp.cli.options import Dataset, DecimalMark, Delimiter, IdType, Json, Label, LedgerFile, OutputOption, Quiet
-from labeldp.cli.outcome import no_share, note_clipped_labels
+from labeldp.cli.options import (
+    Dataset,
+    DecimalMark,
+    Delimiter,
+    IdType,
+    Json,
+    Label,
+    LedgerFile,
+    OutputOption,
+    Quiet,
+    SignKey,
+)
+from labeldp.cli.outcome import no_share, note_clipped
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from labeldp.central.cells_file import CellsFile
-    from labeldp.central.sums_for_cells import SumsOutcome
+    from labeldp.central.sums_release import SumsOutcome, SumsPlan
 
 WIDTH = 10
 """The columns for the names of a plan, of which "histogram" is the longest."""
@@ -58,6 +66,7 @@ def sums(
     out_of_range: OutOfRangeLabels = "clip",
     ledger: LedgerFile = None,
     dataset: Dataset = None,
+    sign_key: SignKey = None,
     dry_run: Annotated[bool, OutputOption("--dry-run", help="Show the plan and stop. Reads no label.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -78,7 +87,7 @@ def sums(
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.budget import exact_epsilon
     from labeldp.central.cells_file import CellsFile
-    from labeldp.central.sums_for_cells import sums_for_cells
+    from labeldp.central.sums_release import SumsPlan, sums_for_cells
     from labeldp.engines.arrow.source import LabelSource, count_rows
     from labeldp.release.ledger import Ledger
 
@@ -87,7 +96,8 @@ def sums(
     if dataset is not None and ledger is None:
         raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
     if dry_run:
-        _show_plan(CellsFile.read(cells, id_type), amount, as_json=as_json)
+        sent = CellsFile.read(cells, id_type)
+        _show_plan(SumsPlan(amount, sent.columns, sent.columns.records), sent.names, as_json=as_json)
         return
     if answer is None:
         raise InvalidInput("give --out DIR, the folder to write the answer to")
@@ -105,9 +115,10 @@ def sums(
             out_of_range=out_of_range,
             ledger=budget,
             dataset=dataset,
+            sign_key=sign_key,
             phase=phase,
         )
-    note_clipped_labels(outcome.clipped, outcome.sums.records, out_of_range, quiet=quiet)
+    note_clipped(outcome.clipped, outcome.sums.records, out_of_range, quiet=quiet)
     if as_json:
         print_json(_record(outcome, answer))
     elif not quiet:
@@ -115,11 +126,12 @@ def sums(
         if budget is not None and dataset is not None:
             line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
         line("next", "send the folder. The other side trains with:")
-        line("", f"labeldp train {quote(str(answer))} --features FILE --id COL --plan PLAN --out MODEL")
+        verify = "" if sign_key is None else " --verify-key YOUR_PUBLIC_KEY"
+        line("", f"labeldp train {quote(str(answer))} --features FILE --id COL --plan PLAN --out MODEL{verify}")
 
 
 def _record(outcome: SumsOutcome, answer: Path) -> dict[str, Any]:
-    from labeldp.central.sums_card import cells_in
+    from labeldp.central.private_sums import cells_in
 
     return {
         "answer": str(answer),
@@ -133,7 +145,7 @@ def _record(outcome: SumsOutcome, answer: Path) -> dict[str, Any]:
 
 
 def _report(outcome: SumsOutcome, answer: Path) -> None:
-    from labeldp.central.sums_card import cells_in, single_text
+    from labeldp.central.private_sums import cells_in, single_text
 
     line("answer", f"{answer}")
     line("records", f"{outcome.sums.records:,}")
@@ -149,13 +161,10 @@ def _report(outcome: SumsOutcome, answer: Path) -> None:
     line("epsilon", f"{float(outcome.sums.epsilon_exact):g} = {costs}")
 
 
-def _show_plan(sent: CellsFile, epsilon: Fraction, *, as_json: bool) -> None:
-    from labeldp.central.learner import histogram_share
-    from labeldp.central.sums_card import single_text
+def _show_plan(plan: SumsPlan, names: tuple[str, ...], *, as_json: bool) -> None:
+    from labeldp.central.private_sums import single_text
 
-    columns = sent.columns
-    first = histogram_share(epsilon, columns.records)
-    part = (epsilon - first) / columns.groups
+    columns, first, part = plan.columns, plan.epsilon_histogram, plan.epsilon_each
     if as_json:
         print_json(
             {
@@ -178,7 +187,7 @@ def _show_plan(sent: CellsFile, epsilon: Fraction, *, as_json: bool) -> None:
     if columns.signs:
         line("signs", f"{float(part):.4g} of ε for {count_of(len(columns.signs), 'sum')} together", width=WIDTH)
     for place, size in zip(columns.whole, columns.sizes, strict=True):
-        line("cells", f"{float(part):.4g} of ε for {count_of(size, 'sum')} over {sent.names[place]!r:.60}", width=WIDTH)
+        line("cells", f"{float(part):.4g} of ε for {count_of(size, 'sum')} over {names[place]!r:.60}", width=WIDTH)
     if columns.whole:
         line("in all", f"{count_of(sum(columns.sizes), 'sum')} over cells", width=WIDTH)
     if single := single_text(columns.single, sum(columns.sizes)):

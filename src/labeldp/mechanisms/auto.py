@@ -36,7 +36,7 @@ from labeldp.mechanisms.decoding import code_values, training_decoder
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.prediction import ModelErrors, Prediction, epsilon_for_prior
 from labeldp.mechanisms.randomized_response import RROnBins
-from labeldp.mechanisms.registry import MECHANISMS, Entry, Request, few_records_advice
+from labeldp.mechanisms.registry import MECHANISMS, Entry, Request, check_loss, few_records_advice
 from labeldp.priors import BudgetSplit, NoisyCounts, Prior, check_histogram, noisy_counts, unimodal_masses
 
 PRIOR_WITH_FEW = 4
@@ -216,6 +216,7 @@ MECHANISMS.add(
         colour="#b162af",
         split=split_for_training,
         fit_prior=prior_for_training,
+        check=check_loss,
         rank=0,
     )
 )

@@ -141,6 +141,7 @@ def design_scale(loss: Loss, labels: Floats, masses: Floats) -> Floats:
     title="unbiased",
     help="right on average for every label, at the least variance",
     make=lambda r: Unbiased.optimal(r.known_prior, r.epsilon, r.loss, domain=r.domain),
+    check=lambda r: _check_outputs(get_loss(r.loss)),
     needs_prior=True,
     for_training=True,
     colour="#1689d1",
@@ -203,11 +204,7 @@ class Unbiased(FiniteMechanism):
             If no outputs achieve that, or if the loss is not defined outside the range of the labels.
         """
         measure = get_loss(loss)
-        if np.isfinite(measure.valid_outputs.lower) or np.isfinite(measure.valid_outputs.upper):
-            raise InvalidInput(
-                f"an unbiased mechanism needs outputs outside the range of the labels, where {measure.name} loss is not "
-                'defined. Design it for loss="squared".'
-            )
+        _check_outputs(measure)
         budget = exact_epsilon(epsilon)
         cells = Cells.of(prior, domain)
         count = default_anchors(float(budget)) if anchors is None else anchors
@@ -269,6 +266,7 @@ def _second_moment(table: ResponseTable, outputs: Floats, masses: Floats) -> flo
     needs_records=True,
     for_training=True,
     colour="#b17dfc",
+    check=lambda r: _check_count(r.domain.count),
     rank=3,
 )
 class BiasVariance(FiniteMechanism):
@@ -339,11 +337,7 @@ class BiasVariance(FiniteMechanism):
         cells = Cells.of(prior, domain)
         measure.valid_labels.check(cells.labels, f"labels of the {measure.name} loss")
         measure.check_assumption(cells.labels)
-        if cells.labels.size > MOST_LABELS:
-            raise InvalidInput(
-                f"a bias-variance design tells at most {MOST_LABELS:,} labels apart, this one has {cells.labels.size:,}: "
-                "use a domain with fewer cells"
-            )
+        _check_count(cells.labels.size)
         facts: dict[str, Any] = {
             "epsilon_exact": budget,
             "domain": cells.domain,
@@ -410,3 +404,18 @@ def weight_of_variance(records: int) -> float:
     if records < 1:
         raise InvalidInput(f"the number of records must be at least 1, got {records}")
     return min(1.0, CAPACITY / records)
+
+
+def _check_count(labels: int) -> None:
+    if labels > MOST_LABELS:
+        raise InvalidInput(
+            f"a bias-variance design distinguishes at most {MOST_LABELS:,} labels, this one has {labels:,}: use a domain with fewer cells"
+        )
+
+
+def _check_outputs(loss: Loss) -> None:
+    if np.isfinite(loss.valid_outputs.lower) or np.isfinite(loss.valid_outputs.upper):
+        raise InvalidInput(
+            f"an unbiased mechanism needs outputs outside the range of the labels, where {loss.name} loss is not "
+            'defined. Design it for loss="squared".'
+        )

@@ -16,7 +16,7 @@ from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.base import Grid, Thresholds
 from labeldp.mechanisms.cells import gridded
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.mechanisms.registry import mechanism
+from labeldp.mechanisms.registry import check_loss, mechanism
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
 from labeldp.sampling import ResponseTable, WeightTable
@@ -146,6 +146,7 @@ def _between(values: Floats) -> Floats:
     title="RR-on-Bins",
     help="the paper's: randomized response on bins, the least error of the labels",
     make=lambda r: RROnBins.optimal(r.known_prior, r.epsilon, r.loss, domain=r.domain),
+    check=check_loss,
     needs_prior=True,
     training_values="debiased",
     colour="#ce4a13",

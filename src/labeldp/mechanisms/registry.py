@@ -14,7 +14,7 @@ from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.catalogue import Catalogue
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
-from labeldp.losses import LossLike
+from labeldp.losses import LossLike, get_loss
 from labeldp.priors import BudgetSplit, Prior, prior_from_counts, split_budget
 
 LEAST_WORTH = 100
@@ -76,6 +76,11 @@ def few_records_advice(request: Request) -> str | None:
     )
 
 
+def check_loss(request: Request) -> None:
+    """Raise `InvalidInput` for a loss that no bins are optimal for."""
+    get_loss(request.loss).check_assumption(request.domain.grid)
+
+
 def clipped_prior(counts: NDArray[np.int64], scale: float, request: Request) -> Prior:
     """Return the noisy histogram, clipped at zero, as in the paper."""
     return prior_from_counts(counts, request.domain, scale)
@@ -113,6 +118,8 @@ class Entry:
         How ε is divided between a private prior and the labels.
     fit_prior : callable
         The prior made of exact counts and a noise scale: (counts, scale, request).
+    check : callable
+        Raises `InvalidInput` for a request that no design can meet, whatever the labels are. Runs no solver.
     rank : int
         Its place in lists.
     """
@@ -130,6 +137,7 @@ class Entry:
     colour: str = "#444c56"
     split: Callable[[Request], BudgetSplit] = paper_split
     fit_prior: Callable[[NDArray[np.int64], float, Request], Prior] = clipped_prior
+    check: Callable[[Request], None] = lambda request: None  # noqa: ARG005
     rank: int = 50
 
     def split_for(self, request: Request) -> BudgetSplit | None:

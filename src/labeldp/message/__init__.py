@@ -1,19 +1,18 @@
-"""The message: the folder that goes from the labels party to the features party. It is written and read only here.
+"""The folder that travels from the labels party to the features party, for every kind of release.
 
 May import `mechanisms` and below. Known to `engines`, `release` and everything above them.
 
 | file | what it does |
 |---|---|
-| `layout` | names the files in the folder |
-| `description` | writes and reads `mechanism.json` |
-| `labels_file` | writes and reads the labels; a file format is added here |
-| `unique_ids` | refuses labels that hold an id twice |
-| `privacy_card` | writes `PRIVACY.md` |
-| `listing` | describes files and batches for the manifest |
-| `manifest` | writes and reads `manifest.json`, and compares the folder with it |
+| `manifest` | names the files of a folder, lists them with digests, seals a new folder and opens an existing one |
 | `signing` | reads a sender's keys, signs and verifies |
-| `writer` | writes a whole folder |
-| `reader` | opens a folder as a `Message` |
+| `description` | the two texts of a message, `mechanism.json` and `PRIVACY.md` |
+| `labels_file` | writes and reads the labels of a message |
+| `reader` | opens a folder of labels as a `Message` |
+| `unique_ids` | refuses labels in which an id occurs twice |
+| `id_join` | matches the records of two files by id |
+
+Sums are the other kind: `central.sums_release` has their description, card and reader.
 """
 
 from labeldp.message.reader import Message

@@ -1,15 +1,10 @@
-"""The labels of a message: id, code and private label of each record.
+"""The labels of a message: id, code and private label of each record, in Parquet."""
 
-To add a file format, subclass `LabelsFile`, override `suffix`, `create`, `schema`, `count` and `record_batches`, and enter
-the class in `FORMATS`. `layout.SUFFIX` chooses the format of new messages.
-"""
-
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +15,7 @@ from numpy.typing import NDArray
 from labeldp.errors import InvalidInput, why_unreadable
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.message.description import Header
+from labeldp.message.manifest import file_digest
 from labeldp.sampling.ids import array_of, numbers_in
 from labeldp.tables.parquet import check_density, open_parquet, rows_in
 
@@ -39,7 +35,6 @@ class LabelsFile:
     the type of the id column.
     """
 
-    suffix: ClassVar[str] = ".parquet"
     path: Path
     header: Header
     mechanism: FiniteMechanism
@@ -48,24 +43,13 @@ class LabelsFile:
     id_type: pa.DataType | None = None
     """The type that the message's ids have. If it is known, the ids of this file are read as that type."""
 
-    @staticmethod
-    def create(path: Path, schema: pa.Schema) -> Any:
-        """A writer for a new file, with the methods `write_batch` and `close`."""
-        dictionaries = ["code", "private_label"]
-        return pq.ParquetWriter(path, schema, use_dictionary=dictionaries, compression="snappy", store_schema=False)
-
     def schema(self) -> pa.Schema:
-        """The columns and their types."""
+        """Return the columns and their types."""
         return pq.read_schema(self.path)
 
     def count(self) -> int:
-        """The number of records."""
+        """Return the number of records."""
         return rows_in(pq.read_metadata(self.path))
-
-    def record_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, unchecked, in pieces of bounded size."""
-        with open_parquet(self.path, piecewise=False) as parquet:
-            yield from parquet.iter_batches(READ_ROWS)
 
     def check(self) -> None:
         """Raise `InvalidInput` if the columns are not those of the message, or if the file is too small for its number of rows.
@@ -93,8 +77,8 @@ class LabelsFile:
     def batches(self) -> Iterator[tuple[pa.Array, NDArray[np.uint32]]]:
         """(ids, codes) of the records, every code checked against the mechanism."""
         outputs, rows = self.mechanism.outputs, 0
-        with self._readable():
-            for batch in self.record_batches():
+        with self._readable(), open_parquet(self.path, piecewise=False) as parquet:
+            for batch in parquet.iter_batches(READ_ROWS):
                 if any(column.null_count for column in batch.columns):
                     raise InvalidInput(f"{self.path} has empty fields; {_EDITED}")
                 codes = np.asarray(batch.column("code"))
@@ -134,17 +118,8 @@ class LabelsFile:
             ) from None
 
 
-FORMATS = {kind.suffix: kind for kind in (LabelsFile,)}
-"""The formats that are read, by the suffix of their files."""
-
-
-def labels_file(path: Path, header: Header, mechanism: FiniteMechanism, sha256: str | None = None) -> LabelsFile:
-    """The labels file at a path, whose suffix says the format. Nothing is read yet."""
-    return FORMATS[path.suffix](path, header, mechanism, sha256)
-
-
 class LabelsWriter:
-    """Writes a new labels file; the path's suffix chooses the format.
+    """A writer of a new labels file.
 
     The file is a function of the ids and codes in their order, to the byte. How they come does not show: the batches of
     an input are cut at bytes of its text, so that the digits of one true label could move a row group's end. Rows wait
@@ -156,7 +131,10 @@ class LabelsWriter:
         self._outputs = mechanism.outputs
         code_type = pa.from_numpy_dtype(code_dtype(mechanism.outputs.size))
         self.schema = pa.schema([(id_name, id_type), ("code", code_type), ("private_label", pa.float64())])
-        self._writer = FORMATS[path.suffix].create(path, self.schema)
+        dictionaries = ["code", "private_label"]
+        self._writer = pq.ParquetWriter(
+            path, self.schema, use_dictionary=dictionaries, compression="snappy", store_schema=False
+        )
         self._waiting: list[tuple[pa.Array, NDArray[Any]]] = []
         self._rows = self._text = 0
 
@@ -225,9 +203,3 @@ def id_kind(kind: pa.DataType) -> str:
     if pa.types.is_integer(kind):
         return "int"
     return "str" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
-
-
-def file_digest(file: Path) -> str:
-    """The SHA-256 of a file, by which the labels party recognises the batches that it released."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

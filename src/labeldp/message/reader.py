@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tarfile
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,15 +13,23 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.budget import float_up
-from labeldp.errors import InvalidInput, expect_path
+from labeldp.errors import InvalidInput
 from labeldp.formatting import Tabular
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
-from labeldp.message.description import Header, epsilon_parts, read_description, total_epsilon
-from labeldp.message.labels_file import LabelsFile, labels_file
-from labeldp.message.layout import DESCRIPTION, MANIFEST, labels_path
-from labeldp.message.listing import ListedBatch, ListedFile
-from labeldp.message.manifest import Manifest, Signature, read_manifest
-from labeldp.message.signing import SigningKey, VerifyKey
+from labeldp.message.description import Header, read_description, total_epsilon
+from labeldp.message.labels_file import LabelsFile
+from labeldp.message.manifest import (
+    LABELS,
+    MANIFEST,
+    ListedBatch,
+    ListedFile,
+    Manifest,
+    Signature,
+    exact_text,
+    open_release,
+    read_manifest,
+)
+from labeldp.message.signing import SigningKey
 from labeldp.message.unique_ids import without_repeats
 
 
@@ -106,11 +112,7 @@ class Message(Tabular):
         InvalidInput
             If the folder is not a message, is damaged, was edited, or is not signed with the key.
         """
-        expect_path(path, "path", "give the folder of the message")
-        verify = None if verify_key is None else VerifyKey.read(verify_key)
-        folder = message_folder(path)
-        manifest, signature = read_manifest(folder, verify)
-        manifest.check_files(folder)
+        folder, manifest, signature = open_release(path, LABELS, verify_key)
         return cls(folder, *_read(folder, manifest), manifest.records, manifest, signature)
 
     @property
@@ -136,7 +138,7 @@ class Message(Tabular):
     @property
     def next_file(self) -> Path:
         """Where the labels of the next batch belong, a file or a folder of parts."""
-        return labels_path(self.path, len(self.manifest.batches), self.files[0].suffix)
+        return LABELS.batch_path(self.path, len(self.manifest.batches))
 
     def batches(self) -> Iterator[tuple[pa.Array, NDArray[np.uint32]]]:
         """Read the records piece by piece, so that the message need not fit into memory.
@@ -197,62 +199,36 @@ def open_to_extend(folder: Path, key: SigningKey | None) -> Message:
     Such a batch is among the `files` and in the `manifest` of what is returned, as if it were listed; the caller
     must check that it knows this batch. A signed message is opened only with the key that signed it.
     """
-    manifest, signature = read_manifest(folder)
+    manifest, signature = read_manifest(folder, LABELS)
     if signature is not None:
         if key is None or key.verify_key.fingerprint != signature.key:
             raise InvalidInput(
                 f"{folder} is signed with the key {signature.key}, and a later batch needs a new signature by the same key: "
                 "give its file with --sign-key"
             )
-        manifest, signature = read_manifest(folder, key.verify_key)
-    suffix = Path(manifest.labels[0].name).suffix
-    further = labels_path(folder, len(manifest.batches), suffix)
+        manifest, signature = read_manifest(folder, LABELS, key.verify_key)
+    further = LABELS.batch_path(folder, len(manifest.batches))
     name = further.relative_to(folder).as_posix()
     manifest.check_files(folder, allowed=name)
     mechanism, header, files = _read(folder, manifest)
     if os.path.lexists(further):
-        added = ListedBatch.of(further, name, lambda path: _checked(labels_file(path, header, mechanism)).count())
+        added = ListedBatch.of(further, name, lambda path: _checked(LabelsFile(path, header, mechanism)).count())
         manifest = replace(manifest, files=(*manifest.files, *added.files))
         files += _labels_files(folder, added.files, header, mechanism, files[0].id_type)
     return Message(folder, mechanism, header, files, manifest.records, manifest, signature)
 
 
-def message_folder(path: str | os.PathLike[str]) -> Path:
-    """The path, which must be a folder that looks like a message: the manifest says whether it is a whole one."""
-    folder = Path(path)
-    if not (folder / DESCRIPTION).is_file() and not (folder / MANIFEST).is_file():
-        raise InvalidInput(
-            f"{folder} is not a message: a message is a folder with {MANIFEST}, {DESCRIPTION} and {labels_path(Path(), 0)}"
-            f"{_meant(folder)}"
-        )
-    return folder
-
-
-def _meant(path: Path) -> str:
-    """What somebody meant who gave the archive that a message travelled in, something inside it, or the folder round it."""
-    try:
-        inner = sorted(place.parent for place in path.glob(f"*/{MANIFEST}"))
-        if inner or not path.exists():
-            return f". Did you mean {inner[0]}?" if len(inner) == 1 else ""
-        if path.is_file() and (zipfile.is_zipfile(path) or tarfile.is_tarfile(path)):
-            return ". Unpack the archive first, and give the folder"
-    except OSError:
-        return ""
-    inside = next((place for place in path.parents[:3] if (place / MANIFEST).is_file()), None)
-    return "" if inside is None else f". Give the folder {inside}"
-
-
 def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tuple[LabelsFile, ...]]:
     """What the files of a manifest hold. They must agree with the manifest and with each other."""
-    mechanism, header = read_description(folder / DESCRIPTION)
-    said = {"release": header.release, **epsilon_parts(mechanism)}
-    for name, value in said.items():
+    mechanism, header = read_description(folder / LABELS.description)
+    described = {"release": header.release, "epsilon_total": exact_text(total_epsilon(mechanism))}
+    for name, value in described.items():
         if getattr(manifest, name) != value:
             raise InvalidInput(
-                f"{folder}: {MANIFEST} has another {name} than {DESCRIPTION}; the message was edited or mixed up. Ask for it again"
+                f"{folder}: {MANIFEST} has another {name} than {LABELS.description}; the message was edited or mixed up. Ask for it again"
             )
-    files = _labels_files(folder, manifest.labels, header, mechanism)
-    for file, listed in zip(files, manifest.labels, strict=True):
+    files = _labels_files(folder, manifest.data, header, mechanism)
+    for file, listed in zip(files, manifest.data, strict=True):
         if file.count() != listed.rows:
             raise InvalidInput(
                 f"{file.path} has {file.count():,} rows, but {MANIFEST} lists {listed.rows:,}; the message was edited. Ask for it again"
@@ -270,7 +246,7 @@ def _labels_files(
     id_type: pa.DataType | None = None,
 ) -> tuple[LabelsFile, ...]:
     """These labels files. Their ids are read in that type, or in the type of the first of them."""
-    files = [_checked(labels_file(folder / file.name, header, mechanism, file.sha256)) for file in listed]
+    files = [_checked(LabelsFile(folder / file.name, header, mechanism, file.sha256)) for file in listed]
     id_type = id_type or files[0].schema().types[0]
     return tuple(replace(file, id_type=id_type) for file in files)
 

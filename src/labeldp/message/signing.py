@@ -27,10 +27,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from labeldp.errors import InvalidInput, LabelDPError, expect_path
 from labeldp.json_text import read_bytes
-from labeldp.message.layout import MESSAGE_VERSION
 
-CONTEXT = f"labeldp message manifest {MESSAGE_VERSION}\0".encode()
-"""Stands before the bytes that are signed, so that no signature made for another purpose fits a message."""
+CONTEXT = b"labeldp release manifest 1\0"
+"""Precedes the bytes that are signed, so that no signature made for another purpose fits a release."""
 
 MOST_BYTES = 1 << 16
 """No PEM file of one key is longer."""

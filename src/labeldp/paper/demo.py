@@ -24,8 +24,8 @@ from labeldp.paper.experiments.methods import get_method
 from labeldp.paper.experiments.report import error_parts
 from labeldp.paper.html_page import Report
 from labeldp.randomizer import LabelRandomizer
+from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
-from labeldp.release.privatize import privatize
 from labeldp.training.joined_features import Joined, join
 from labeldp.training.learners import BoostingRegressor
 

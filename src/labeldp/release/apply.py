@@ -1,31 +1,34 @@
-"""`apply`: adds a later batch of records to a message, under its mechanism and its release."""
+"""`apply`: adds a later batch of records to a message, under its mechanism and its release.
+
+A batch uses the pieces of the release path: scan, record in the ledger, draw, publish, and record in the key file.
+"""
 
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
-from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.passes import LabelInput, Scan
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
-from labeldp.message.labels_file import labels_file
-from labeldp.message.layout import MANIFEST
-from labeldp.message.listing import ListedBatch
-from labeldp.message.manifest import Manifest
-from labeldp.message.reader import Message, message_folder, open_to_extend
+from labeldp.json_text import parse_json
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.description import check_charge
+from labeldp.message.labels_file import LabelsFile
+from labeldp.message.manifest import MANIFEST, ListedBatch, Manifest, release_folder
+from labeldp.message.reader import Message, open_to_extend
 from labeldp.message.signing import SigningKey
-from labeldp.release.batch_checks import check_columns, kept_release, other_copy, other_ids, refuse_changes, with_ledger
-from labeldp.release.input_checks import check_input
+from labeldp.release.flow import check_places
 from labeldp.release.key_file import KeptRelease, KeyFile
-from labeldp.release.ledger import Ledger
+from labeldp.release.labels import as_input, check_engine
+from labeldp.release.ledger import Ledger, expect_mechanism
 from labeldp.release.outcome import Phase, ReleaseOutcome
 from labeldp.release.staging import flush, os_reason, publish, replace_file, staging
 
 
 def apply(
     message: str | os.PathLike[str],
-    source: LabelSource,
+    source: LabelSource | LabelInput,
     *,
     key_file: str | os.PathLike[str],
     ledger: Ledger | None = None,
@@ -43,8 +46,8 @@ def apply(
     ----------
     message : str or Path
         The message's folder.
-    source : LabelSource
-        The new records. The id column and the label column must have the names that they have in the message.
+    source : LabelSource or LabelInput
+        The new records, in a file or as an engine reads them. The id column and the label column must have the names that they have in the message.
     key_file : str or Path
         The key file that `privatize` was given for this message.
     ledger : Ledger, optional
@@ -103,69 +106,44 @@ def apply(
     >>> outcome  # doctest: +ELLIPSIS
     ReleaseOutcome(message=...Path('.../message'), records=20, resumed=False, already_held=10)
     """
-    expect(source, LabelSource, "source", 'make one with LabelSource("labels.parquet", "label column", "id column")')
-    return add_batch(
-        message,
-        ArrowInput(source),
-        key_file=key_file,
-        ledger=ledger,
-        out_of_range=out_of_range,
-        sign_key=sign_key,
-        phase=phase,
-    )
-
-
-def add_batch(
-    message: str | os.PathLike[str],
-    labels: LabelInput,
-    *,
-    key_file: str | os.PathLike[str],
-    ledger: Ledger | None = None,
-    out_of_range: OutOfRange = "clip",
-    sign_key: str | os.PathLike[str] | None = None,
-    phase: Phase = lambda name, rows: None,  # noqa: ARG005
-) -> ReleaseOutcome:
-    """Randomizes new records that an engine reads and adds them to a message. `apply` describes the parameters."""
     check_out_of_range(out_of_range)
     expect_path(message, "message", "give the folder of the message")
     expect_path(key_file, "key_file", "give the file that privatize was given")
     if ledger is not None:
         expect(ledger, Ledger, "ledger", "make one with Ledger(path)")
-    path, key_path = Path(message), Path(key_file)
+    labels, path, key_path = as_input(source), Path(message), Path(key_file)
     place = path.resolve()
-    message_folder(place)  # refuses what is not a message before anything is locked
-    check_input(labels, place, key_path)
+    release_folder(place)  # raises an error for other folders before anything is locked
+    check_engine(labels, place, key_path)
+    check_places(place, key_path)
     signing = None if sign_key is None else SigningKey.read(sign_key, place)
     with KeyFile.use(key_path) as keys, staging(place) as hidden:
         opened = open_to_extend(place, signing)
-        kept = kept_release(opened, keys, key_path)
-        refuse_changes(opened, kept, key_path)
-        kept = with_ledger(kept, ledger, opened)
-        domain = check_columns(opened, labels)
-        batch = _scan_batch(opened, labels.in_unit(domain), domain, keys.key, out_of_range, phase)
-        known, is_there = _place_of_batch(batch, kept, path, key_path)
+        kept = _with_ledger(_kept_release(opened, keys, key_path), ledger, opened)
+        domain = _check_columns(opened, labels)
+        typed = labels.in_unit(domain).with_ids_as(opened.id_type)
+        progress = phase("checking", typed.row_count())
+        scanned = typed.scan(domain, key=keys.key, out_of_range=out_of_range, progress=progress)
+        domain.judge_clipping(scanned.clipped, scanned.records, out_of_range)
+        if scanned.id_kind != opened.header.id_type:
+            raise InvalidInput(_other_ids(labels, opened.header.id_type))
+        batch = _Batch(opened, typed, domain, scanned, keys, kept, signing, hidden, phase)
+        known, is_there = batch.known_parts(path, key_path)
         if not is_there and hidden.stat().st_dev != place.stat().st_dev:
             raise InvalidInput(f"{path} is the top folder of a disk: move the message into a folder on that disk first")
         if ledger is not None:
+            digest = opened.mechanism.digest
             ledger.record_batch(
-                kept.id,
-                records=batch.scanned.records,
-                input_hmac=batch.scanned.input_hmac,
-                mechanism_digest=opened.mechanism.digest,
+                kept.id, records=scanned.records, input_hmac=scanned.input_hmac, mechanism_digest=digest
             )
-        if is_there:
-            added = _finish_listed(batch, keys, kept, hidden, signing)
-        else:
-            begun = keys.put(replace(kept, done=True, parts=known, pending=batch.scanned.input_hmac))
-            resumed = kept.pending is not None
-            added = _add_batch(batch, keys, begun, hidden, signing, phase, path, resumed=resumed)
+        added = batch.finish() if is_there else batch.add(known, path)
     return ReleaseOutcome(
         path,
         opened.mechanism,
         added,
-        batch.scanned.clipped,
+        scanned.clipped,
         resumed=kept.pending is not None,
-        already_held=batch.scanned.records - added,
+        already_held=scanned.records - added,
         message_records=opened.records + (0 if is_there else added),
     )
 
@@ -178,163 +156,244 @@ class _Batch:
     labels: LabelInput
     domain: Domain
     scanned: Scan
+    keys: KeyFile
+    kept: KeptRelease
+    signing: SigningKey | None
+    hidden: Path
+    phase: Phase
 
+    def known_parts(self, path: Path, key_file: Path) -> tuple[tuple[str, ...], bool]:
+        """Return the digests of the batches that were finished before, and whether this batch is in the message already.
 
-def _scan_batch(
-    message: Message, labels: LabelInput, domain: Domain, key: bytes, out_of_range: OutOfRange, phase: Phase
-) -> _Batch:
-    """Reads the whole batch once. Refuses rows that cannot be released and ids that are not such as the message has."""
-    typed = labels.with_ids_as(message.id_type)
-    progress = phase("checking", typed.row_count())
-    scanned = typed.scan(domain, key=key, out_of_range=out_of_range, progress=progress)
-    domain.judge_clipping(scanned.clipped, scanned.records, out_of_range)
-    if scanned.id_kind != message.header.id_type:
-        raise InvalidInput(other_ids(labels, message.header.id_type))
-    return _Batch(message, typed, domain, scanned)
+        If it is, a run was killed after adding it: it is perhaps not listed, and not recorded in the key file. Raises `InvalidInput`
+        for any other batch than one that was begun, and for a message or a key file that is not the newest.
+        """
+        kept = self.kept
+        resumed = kept.pending is not None
+        if resumed and kept.pending != self.scanned.input_hmac:
+            raise InvalidInput(
+                "an earlier batch was begun and not finished, and a copy of the message may contain it: run apply with that "
+                "batch's file first, unchanged. If the file is lost, make a new release with privatize"
+            )
+        digests = _digests(self.message.manifest)
+        known = kept.parts or digests[:1]  # no parts: privatize was killed before it could record the first one
+        is_there = resumed and digests == (*known, kept.pending_part)
+        if digests != known and not is_there:
+            raise InvalidInput(_other_copy(path, key_file, len(digests), len(known) + bool(kept.pending_part)))
+        return known, is_there
 
+    def finish(self) -> int:
+        """List and record a batch that is in the message already; return the number of records that it added."""
+        manifest = self.message.manifest
+        self._put_manifest(self._stage_manifest(manifest))
+        self._record(replace(self.kept, done=True), manifest)
+        return manifest.batches[-1].rows
 
-def _place_of_batch(batch: _Batch, kept: KeptRelease, path: Path, key_file: Path) -> tuple[tuple[str, ...], bool]:
-    """The digests of the batches that were finished before, and whether this batch is in the message already.
+    def add(self, known: tuple[str, ...], path: Path) -> int:
+        """Record the batch as begun, randomize it, add it to the message and record it as finished.
 
-    If it is, a run was killed after adding it: it is perhaps not listed, and not recorded in the key file. Refuses any other
-    batch than one that was begun, and a message or a key file that is not the newest.
-    """
-    resumed = kept.pending is not None
-    if resumed and kept.pending != batch.scanned.input_hmac:
-        raise InvalidInput(
-            "an earlier batch was begun and not finished, and a copy of the message may contain it: run apply with that "
-            "batch's file first, unchanged. If the file is lost, make a new release with privatize"
+        Returns how many records it added. A batch that an earlier run had begun may have been released: if this run fails, it stays
+        the only one that may come next.
+        """
+        begun = self.keys.put(replace(self.kept, done=True, parts=known, pending=self.scanned.input_hmac))
+        target = self.message.next_file
+        try:
+            manifest, added = self._write(begun, target)
+        except BaseException as error:
+            state = self._state_after(begun, target)
+            if not isinstance(error, (OSError, MemoryError)):
+                raise
+            raise LabelDPError(
+                f"cannot add to {path}: {os_reason(error)}. {state}. Fix the cause and run the same command again"
+            ) from error
+        self._record(begun, manifest)
+        return added
+
+    def _write(self, begun: KeptRelease, target: Path) -> tuple[Manifest, int]:
+        """Draw the new records and put them and then the manifest in place. Return the manifest and the number of new records."""
+        message, staged, work = self.message, self.hidden / target.name, self.hidden / "work"
+        work.mkdir()
+        added = self.labels.randomize(
+            message.mechanism,
+            self.domain,
+            self.scanned,
+            key=self.keys.key,
+            release=bytes.fromhex(message.header.release),
+            advice="Run again when nobody writes to the file",
+            labels=staged,
+            work=work,
+            held=message,
+            progress=self.phase("randomizing", 2 * self.scanned.records),
         )
-    digests = _digests(batch.message.manifest)
-    known = kept.parts or digests[:1]  # no parts: privatize was killed before it could record the first one
-    is_there = resumed and digests == (*known, kept.pending_part)
-    if digests != known and not is_there:
-        raise InvalidInput(other_copy(path, key_file, len(digests), len(known) + bool(kept.pending_part)))
-    return known, is_there
-
-
-def _finish_listed(batch: _Batch, keys: KeyFile, kept: KeptRelease, hidden: Path, signing: SigningKey | None) -> int:
-    """Lists and records a batch that is in the message already; returns how many records it added."""
-    message = batch.message
-    _put_manifest(_stage_manifest(message.manifest, hidden, signing), message.path)
-    keys.put(replace(_as_released(kept, message.manifest, signing), done=True))
-    return message.manifest.batches[-1].rows
-
-
-def _add_batch(
-    batch: _Batch,
-    keys: KeyFile,
-    begun: KeptRelease,
-    hidden: Path,
-    signing: SigningKey | None,
-    phase: Phase,
-    path: Path,
-    *,
-    resumed: bool,
-) -> int:
-    """Randomizes a batch that the key file knows as begun, adds it to the message and records it as finished.
-
-    Returns how many records it added. A batch that an earlier run had begun (`resumed`) may have been released: if this run
-    fails, it stays the only one that may come next.
-    """
-    target = batch.message.next_file
-    try:
-        manifest, added = _write_batch(batch, keys, begun, target, hidden, signing, phase)
-    except BaseException as error:
-        state = _state_after(keys, begun, target, resumed=resumed)
-        if not isinstance(error, (OSError, MemoryError)):
-            raise
-        raise LabelDPError(
-            f"cannot add to {path}: {os_reason(error)}. {state}. Fix the cause and run the same command again"
-        ) from error
-    keys.put(_as_released(begun, manifest, signing))
-    return added
-
-
-def _write_batch(
-    batch: _Batch,
-    keys: KeyFile,
-    begun: KeptRelease,
-    target: Path,
-    hidden: Path,
-    signing: SigningKey | None,
-    phase: Phase,
-) -> tuple[Manifest, int]:
-    """Draws the new records and puts them and then the manifest in place. Returns the manifest and how many records are new."""
-    message, place = batch.message, batch.message.path
-    staged = hidden / target.name
-    added = _randomize(batch, keys.key, staged, phase)
-    manifest = message.manifest  # the older digests as they were checked
-    if added:
-        name = target.relative_to(place).as_posix()
+        manifest = message.manifest  # the older digests as they were checked
+        if not added:
+            self._put_manifest(self._stage_manifest(manifest))
+            return manifest, 0
         listed = ListedBatch.of(
-            staged, name, lambda path: labels_file(path, message.header, message.mechanism).count_written()
+            staged,
+            target.relative_to(message.path).as_posix(),
+            lambda path: LabelsFile(path, message.header, message.mechanism).count_written(),
         )
         manifest = replace(manifest, files=(*manifest.files, *listed.files))
-    new_manifest = _stage_manifest(manifest, hidden, signing)
-    if added:
-        keys.put(replace(begun, pending_part=listed.sha256))
+        staged_manifest = self._stage_manifest(manifest)
+        self.keys.put(replace(begun, pending_part=listed.sha256))
         target.parent.mkdir(exist_ok=True)
         publish(staged, target)
-        flush(place)
-    _put_manifest(new_manifest, place)
-    return manifest, added
+        flush(message.path)
+        self._put_manifest(staged_manifest)
+        return manifest, added
 
+    def _state_after(self, begun: KeptRelease, target: Path) -> str:
+        """Allow another batch after a failure, if this one was certainly not released. Return the state of the message in words."""
+        if target.exists():
+            return "The batch is there but perhaps not listed, and until then readers refuse the message"
+        if self.kept.pending is None:
+            try:
+                self.keys.put(replace(begun, pending=None, pending_part=None))
+            except (
+                LabelDPError,
+                OSError,
+                MemoryError,
+            ):  # perhaps the same full disk: the first error is the one to show
+                pass
+            else:
+                return "The message is as it was"
+        return "The message is as it was, and takes no other batch before this one"
 
-def _state_after(keys: KeyFile, begun: KeptRelease, target: Path, *, resumed: bool) -> str:
-    """Frees the way for another batch after a failure, if this one was certainly not released. Says how the message is."""
-    if target.exists():
-        return "The batch is there but perhaps not listed, and until then readers refuse the message"
-    if resumed:
-        return "The message is as it was, and takes no other batch before this one"
-    try:
-        keys.put(replace(begun, pending=None, pending_part=None))
-    except (LabelDPError, OSError, MemoryError):  # perhaps the same full disk: the first error is the one to show
-        return "The message is as it was, and takes no other batch before this one"
-    return "The message is as it was"
+    def _stage_manifest(self, manifest: Manifest) -> Path:
+        staged = self.hidden / MANIFEST
+        staged.write_bytes(manifest.content(self.signing))
+        return staged
+
+    def _put_manifest(self, staged: Path) -> None:
+        """Put a manifest into the message, unless it is there already. Readers see the old one or the new one."""
+        place = self.message.path / MANIFEST
+        if staged.read_bytes() != place.read_bytes():
+            replace_file(staged, place)
+
+    def _record(self, kept: KeptRelease, manifest: Manifest) -> None:
+        """Record the release with this manifest in place, and nothing begun."""
+        self.keys.put(
+            replace(
+                kept,
+                parts=_digests(manifest),
+                papers=manifest.papers,
+                signed_by=None if self.signing is None else self.signing.verify_key.fingerprint,
+                pending=None,
+                pending_part=None,
+            )
+        )
 
 
 def _digests(manifest: Manifest) -> tuple[str, ...]:
     return tuple(batch.sha256 for batch in manifest.batches)
 
 
-def _stage_manifest(manifest: Manifest, hidden: Path, signing: SigningKey | None) -> Path:
-    staged = hidden / MANIFEST
-    staged.write_bytes(manifest.content(signing))
-    return staged
+def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptRelease:
+    """Return the key file's record of the message's release.
+
+    Raises `InvalidInput` for a message of another key, for one that cannot grow, and if its texts or signature are not those that
+    were released: a new signature would cover the change.
+    """
+    if not message.header.keyed:
+        raise InvalidInput(
+            f"{message.path} was made without --key-file, so its key is gone and nothing can be added. Make a new release"
+        )
+    kept = keys.find(message.header.release)
+    if kept is None or (own := FiniteMechanism.from_json(kept.mechanism)) != message.mechanism:
+        raise InvalidInput(
+            f"{key_file} is not the key of {message.path}: it does not know release {message.header.release}. Give the key "
+            "file that privatize was given"
+        )
+    if own.to_json() != message.mechanism.to_json():  # its bounds or its prior, which no draw depends on
+        raise InvalidInput(
+            f"{message.path} does not describe the mechanism as {key_file} recorded it: it was changed. Use the message as it was"
+        )
+    if message.header.row_numbers or _requested_id(kept, key_file) is None:
+        raise InvalidInput(
+            f"the ids in {message.path} are row numbers, and a later batch would use the same numbers again: nothing can be "
+            "added. Make a new release with --id"
+        )
+    signed_by = None if message.signature is None else message.signature.key
+    if kept.papers and kept.papers != message.manifest.papers:
+        raise InvalidInput(
+            f"{message.path} has another mechanism.json or PRIVACY.md than {key_file} recorded: they were changed. Use the "
+            "message as it was"
+        )
+    if kept.signed_by not in (None, signed_by):
+        raise InvalidInput(
+            f"{message.path} was signed with the key {kept.signed_by} when it was released, and its signature is gone: "
+            "somebody changed it. Use the message as it was"
+        )
+    return kept
 
 
-def _put_manifest(staged: Path, message: Path) -> None:
-    """Puts a manifest into the message, unless it is there already. Readers see the old one or the new one."""
-    if staged.read_bytes() != (message / MANIFEST).read_bytes():
-        replace_file(staged, message / MANIFEST)
+def _with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> KeptRelease:
+    """Return the release, marked as charged to a ledger. Raise `InvalidInput` for a batch without that ledger, or with another one."""
+    if ledger is None:
+        if kept.ledger:
+            raise InvalidInput(
+                f"{message.path} was charged to a ledger, which has to record each later batch: give --ledger, the file that "
+                "privatize was given"
+            )
+        return kept
+    charged = ledger.release(kept.id)
+    expect_mechanism(charged, message.mechanism.digest)
+    check_charge(message.mechanism, charged.epsilon)
+    return replace(kept, ledger=True)
 
 
-def _as_released(kept: KeptRelease, manifest: Manifest, signing: SigningKey | None) -> KeptRelease:
-    """The release with this manifest in place, and nothing begun."""
-    return replace(
-        kept,
-        parts=_digests(manifest),
-        papers=manifest.papers,
-        signed_by=None if signing is None else signing.verify_key.fingerprint,
-        pending=None,
-        pending_part=None,
+def _check_columns(message: Message, labels: LabelInput) -> Domain:
+    """Return the bounds of the message's labels. Raise `InvalidInput` if the columns have other names than those of the message."""
+    if message.mechanism.domain is None:
+        raise InvalidInput(
+            f"{message.path} does not say which bounds its labels had, so nothing can be added. Make a new release"
+        )
+    if labels.id_column != message.header.id_column:
+        raise InvalidInput(
+            f"the message's id column is {message.header.id_column!r}, not {labels.id_column!r}: give --id "
+            f"{message.header.id_column}, and rename the column in the new file if it has another name"
+        )
+    known = message.header.label_column
+    if labels.label_column != known:
+        raise InvalidInput(
+            f"the labels of this message are called {known!r}, you gave {labels.label_column!r}: another quantity must not be "
+            f"added to it. Give --label {known}, and rename the column in the new file if it is the same quantity"
+        )
+    return message.mechanism.domain
+
+
+def _other_ids(labels: LabelInput, kind: str) -> str:
+    """Return the error for ids of another kind than the message's. Reads the ids again, as that kind."""
+    words = {"int": "whole numbers", "str": "text"}
+    these = words["str" if kind == "int" else "int"]
+    if labels.readable_as(kind):
+        advice = f"Give --id-type {kind}"
+    else:
+        advice = f"Not all of them could be {words[kind]}: is {labels.id_column!r} the right column?"
+    return f"the message's ids are {words[kind]}, these are {these}: they would never be the same records. {advice}"
+
+
+def _other_copy(message: Path, key_file: Path, held: int, known: int) -> str:
+    """Return the error for a message with other batches than the key file knows."""
+    if held < known:
+        return (
+            f"{message} is an outdated copy: it has {held} of the {known} batches that were released. Adding to it could "
+            "release a record twice: use the newest copy"
+        )
+    if held > known:
+        return (
+            f"{message} has {held} batches, but {key_file} knows of {known}: the key file is an outdated copy. Adding could "
+            "release a record twice: use the newest key file"
+        )
+    return (
+        f"the batches in {message} are not those that {key_file} recorded: they were changed. Use the message as it was"
     )
 
 
-def _randomize(batch: _Batch, key: bytes, labels_file: Path, phase: Phase) -> int:
-    """Randomizes the new records into `labels_file`; returns how many there are."""
-    work = labels_file.parent / "work"
-    work.mkdir()
-    return batch.labels.randomize(
-        batch.message.mechanism,
-        batch.domain,
-        batch.scanned,
-        key=key,
-        release=bytes.fromhex(batch.message.header.release),
-        advice="Run again when nobody writes to the file",
-        labels=labels_file,
-        work=work,
-        held=batch.message,
-        progress=phase("randomizing", 2 * batch.scanned.records),
-    )
+def _requested_id(kept: KeptRelease, key_file: Path) -> str | None:
+    """Return the id column that `privatize` was given for the release."""
+    request = parse_json(kept.request, f"a request in the key file {key_file}")
+    if not isinstance(request, dict) or not isinstance(request.get("id"), str | None):
+        raise InvalidInput(f"the key file {key_file} is damaged (a request in it). Restore it from a backup")
+    return request.get("id")

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from labeldp.errors import InvalidInput, LabelDPError
-from labeldp.json_text import parse_json, read_text
-from labeldp.release.locks import exclusive
-from labeldp.release.staging import flush
+from labeldp.json_text import parse_json, read_record, read_text
+from labeldp.message.manifest import RELEASE_ID
+from labeldp.release.staging import exclusive, flush
 
 FORMAT = "labeldp-key"
-FORMAT_VERSION = 2
-"""Version 1 ended with `pending`; it is read as it is and written anew as version 2."""
+FORMAT_VERSION = 1
 KEY_BYTES = 32
 
 
@@ -33,8 +30,8 @@ class KeptRelease:
 
     `parts` are the digests of the batches in the message. `pending` is the fingerprint of a batch that was begun and not
     recorded as finished. Its file may or may not be in the message, so only the same batch may come next. `pending_part` is
-    the digest of that file, once it was drawn and before it was put into the message. `ledger` says whether the release was
-    charged to a ledger, which then has to know of later batches; older key files do not say it. `papers` are the digests of
+    the digest of that file, once it was drawn and before it was put into the message. `ledger` is true if the release was
+    charged to a ledger, which then has to know of later batches. `papers` are the digests of
     `mechanism.json` and `PRIVACY.md`, and `signed_by` is the fingerprint of the key that signed the message, if one did: with
     these `apply` notices what somebody changed in a message, or that its signature is gone, and does not sign that.
     """
@@ -47,21 +44,28 @@ class KeptRelease:
     done: bool = False
     parts: tuple[str, ...] = ()
     pending: str | None = None
-    ledger: bool | None = None
+    ledger: bool = False
     pending_part: str | None = None
     papers: tuple[str, ...] = ()
     signed_by: str | None = None
 
     def __post_init__(self) -> None:
-        perhaps = (self.pending or "", self.pending_part or "", self.signed_by or "")
-        sure = (self.id, self.id_type, self.input_hmac, self.request, self.mechanism)
-        texts = (*sure, *self.parts, *self.papers, *perhaps)
-        if not all(isinstance(text, str) for text in texts) or not re.fullmatch("[0-9a-f]{32}", self.id):
-            raise ValueError("a release in it is incomplete")
-        if self.ledger is not None and not isinstance(self.ledger, bool):
-            raise ValueError("a release in it says neither yes nor no about a ledger")
-        object.__setattr__(self, "parts", tuple(self.parts))
-        object.__setattr__(self, "papers", tuple(self.papers))
+        if not RELEASE_ID.fullmatch(self.id):
+            raise InvalidInput("the id of a release in it")
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The file."""
+
+    key: str
+    releases: tuple[KeptRelease, ...]
+    format: str = FORMAT
+    format_version: int = FORMAT_VERSION
+    warning: str = (
+        "as sensitive as the labels: anyone with this key can undo the noise. Use it in one place only: a copy does not learn "
+        "what was released with the other."
+    )
 
 
 class KeyFile:
@@ -112,21 +116,23 @@ class KeyFile:
             ) from None
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise InvalidInput(f"{shown} is not a labeldp key file. Check the path, or give a new path to make one")
-        if record.get("format_version") not in (1, FORMAT_VERSION):
+        if record.get("format_version") != FORMAT_VERSION:
             raise InvalidInput(
                 f"the key file {shown} has version {record.get('format_version')!r}, but this labeldp reads version "
                 f"{FORMAT_VERSION}. Install the labeldp that wrote it, or a newer one"
             )
         try:
-            key = bytes.fromhex(record["key"])
-            releases = [KeptRelease(**release) for release in record["releases"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"the key file {shown} is damaged ({error}). Restore it from a backup") from error
+            content = read_record(_Content, record, "it")
+            key = bytes.fromhex(content.key)
+        except InvalidInput as error:
+            raise InvalidInput(f"the key file {shown} is damaged ({error}). Restore it from a backup") from None
+        except ValueError:  # whose text may show a part of the key
+            raise InvalidInput(f"the key file {shown} is damaged (its key). Restore it from a backup") from None
         if len(key) != KEY_BYTES:
             raise InvalidInput(
                 f"the key in {shown} has {len(key)} bytes and must have {KEY_BYTES}: the file is damaged. Restore it from a backup"
             )
-        return cls(place, key, {release.id: release for release in releases}, stored=True)
+        return cls(place, key, {release.id: release for release in content.releases}, stored=True)
 
     @property
     def releases(self) -> tuple[KeptRelease, ...]:
@@ -154,14 +160,7 @@ class KeyFile:
         return release
 
     def _write(self, releases: dict[str, KeptRelease]) -> None:
-        record: dict[str, Any] = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "warning": "as sensitive as the labels: whoever has this key can undo the noise. Use it in one place only: "
-            "a copy does not learn what was released with the other.",
-            "key": self.key.hex(),
-            "releases": [asdict(release) for release in releases.values()],
-        }
+        record = asdict(_Content(self.key.hex(), tuple(releases.values())))
         copy = _new_copy(self.path)
         try:
             with open(copy, "xb", opener=partial(os.open, mode=0o600)) as file:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, float_up
-from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect_path
+from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect, expect_path
 from labeldp.formatting import Tabular
 from labeldp.release.ledger_file import create_file, require_guards, transaction
 from labeldp.release.ledger_journal import Facts, LedgerBroken, append, replay, sha256_of
@@ -45,6 +45,8 @@ from labeldp.release.ledger_rows import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from labeldp.mechanisms import FiniteMechanism
 
 __all__ = ["Ledger", "dataset_name", "exact_budget", "expect_mechanism", "key_fingerprint"]
 
@@ -380,7 +382,7 @@ class Ledger(Tabular):
             )
         return min(found, key=lambda release: not release.fixed, default=None)
 
-    def fix(self, release_id: str, *, mechanism_json: str, mechanism_digest: str) -> Release:
+    def fix(self, release_id: str, mechanism: FiniteMechanism) -> Release:
         """Store the mechanism of a reserved release. Call this before the first label is randomized.
 
         A release has one mechanism, since a second one under the same charge would be a second release. Storing the same
@@ -390,10 +392,8 @@ class Ledger(Tabular):
         ----------
         release_id : str
             The release's id.
-        mechanism_json : str
-            The mechanism, from its `to_json()`.
-        mechanism_digest : str
-            The mechanism's `digest`.
+        mechanism : FiniteMechanism
+            The mechanism, whose ε is proven.
 
         Returns
         -------
@@ -402,37 +402,31 @@ class Ledger(Tabular):
         Raises
         ------
         InvalidInput
-            If the text is not that of a mechanism that can release labels, or the digest is another one's.
+            If this is not a mechanism that can release labels.
         PrivacyRefused
-            If its ε cannot be proven, or if it costs more than was charged, the private prior included.
+            If it costs more than was charged, the private prior included.
         LabelDPError
             If another mechanism is stored already, for example by a faster process. Then nothing may be randomized.
         """
         from labeldp.mechanisms import FiniteMechanism
-        from labeldp.release.fixed_mechanism import check_charge
+        from labeldp.message.description import check_charge
 
-        expect_texts(mechanism_json=mechanism_json, mechanism_digest=mechanism_digest)
-        mechanism = FiniteMechanism.from_json(mechanism_json)
-        if mechanism.digest != mechanism_digest:
-            raise InvalidInput(
-                f"mechanism_digest is {mechanism_digest}, and the digest of mechanism_json is {mechanism.digest}: they belong to "
-                "different mechanisms. Give the digest of the mechanism whose text you give"
-            )
+        expect(mechanism, FiniteMechanism, "mechanism", "LabelRandomizer(...).fit(labels) makes one")
+        text, digest = mechanism.to_json(), mechanism.digest
         with self._writing() as connection:
             release = read_release(connection, release_id)
             check_charge(mechanism, release.epsilon)
             if release.fixed:
-                if (release.mechanism_json, release.mechanism_digest) == (mechanism_json, mechanism_digest):
+                if (release.mechanism_json, release.mechanism_digest) == (text, digest):
                     return release
                 raise LabelDPError(
                     f"the mechanism of release {release_id} is fixed already and cannot change; another process may be "
                     "working on the same release. Nothing was randomized: run again to resume with the stored mechanism"
                 )
             connection.execute(
-                "UPDATE release SET mechanism_json = ?, mechanism_digest = ? WHERE id = ?",
-                (mechanism_json, mechanism_digest, release_id),
+                "UPDATE release SET mechanism_json = ?, mechanism_digest = ? WHERE id = ?", (text, digest, release_id)
             )
-            facts = {"mechanism_digest": mechanism_digest, "mechanism_sha256": sha256_of(mechanism_json)}
+            facts = {"mechanism_digest": digest, "mechanism_sha256": sha256_of(text)}
             append(connection, "fix", id=release_id, fixed_at=_now(), **facts)
             return read_release(connection, release_id)
 
@@ -627,7 +621,7 @@ def _now() -> str:
 def _prove(release: Release, entry: int, sha256: str) -> None:
     """Prove a stored mechanism again."""
     from labeldp.mechanisms import FiniteMechanism
-    from labeldp.release.fixed_mechanism import check_charge
+    from labeldp.message.description import check_charge
 
     if sha256_of(release.mechanism_json) != sha256:
         raise LedgerBroken(f"the mechanism of release {release.id} changed during the check", entry)

@@ -1,4 +1,4 @@
-"""Writes files and folders so that they appear whole or not at all: hidden first, flushed to disk, then renamed."""
+"""Files and folders that appear complete or not at all: written to a hidden place, flushed to disk, then renamed, under a lock."""
 
 import os
 import shutil
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from labeldp.errors import InvalidInput
-from labeldp.release.locks import exclusive
+from filelock import lock_descriptor
+
+from labeldp.errors import InvalidInput, LabelDPError
 
 
 @contextmanager
 def staging(target: Path) -> Iterator[Path]:
-    """A hidden folder beside `target`, on the same disk, removed at the end. Only one run at a time per target.
+    """Make a hidden folder next to `target`, on the same disk, removed at the end. Only one run at a time per target.
 
     A killed run leaves the folder behind, and the next run with the same target removes it. Working files and unfinished
     files go in here and never into a message, so nobody can send them along.
@@ -34,7 +35,7 @@ def staging(target: Path) -> Iterator[Path]:
 
 
 def publish(staged: Path, target: Path) -> None:
-    """Flushes a file or folder to disk and renames it to `target`. Never replaces anything."""
+    """Flush a file or folder to disk and rename it to `target`. Never replace anything."""
     for inside in sorted(staged.rglob("*")):
         flush(inside)
     flush(staged)
@@ -45,14 +46,14 @@ def publish(staged: Path, target: Path) -> None:
 
 
 def replace_file(staged: Path, target: Path) -> None:
-    """Flushes a file to disk and puts it in the place of another. Readers see the old one or the new one."""
+    """Flush a file to disk and put it in the place of another. Readers see the old one or the new one."""
     flush(staged)
     staged.replace(target)
     flush(target.parent)
 
 
 def flush(path: Path) -> None:
-    """Writes a file or folder through to the disk, so that a power cut after a rename cannot leave an empty file."""
+    """Write a file or folder through to the disk, so that a power cut after a rename cannot leave an empty file."""
     folder = path.is_dir()
     if folder and os.name != "posix":
         return  # Windows cannot open folders; NTFS has a journal for names
@@ -64,7 +65,49 @@ def flush(path: Path) -> None:
 
 
 def os_reason(error: OSError | MemoryError) -> str:
-    """What the operating system said, without the path of a hidden folder, which the user does not know."""
+    """Return the reason of the operating system, without the path of a hidden folder, which the user does not know."""
     if isinstance(error, MemoryError):
         return "there is not enough memory"
     return os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
+
+
+@contextmanager
+def exclusive(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock of `path` until the block ends, or raise an error at once if another run holds it.
+
+    The lock is a hidden file next to `path`, removed by its holder at the end. The operating system releases it when the process dies. A process that locks the file then checks
+    that the file is still at its place, so two runs never hold the lock of one path. On Windows the file stays, because
+    an open file cannot be removed there.
+    """
+    place = path.parent / f".{path.name}.labeldp-lock"
+    try:
+        handle = os.open(place, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot write beside {what}: {error.strerror} ({place.parent}). Its folder must exist and you must be able to write to it"
+        ) from error
+    try:
+        if not _obtained(handle, place, what):
+            raise LabelDPError(
+                f"another labeldp run is using {what}. Nothing was changed: wait until it ends, then run again"
+            )
+        try:
+            yield
+        finally:
+            if os.name == "posix":
+                place.unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
+def _obtained(handle: int, place: Path, what: str) -> bool:
+    """Return whether this process now holds the lock, on the file that is at `place`."""
+    try:
+        held = lock_descriptor(handle, blocking=False)
+        return held and (os.name != "posix" or os.path.samestat(os.fstat(handle), place.lstat()))
+    except FileNotFoundError:  # its last holder removed it after this process opened it
+        return False
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot lock {what}: {error.strerror}. Keep it on a file system that supports locks"
+        ) from error

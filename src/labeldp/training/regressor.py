@@ -37,7 +37,7 @@ from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms import releasable
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.priors import BudgetWarning
-from labeldp.randomizer import LabelRandomizer
+from labeldp.randomizer import LabelRandomizer, Plan
 from labeldp.release.ledger import Ledger
 from labeldp.training.conditional import Recipe, check_target_values
 from labeldp.training.estimator_checks import (
@@ -485,7 +485,7 @@ class _SumsFit:
 class _LabelsFit:
     """A model from labels that are randomized one by one."""
 
-    randomizer: LabelRandomizer
+    plan: Plan
     features: Any
     labels: Floats
     parameters: dict[str, Any]
@@ -513,19 +513,18 @@ class _LabelsFit:
                 extremes = [recipe.values.min(), recipe.values.max()]
                 targets = np.resize(extremes, values.size)
                 try_fit(model.estimator, X, targets, parameters, loss)
-        _, split = randomizer.plan(values.size)
-        if split is not None:
-            split.warn(stacklevel=3)
-        return cls(randomizer, features, values, parameters, model.ledger, str(model.dataset))
+        plan = randomizer.plan(values.size)
+        plan.warn(stacklevel=3)
+        return cls(plan, features, values, parameters, model.ledger, str(model.dataset))
 
     def release(self, count: Callable[[Fraction], None]) -> PrivateLabels:
         """Charge ε and draw. The cost is counted before anything is drawn."""
-        cost = exact_epsilon(self.randomizer.epsilon)
+        cost = exact_epsilon(self.plan.request.epsilon)
         release = "" if self.ledger is None else self.ledger.reserve(self.dataset, cost).id
         count(cost)
-        mechanism = self.randomizer.design(self.randomizer.count(self.labels), self.labels.size)
+        mechanism = self.plan.fit(self.labels)
         if self.ledger is not None:
-            self.ledger.fix(release, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
+            self.ledger.fix(release, mechanism)
         private = PrivateLabels(mechanism.codes(self.labels), mechanism)
         if self.ledger is not None:
             self.ledger.commit(release)

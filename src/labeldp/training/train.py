@@ -13,8 +13,8 @@ import pyarrow as pa
 from labeldp.central.cells_plan import model_from_answer
 from labeldp.central.inference import part_places
 from labeldp.central.private_sums import PrivateSums
-from labeldp.central.sums_answer import SumsAnswer, is_answer
 from labeldp.central.sums_model import SumsModel
+from labeldp.central.sums_release import SumsAnswer, is_answer
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluation.intervals import ASSUMPTIONS
 from labeldp.evaluation.scoring import estimate_loss
@@ -37,7 +37,7 @@ from labeldp.training.suspects import warn_of_lost_records, warn_of_suspects
 FOLDS = 5
 FOR_LABELS = (
     *("model", "loss", "target_values", "epochs", "seed", "folds", "assume"),
-    *("categorical", "numeric", "exclude", "verify_key"),
+    *("categorical", "numeric", "exclude"),
 )
 """Options of `train` that do not fit an answer with sums."""
 
@@ -197,6 +197,8 @@ def train(
     of_sums = isinstance(message, SumsAnswer) or (isinstance(message, str | Path) and is_answer(Path(message)))
     _check_options(message, given - {"loss"} if loss == "squared" else given, of_sums=of_sums)
     if of_sums:
+        if not isinstance(message, SumsAnswer) or verify_key is not None:
+            message = SumsAnswer.open(getattr(message, "path", message), verify_key=verify_key)
         return _train_on_sums(message, features, id, Path(str(plan)), delimiter, phase)
     if not isinstance(message, Message) or verify_key is not None:
         message = Message.open(getattr(message, "path", message), verify_key=verify_key)  # type: ignore[arg-type]
@@ -342,9 +344,9 @@ def _reporting(estimator: Any, advance: Callable[[int], None] | None) -> Any:
 
 
 def _train_on_sums(
-    message: Any, features: pa.Table | str | Path, id_column: str, plan_path: Path, delimiter: str | None, phase: Phase
+    answer: SumsAnswer, features: pa.Table | str | Path, id_column: str, plan_path: Path, delimiter: str | None, phase: Phase
 ) -> TrainingResult:
-    answer, plan = message if isinstance(message, SumsAnswer) else SumsAnswer.open(Path(message)), read_plan(plan_path)
+    plan = read_plan(plan_path)
     if isinstance(features, pa.Table):
         raise InvalidInput(
             "features must be the file from which the cells were made, not a table in memory: give its path"

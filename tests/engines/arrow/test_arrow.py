@@ -16,7 +16,7 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.message.reader import Message
 from labeldp.randomizer import LabelRandomizer
-from labeldp.release.privatize import privatize
+from labeldp.release.labels import privatize
 
 DOMAIN = Domain.integers(0, 52)
 ROWS = 6_000

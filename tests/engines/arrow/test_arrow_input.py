@@ -15,8 +15,8 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.message.reader import Message
 from labeldp.randomizer import LabelRandomizer
+from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
-from labeldp.release.privatize import privatize
 from labeldp.tables import csv_text
 
 DOMAIN = Domain.integers(0, 52)

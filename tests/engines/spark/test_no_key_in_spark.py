@@ -82,7 +82,7 @@ def scene(java, tmp_path):
         (scene.folder / name).mkdir()
     table = pa.table({"order": np.arange(ROWS, ROWS + 500), "amount": np.random.default_rng(7).uniform(*BOUNDS, 500)})
     pq.write_table(table, scene.folder / "later" / "0.parquet")
-    key = {"format": "labeldp-key", "format_version": 2, "key": secrets.token_hex(32), "releases": []}
+    key = {"format": "labeldp-key", "format_version": 1, "warning": "", "key": secrets.token_hex(32), "releases": []}
     (scene.folder / "key").touch(mode=0o600)
     (scene.folder / "key").write_text(json.dumps(key))
     (scene.folder / "told" / "control").write_bytes(secrets.token_bytes(32) + struct.pack("<d", 123.45678901234567))

@@ -11,7 +11,7 @@ import labeldp.spark
 from labeldp import Domain, InvalidInput, LabelRandomizer
 from labeldp.engines.spark import spark_input
 from labeldp.engines.spark.spark_input import SparkInput
-from labeldp.release.flow import release_labels
+from labeldp.release.labels import privatize
 
 SECRET = "77123"
 GOOD = [1.0, 2.0, 3.0, 4.0] * 5
@@ -156,7 +156,7 @@ def test_a_column_twice(spark, place):
 def test_the_order_of_the_input_cannot_be_kept(spark, place):
     labels = SparkInput(spark.createDataFrame(records()), "y", "id")
     with place.refused("leave out keep_order", error=InvalidInput):
-        release_labels(labels, LabelRandomizer(1, DOMAIN), place.folder / "message", keep_order=True)
+        privatize(labels, LabelRandomizer(1, DOMAIN), place.folder / "message", keep_order=True)
 
 
 def test_too_little_budget_is_noticed_before_a_job_runs(spark, place):

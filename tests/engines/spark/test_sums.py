@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 import labeldp.spark
 from labeldp import ClippingWarning, Domain, InsufficientBudget, InvalidInput, PrivacyRefused, PrivateSums
-from labeldp.central import asking
+from labeldp.central import sums_draw
 from labeldp.engines.spark import session, spark_sums, worker
 from labeldp.engines.spark.spark_sums import SparkSums, SumTask
 from labeldp.engines.spark.worker import decrypted_row
@@ -49,8 +49,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::labeldp.ClippingWarning")
 @pytest.fixture
 def noiseless(monkeypatch):
     """Answers without their noise, to compare the exact numbers."""
-    monkeypatch.setattr(asking, "add_laplace", lambda values, scale: values)
-    monkeypatch.setattr(asking, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
+    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: values)
+    monkeypatch.setattr(sums_draw, "cube_noise", lambda count, scale: np.zeros(count, np.int64))
 
 
 def summed(frame, **options):
@@ -160,7 +160,7 @@ class FailsOnce:
 
 def test_tasks_that_are_repeated_are_counted_once_and_draw_nothing(spark, monkeypatch, tmp_path):
     drawn, mapped = [], spark_sums.mapped
-    monkeypatch.setattr(asking, "add_laplace", lambda values, scale: drawn.append(scale) or values)
+    monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: drawn.append(scale) or values)
     monkeypatch.setattr(
         spark_sums, "mapped", lambda frame, task, ddl: mapped(frame, FailsOnce(task, str(tmp_path)), ddl)
     )
@@ -178,13 +178,13 @@ def test_the_noise_is_fresh_each_time(spark):
 
 
 def test_the_ledger_is_charged_before_the_first_draw(spark, place, monkeypatch):
-    left, add = [], asking.add_laplace
+    left, add = [], sums_draw.add_laplace
 
     def watched(values, scale):
         left.append(place.ledger.remaining("sales"))
         return add(values, scale)
 
-    monkeypatch.setattr(asking, "add_laplace", watched)
+    monkeypatch.setattr(sums_draw, "add_laplace", watched)
     summed(spark.createDataFrame(TABLE), cells={"region": 5}, ledger=place.ledger, dataset="sales")
     assert left == [2]
     assert place.ledger.remaining("sales") == 2

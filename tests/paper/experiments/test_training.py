@@ -89,7 +89,7 @@ def test_more_mechanisms_add_to_what_is_there(work, tmp_path):
 
 
 def test_two_runs_cannot_share_a_folder(work, tmp_path):
-    from labeldp.release.locks import exclusive
+    from labeldp.release.staging import exclusive
 
     with exclusive(tmp_path / "runs.jsonl", "it"), pytest.raises(LabelDPError, match="another labeldp run"):
         train(work, tmp_path)

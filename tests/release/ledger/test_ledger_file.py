@@ -19,7 +19,6 @@ from labeldp.release.ledger_journal import LedgerBroken
 
 SAME = {"key_check": key_fingerprint(bytes(range(32))), "input_hmac": "ab" * 32}
 CHEAP = RROnBins([10, 100], epsilon="0.25")
-MECHANISM = {"mechanism_json": CHEAP.to_json(), "mechanism_digest": CHEAP.digest}
 
 
 def test_only_the_owner_can_read_a_new_ledger(tmp_path):
@@ -118,7 +117,7 @@ def test_a_table_that_is_gone_is_noticed_by_the_next_charge_and_by_the_check(led
 
 def test_a_batch_that_the_table_contradicts_is_not_recorded(ledger, raw):
     """A gap in the numbers makes labeldp's next row one that the table refuses."""
-    release = ledger.fix(ledger.reserve("sales", 1).id, **MECHANISM)
+    release = ledger.fix(ledger.reserve("sales", 1).id, CHEAP)
     batch = {"records": 9, "mechanism_digest": CHEAP.digest}
     ledger.record_batch(release.id, input_hmac="aa", **batch)
     (guard,) = raw("SELECT sql FROM sqlite_master WHERE name = 'batch_unchanged'")[0]
@@ -197,7 +196,7 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
 )
 def test_the_file_itself_refuses_to_take_anything_back(ledger, raw, statement):
     release = ledger.reserve("sales", 1, **SAME)
-    ledger.fix(release.id, **MECHANISM)
+    ledger.fix(release.id, CHEAP)
     ledger.commit(release.id)
     ledger.reserve("sales", "0.5")
     ledger.record_batch(release.id, records=9, input_hmac="aa", mechanism_digest=CHEAP.digest)

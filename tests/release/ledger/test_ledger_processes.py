@@ -148,7 +148,7 @@ ledger = Ledger(sys.argv[1])
 release = ledger.reserve("sales", 1, key_check=key_fingerprint(bytes(range(32))), input_hmac="ab" * 32)
 if sys.argv[2] == "fixed":
     mechanism = RROnBins([10, 100], epsilon=1)
-    ledger.fix(release.id, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
+    ledger.fix(release.id, mechanism)
 print(release.id, flush=True)
 time.sleep(600)
 """
@@ -174,10 +174,9 @@ from labeldp.release.ledger import Ledger
 
 ledger = Ledger(sys.argv[1])
 mechanism = RROnBins(range(1000), epsilon="0.0001")  # several pages of text
-text = mechanism.to_json()
 while True:
     release = ledger.reserve("sales", "0.0001")
-    ledger.fix(release.id, mechanism_json=text, mechanism_digest=mechanism.digest)
+    ledger.fix(release.id, mechanism)
     print(release.id, flush=True)
 """
 

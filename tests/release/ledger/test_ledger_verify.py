@@ -34,7 +34,7 @@ def content(tmp_path_factory):
     ledger = Ledger.create(tmp_path_factory.mktemp("used") / "ledger.db")
     ledger.add_dataset("sales", budget="3")
     release = ledger.reserve("sales", 1)
-    ledger.fix(release.id, mechanism_json=CHEAP.to_json(), mechanism_digest=CHEAP.digest)
+    ledger.fix(release.id, CHEAP)
     ledger.commit(release.id)
     ledger.reserve("sales", "0.5", key_check="11", input_hmac="22", request='{"loss": "squared"}')
     ledger.record_batch(release.id, records=100, input_hmac="33", mechanism_digest=CHEAP.digest)
@@ -107,7 +107,7 @@ def test_each_step_is_one_entry_and_the_hash_is_that_of_the_page_on_ledgers(ledg
 
 def test_a_step_that_is_repeated_or_refused_writes_no_entry(ledger):
     release = ledger.history()[0]
-    ledger.fix(release.id, mechanism_json=CHEAP.to_json(), mechanism_digest=CHEAP.digest)
+    ledger.fix(release.id, CHEAP)
     ledger.commit(release.id)
     ledger.record_batch(release.id, records=100, input_hmac="33", mechanism_digest=CHEAP.digest)
     for refused in (lambda: ledger.reserve("sales", 30), lambda: ledger.add_dataset("sales", 1)):

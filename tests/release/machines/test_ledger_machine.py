@@ -110,7 +110,7 @@ class LedgerMachine(RuleBasedStateMachine):
         name, charge = self.pick(pick)
         try:
             with crash_at_statement(crash):
-                self.ledger.fix(name, mechanism_json=mechanism.to_json(), mechanism_digest=mechanism.digest)
+                self.ledger.fix(name, mechanism)
         except Crash:
             return
         except LabelDPError:

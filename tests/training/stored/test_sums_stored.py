@@ -11,8 +11,8 @@ from crafted import inner, nothing_is_run, put_together  # noqa: F401 - a fixtur
 from sklearn.base import clone
 
 from labeldp import InvalidInput, LabelDPRegressor, Ledger, SavedModel
-from labeldp.central.cell_columns import answer_columns
 from labeldp.central.cells_plan import CellsPlan, model_from_answer
+from labeldp.central.sums_release import answer_columns
 from labeldp.training.stored.model_file import from_bytes, to_bytes
 
 ROWS = 3000

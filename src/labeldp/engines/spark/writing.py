@@ -37,7 +37,7 @@ from labeldp.engines.spark.shuffle import Chain, DrawTask, OrderTask, PackTask, 
 from labeldp.engines.spark.worker import RecordReader
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.layout import part_path
+from labeldp.message.manifest import part_path
 from labeldp.message.reader import Message
 from labeldp.sampling import BoundRandomness
 from labeldp.sampling.multiset import MultisetHash

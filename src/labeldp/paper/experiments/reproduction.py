@@ -25,7 +25,7 @@ from labeldp.paper.experiments.trainings import (
     planned_runs,
     train_all,
 )
-from labeldp.release.locks import exclusive
+from labeldp.release.staging import exclusive
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Records of two files by their ids: each must be there once on either side. Errors give rows and show no id."""
+"""One join of two files by id. Errors give rows and kinds, and show no id."""
 
 from __future__ import annotations
 
@@ -7,38 +7,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.engines.batches import TEXT
 from labeldp.errors import InvalidInput
 from labeldp.message.labels_file import id_kind
 
-WORDS = {"int": "whole numbers", "str": "text"}
+_WORDS = {"int": "whole numbers", "str": "text"}
 
 
-def rows_of(wanted: pa.Array, held: pa.Array, wanted_in: object, held_in: object) -> NDArray[np.int64]:
-    """The row in `held` of each wanted id, or −1. O(rows) time and memory.
+def match_ids(
+    wanted: pa.Array, held: pa.Array, wanted_in: object, held_in: object, *, distinct: bool = False
+) -> NDArray[np.int64]:
+    """Return the row in `held` of each wanted id, or −1. O(rows) time and memory.
+
+    Ids in `held` that are not wanted may repeat. To join a features table to a message, the ids of the message are the wanted ones.
 
     Parameters
     ----------
     wanted, held : pyarrow.Array
-        Ids as `checked_ids` gives them.
+        Ids without nulls, integers or text.
     wanted_in, held_in : object
-        The files, for errors.
+        What errors call the two files.
+    distinct : bool
+        Whether the wanted ids are known to be different.
 
     Raises
     ------
     InvalidInput
-        If ids are of different kinds, or if a wanted id is there twice on either side.
+        If the ids are of different kinds, or if a wanted id occurs twice in either file.
     """
     kinds = id_kind(wanted.type), id_kind(held.type)
     if kinds[0] != kinds[1]:
         raise InvalidInput(
-            f"the ids of {wanted_in} are {WORDS.get(kinds[0], kinds[0])} and those of {held_in} are {WORDS.get(kinds[1], kinds[1])}: "
+            f"the ids of {wanted_in} are {_WORDS.get(kinds[0], kinds[0])} and those of {held_in} are {_WORDS.get(kinds[1], kinds[1])}: "
             "convert them to the same type, or give --id-type str"
         )
     if wanted.type != held.type:  # int64 and uint64, of which neither holds the other
-        wanted, held = wanted.cast(TEXT), held.cast(TEXT)
-    own = _places(wanted, wanted)
-    _refuse_twice(own, np.arange(own.size), wanted_in)
+        wanted, held = wanted.cast(pa.large_string()), held.cast(pa.large_string())
+    if not distinct:
+        own = _places(wanted, wanted)
+        _refuse_twice(own, np.arange(own.size), wanted_in)
     places = _places(held, wanted)
     rows = np.flatnonzero(places >= 0)
     _refuse_twice(places[rows], rows, held_in)
@@ -48,7 +54,7 @@ def rows_of(wanted: pa.Array, held: pa.Array, wanted_in: object, held_in: object
 
 
 def _places(ids: pa.Array, among: pa.Array) -> NDArray[np.int64]:
-    """The first place of each id among others, or −1."""
+    """Return the first place of each id among others, or −1."""
     found = pc.fill_null(pc.index_in(ids, value_set=among), -1)
     return np.asarray(found).astype(np.int64)
 

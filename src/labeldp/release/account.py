@@ -1,0 +1,193 @@
+"""The accounts of a release: it is charged to a ledger, and its key and progress are kept in a key file. Either may be missing."""
+
+import os
+import secrets
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+from labeldp.errors import InvalidInput, LabelDPError, expect
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.message.description import check_charge
+from labeldp.message.manifest import LABELS, read_manifest
+from labeldp.release.key_file import KeptRelease, KeyFile
+from labeldp.release.ledger import Ledger, dataset_name
+from labeldp.release.ledger_rows import Release, expect_mechanism, key_fingerprint
+
+
+@dataclass(frozen=True)
+class Request:
+    """What identifies a release for resuming it: its settings as text, and the fingerprint of its input and the type of its ids.
+
+    Without a fingerprint a release cannot be resumed.
+    """
+
+    settings: str
+    input_hmac: str | None = None
+    id_type: str = ""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A charged release, with the JSON text of its mechanism if that is fixed already."""
+
+    id: str
+    mechanism: str | None = None
+    resumed: bool = False
+
+
+@dataclass(frozen=True)
+class Account:
+    """The ledger and the key file of a run. Each step goes to the ledger first, so whatever the key file knows is charged."""
+
+    epsilon: Fraction
+    ledger: Ledger | None = None
+    dataset: str | None = None
+    keys: KeyFile | None = None
+    key: bytes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.ledger is not None:
+            expect(self.ledger, Ledger, "ledger", "make one with Ledger(path), or Ledger.create(path) for a new one")
+            if self.dataset is None:
+                raise InvalidInput(
+                    "a ledger needs the name of the dataset to charge: give --dataset, or dataset=… in Python"
+                )
+            dataset_name(self.dataset)
+        elif self.dataset is not None:
+            raise InvalidInput("dataset names a dataset in a ledger: give ledger=Ledger(path) too")
+        object.__setattr__(self, "key", os.urandom(32) if self.keys is None else self.keys.key)
+
+    def require(self) -> None:
+        """Raise an error if the release exceeds the budget. Call this before a label is read."""
+        if self.ledger is not None:
+            self.ledger.require(self._name, self.epsilon, key_check=self._key_check)
+
+    def charge(self, request: Request) -> Charge:
+        """Charge a release permanently, or find an unfinished, charged one of the same input and settings.
+
+        A new key is written to disk first, since a charge without its key is lost.
+        """
+        return self._find(request) or self._reserve(request)
+
+    def _find(self, request: Request) -> Charge | None:
+        if self.keys is None or not self.keys.stored or request.input_hmac is None:
+            return None
+        if self.ledger is None:
+            kept = self.keys.resumable(request.input_hmac, request.settings)
+            return None if kept is None else Charge(kept.id, kept.mechanism, resumed=True)
+        found = self.ledger.find_resumable(
+            self._name,
+            self.epsilon,
+            key_check=key_fingerprint(self.keys.key),
+            input_hmac=request.input_hmac,
+            request=request.settings,
+        )
+        return None if found is None else Charge(found.id, found.mechanism_json, resumed=True)
+
+    def _reserve(self, request: Request) -> Charge:
+        if self.keys is not None:
+            self.keys.save()
+        if self.ledger is None:
+            return Charge(secrets.token_hex(16))
+        forget = self.keys is None and request.input_hmac is not None  # without its key it cannot be resumed
+        charged = self.ledger.reserve(
+            self._name,
+            self.epsilon,
+            key_check=self._key_check,
+            input_hmac=None if forget else request.input_hmac,
+            request=None if forget else request.settings,
+        )
+        return Charge(charged.id)
+
+    def recall(self, release: str) -> Release | KeptRelease | None:
+        """Return the release with this id, finished or not, if it was made with this key and charged to the ledger, if there is one."""
+        if self.keys is None:
+            return None
+        if self.ledger is None:
+            return self.keys.find(release)
+        try:
+            charged = self.ledger.release(release)
+        except InvalidInput:  # the ledger does not know it
+            return None
+        return charged if (charged.dataset, charged.key_check) == (self._name, self._key_check) else None
+
+    def fix(self, charge: Charge, mechanism: FiniteMechanism, request: Request) -> None:
+        """Store the mechanism of a release. After this, labels may be randomized with it.
+
+        New or resumed, the mechanism must be the one in the ledger and cost no more than was charged.
+        """
+        text = mechanism.to_json()
+        check_charge(mechanism, self.epsilon)
+        if self.ledger is not None:
+            new = charge.mechanism is None
+            charged = self.ledger.fix(charge.id, mechanism) if new else self.ledger.release(charge.id)
+            expect_mechanism(charged, mechanism.digest)
+            check_charge(mechanism, charged.epsilon)
+        if self.keys is None:
+            return
+        kept = self.keys.find(charge.id)
+        if kept is None:
+            assert request.input_hmac is not None, "a release with a key has a fingerprint of its input"
+            self.keys.put(
+                KeptRelease(
+                    charge.id,
+                    request.id_type,
+                    request.input_hmac,
+                    request.settings,
+                    text,
+                    ledger=self.ledger is not None,
+                )
+            )
+        elif kept.mechanism != text and FiniteMechanism.from_json(kept.mechanism) != mechanism:
+            raise LabelDPError(
+                f"the key file {self.keys.path} and the ledger disagree about the mechanism of release {charge.id}: one "
+                "of them was damaged or restored. Nothing was released. Use another key file, which is a new charge"
+            )
+
+    def commit(self, release: str, folder: Path) -> None:
+        """Record that a message is in place, with its digests and its signer. Keeps records of later batches."""
+        if self.ledger is not None:
+            self.ledger.commit(release)
+        if self.keys is not None:
+            kept = self.keys.find(release)
+            assert kept is not None, "stored by fix"
+            if not kept.done:
+                manifest, signature = read_manifest(folder, LABELS)
+                self.keys.put(
+                    replace(
+                        kept,
+                        done=True,
+                        parts=kept.parts or (manifest.batches[0].sha256,),
+                        papers=manifest.papers,
+                        signed_by=None if signature is None else signature.key,
+                    )
+                )
+
+    def after_failure(self) -> str:
+        """Return what a failed run has cost and what to do."""
+        if self.keys is not None:
+            return "Fix the cause and run the same command again: it goes on where it stopped, at no further cost"
+        if self.ledger is not None:
+            return (
+                "The release stays charged, and without --key-file it cannot be resumed: running again is a new charge"
+            )
+        return "Fix the cause and run again"
+
+    def after_change(self) -> str:
+        """Return what a run has cost whose input changed while it was read, and what to do."""
+        again = "Run again when nobody writes to the file"
+        if self.keys is not None:
+            return f"{again}. If it was charged, it is resumed only if the file is again as it was at the beginning"
+        if self.ledger is not None:
+            return f"{again}. The release stays charged, and without --key-file it cannot be resumed"
+        return again
+
+    @property
+    def _name(self) -> str:
+        assert self.dataset is not None, "checked when it was made"
+        return self.dataset
+
+    @property
+    def _key_check(self) -> str | None:
+        return None if self.keys is None else key_fingerprint(self.keys.key)

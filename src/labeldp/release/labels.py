@@ -1,0 +1,355 @@
+"""Releases of private labels: `privatize`, on files and on any engine.
+
+A run that dies at any point can be repeated: with the same key and the same input it continues the same release at no further
+cost, and keyed randomness gives every record the same draw. No label is randomized before the mechanism is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labeldp.budget import decimal_text, exact_epsilon
+from labeldp.domain import Domain
+from labeldp.engines.arrow.arrow_input import ArrowInput
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.engines.passes import LabelInput, Scan
+from labeldp.errors import InvalidInput, expect
+from labeldp.losses import Custom, LossLike, get_loss
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors
+from labeldp.message.description import Header, describe, privacy_card_text, total_epsilon
+from labeldp.message.labels_file import LabelsFile, check_id_name
+from labeldp.message.manifest import LABELS, read_manifest
+from labeldp.message.reader import Message
+from labeldp.message.signing import SigningKey
+from labeldp.priors import Prior
+from labeldp.randomizer import LabelRandomizer, Plan
+from labeldp.release.account import Account, Charge, Request
+from labeldp.release.flow import Drawn, Ready, ReleaseKind, in_the_way, release
+from labeldp.release.key_file import KeptRelease
+from labeldp.release.ledger import Ledger
+from labeldp.release.ledger_rows import Release
+from labeldp.release.outcome import Phase, ReleaseOutcome
+
+
+def privatize(
+    source: LabelSource | LabelInput,
+    randomizer: LabelRandomizer,
+    out: str | os.PathLike[str],
+    *,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    key_file: str | os.PathLike[str] | None = None,
+    keep_order: bool = False,
+    sign_key: str | os.PathLike[str] | None = None,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> ReleaseOutcome:
+    """Randomize the labels in a file and write them as a message for the features party.
+
+    The message is a folder that appears whole or not at all. Files of any size are processed in bounded memory.
+
+    Parameters
+    ----------
+    source : LabelSource or LabelInput
+        The labels and their ids, in a file or as an engine reads them. The file is read more than once and must not change in between.
+    randomizer : LabelRandomizer
+        The budget ε, the bounds of the labels, the loss and the mechanism.
+    out : str or Path
+        The folder to write. It must not exist yet.
+    ledger : Ledger, optional
+        The ledger to charge.
+    dataset : str, optional
+        The name of the dataset in the ledger. A ledger needs one.
+    key_file : str or Path, optional
+        Where the secret key is kept; a new file is made if there is none. With it, a run that failed can be repeated at no
+        further cost, and `apply` can add later batches. Without it, the key is forgotten when the run ends.
+    keep_order : bool, default False
+        Write the rows in the order of the input. If that order follows the labels, it reveals them. Otherwise the order
+        depends on the ids only. Without an id column the ids are row numbers and show the order of the input either way.
+    sign_key : str or Path, optional
+        Your private Ed25519 key, a PEM file without a password that only you can read. The message is signed with it, and
+        whoever has the public key can tell that it is yours and as you sent it.
+    phase : callable, optional
+        For progress bars: called with the name and the number of rows (or None) of each phase; returns None or a function
+        that is called with the number of rows done since the last call.
+
+    Returns
+    -------
+    ReleaseOutcome
+
+    Raises
+    ------
+    InvalidInput
+        If the input, a setting or a path cannot be used; if more than 20 % of the labels lie outside the bounds; or if `out` exists and is not
+        the message of this same release. Nothing is charged then.
+    InsufficientBudget
+        If the ledger has less than ε left for the dataset. This is checked before a label is read.
+    LabelDPError
+        If the message cannot be written. The text says what was charged and how to go on.
+
+    Warns
+    -----
+    ClippingWarning
+        If more than 5 % of the labels lie outside the bounds. The share is private: the message does not hold it.
+
+    See Also
+    --------
+    apply : Adds later batches to a message.
+    Message : Reads a message.
+    LabelRandomizer : The same for labels in an array.
+
+    Privacy
+    -------
+    The message is ε-label-DP for replacing one label, with the ε of `randomizer`. It is charged to the ledger
+    before anything is drawn from the labels. Resuming a release, or repeating a finished one, charges nothing. The ids
+    are in the message as they are. Without an id column they are the row numbers, so the message shows the order of the input:
+    if that order follows the labels, it reveals them, and ε does not cover it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelRandomizer, LabelSource, Ledger, privatize
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sales = pa.table({"order": range(400), "amount": [20.0, 80.0] * 200})
+    ...     pq.write_table(sales, f"{folder}/sales.parquet")
+    ...     ledger = Ledger.create(f"{folder}/ledger.db")
+    ...     _ = ledger.add_dataset("sales", budget=3)
+    ...     outcome = privatize(
+    ...         LabelSource(f"{folder}/sales.parquet", "amount", "order"),
+    ...         LabelRandomizer(epsilon=1, domain=(0, 100)),
+    ...         f"{folder}/message",
+    ...         ledger=ledger,
+    ...         dataset="sales",
+    ...     )
+    ...     print(ledger.remaining("sales"))
+    2
+    >>> outcome  # doctest: +ELLIPSIS
+    ReleaseOutcome(message=...Path('.../message'), records=400, resumed=False, already_held=0)
+    """
+    expect(randomizer, LabelRandomizer, "randomizer", "make one with LabelRandomizer(epsilon=1, domain=(lower, upper))")
+    kind = LabelRelease(as_input(source).in_unit(Domain.of(randomizer.domain)), randomizer, keep_order=keep_order)
+    ready, (mechanism, records), resumed = release(
+        kind, out, ledger=ledger, dataset=dataset, key_file=key_file, sign_key=sign_key, phase=phase
+    )
+    clipped = ready.scanned.clipped
+    return ReleaseOutcome(Path(out), mechanism, ready.records, clipped, resumed=resumed, message_records=records)
+
+
+def as_input(source: LabelSource | LabelInput) -> LabelInput:
+    """Return the input of an engine as it is, and a file as the input of the engine for one machine."""
+    if isinstance(source, LabelSource):
+        return ArrowInput(source)
+    if not hasattr(source, "scan"):
+        expect(
+            source, LabelSource, "source", 'make one with LabelSource("labels.parquet", "label column", "id column")'
+        )
+    return source
+
+
+@dataclass(frozen=True)
+class LabelsReady(Ready):
+    """Labels that were scanned, and the plan for them. The mechanism is designed already if it needs no private prior."""
+
+    scanned: Scan
+    plan: Plan
+    mechanism: FiniteMechanism | None
+
+
+class LabelRelease(ReleaseKind[LabelsReady]):
+    """The release of one private label for each record."""
+
+    kind = LABELS
+    resumable = True
+
+    def __init__(self, labels: LabelInput, randomizer: LabelRandomizer, *, keep_order: bool = False) -> None:
+        self.labels, self.randomizer, self.keep_order = labels, randomizer, keep_order
+        self.domain, self.epsilon = Domain.of(randomizer.domain), exact_epsilon(randomizer.epsilon)
+
+    def check(self, out: Path, key_file: Path | None) -> None:
+        """Raise `InvalidInput` for what the engine cannot do, and for places inside the input."""
+        check_engine(self.labels, out, key_file, keep_order=self.keep_order)
+
+    def read(self, account: Account, phase: Phase) -> LabelsReady:
+        """Scan the labels, and plan for their number. Counting on the plan's grid at once saves a pass, if the number is known."""
+        rows = self.labels.row_count()
+        plan = self.randomizer.plan(rows) if rows else None  # an empty file is refused by the scan
+        scanned = self.labels.scan(
+            self.domain,
+            key=account.key,
+            out_of_range=self.randomizer.out_of_range,
+            grid=None if plan is None or plan.split is None else plan.grid,
+            progress=phase("checking", rows),
+        )
+        self.domain.judge_clipping(scanned.clipped, scanned.records, self.randomizer.out_of_range)
+        if plan is None or plan.request.records != scanned.records:
+            plan = self.randomizer.plan(scanned.records)
+        plan.warn(stacklevel=4)
+        request = Request(self._settings(scanned), scanned.input_hmac, scanned.id_kind)
+        mechanism = plan.design() if plan.split is None else None
+        return LabelsReady(request, scanned.records, self.labels.least_row_bytes, scanned, plan, mechanism)
+
+    def draw(self, ready: LabelsReady, account: Account, charge: Charge, data: Path, work: Path, phase: Phase) -> Drawn:
+        """Fix the mechanism, and randomize every label with it."""
+        mechanism = self._mechanism(ready, account, charge, phase)
+        account.fix(charge, mechanism, ready.request)
+        self.labels.randomize(
+            mechanism,
+            self.domain,
+            ready.scanned,
+            key=account.key,
+            release=bytes.fromhex(charge.id),
+            advice=account.after_change(),
+            labels=data,
+            work=work,
+            keep_order=self.keep_order,
+            progress=phase("randomizing", 2 * ready.records),
+        )
+        header = self._header(charge.id, ready.scanned, account)
+        return Drawn(
+            total_epsilon(mechanism),
+            describe(mechanism, header),
+            privacy_card_text(mechanism, header),
+            lambda path: LabelsFile(path, header, mechanism).count_written(),
+            (mechanism, ready.records),
+        )
+
+    def earlier(
+        self, out: Path, signing: SigningKey | None, account: Account
+    ) -> Callable[[LabelsReady], tuple[Charge, tuple[FiniteMechanism, int]]]:
+        """Open the message that is there already, which must be known and have the requested signature."""
+        try:
+            found = Message.open(out)
+        except InvalidInput:
+            raise in_the_way(out) from None
+        held = None if found.signature is None else found.signature.key
+        if held != (None if signing is None else signing.verify_key.fingerprint):
+            raise InvalidInput(
+                f"{out} exists, and is {'not signed' if held is None else f'signed with the key {held}'}. It is not overwritten: "
+                "choose another --out, or repeat the command with the --sign-key that it had"
+            )
+        if signing is not None:
+            read_manifest(out, LABELS, signing.verify_key)  # a manifest can name any key
+        known = account.recall(found.header.release)
+        if known is None:
+            raise in_the_way(out)
+        return lambda ready: self._repeat(found, known, ready, account)
+
+    def _repeat(
+        self, message: Message, known: Release | KeptRelease, ready: LabelsReady, account: Account
+    ) -> tuple[Charge, tuple[FiniteMechanism, int]]:
+        """Return a message that an earlier run has completed, if it is this very release: at most its commit was missing."""
+        if (known.input_hmac, known.request) != (ready.request.input_hmac, ready.request.settings):
+            raise InvalidInput(
+                f"{message.path} exists and is not overwritten. The key file knows it: it was made from another input, with other "
+                "settings or by another engine. Repeat that command as it was; another --out is a new release, charged again"
+            )
+        asked = self._header(known.id, ready.scanned, account)
+        for name, has in vars(message.header).items():
+            if has != (wanted := getattr(asked, name)):
+                raise InvalidInput(
+                    f"{message.path} exists and was made with {name} = {has!r}, but this command asks for {wanted!r}. It is not "
+                    "overwritten: repeat the command as it was, or choose another --out, which makes a new release"
+                )
+        charge = Charge(known.id, message.mechanism.to_json(), resumed=True)
+        account.fix(charge, message.mechanism, ready.request)
+        return charge, (message.mechanism, message.records)
+
+    def _mechanism(self, ready: LabelsReady, account: Account, charge: Charge, phase: Phase) -> FiniteMechanism:
+        """Return the mechanism of a resumed release, or design one. If it needs a private prior, that is drawn here, for ε₁."""
+        if charge.mechanism is not None:
+            return FiniteMechanism.from_json(charge.mechanism)
+        if ready.mechanism is not None:
+            return ready.mechanism
+        scanned, grid = ready.scanned, ready.plan.grid
+        if scanned.counts is not None and scanned.grid == grid:
+            return ready.plan.design(scanned.counts)
+        progress = phase("counting", scanned.records)
+        advice = account.after_change()
+        counts = self.labels.count_cells(grid, scanned, key=account.key, advice=advice, progress=progress)
+        return ready.plan.design(counts)
+
+    def _header(self, release_id: str, scanned: Scan, account: Account) -> Header:
+        return Header(
+            release_id,
+            id_column=self.labels.id_name,
+            id_type=scanned.id_kind,
+            keep_order=self.keep_order,
+            keyed=account.keys is not None,
+            row_numbers=self.labels.id_column is None,
+            label_column=self.labels.label_column,
+        )
+
+    def _settings(self, scanned: Scan) -> str:
+        """Return the settings as text. Only a run with the same settings may resume a release."""
+        prior = self.randomizer.prior
+        given = None if prior is None else hashlib.sha256(prior.values.tobytes() + prior.masses.tobytes()).hexdigest()
+        return json.dumps(
+            {
+                "epsilon": decimal_text(self.epsilon),
+                "domain": self.domain.to_json(),
+                "loss": _loss_text(self.randomizer.loss, self.domain),
+                "mechanism": self.randomizer.mechanism,
+                "prior": given,
+                "id": self.labels.id_column,
+                "id_type": scanned.id_kind,
+                "id_arrow_types": scanned.id_types,
+            },
+            sort_keys=True,
+        )
+
+
+def check_engine(labels: LabelInput, out: Path, key_file: Path | None, *, keep_order: bool = False) -> None:
+    """Raise `InvalidInput` for what an engine cannot do, and for places that would mix up input, message and key."""
+    if keep_order and not labels.keeps_order:
+        raise InvalidInput(
+            "this engine cannot write rows in the order of the input: leave out keep_order (--keep-order)"
+        )
+    check_id_name(labels.id_name)
+    labels.check_places(out, key_file)
+
+
+def expected_figures(plan: Plan) -> dict[str, Any]:
+    """Return the figures of a planned release, for `privatize --dry-run`. Reads no label and charges nothing.
+
+    `expected_loss` (of a label), `model_error` (of a model trained on all rows, for squared loss) and `outputs` are those
+    under the given public prior, or else under a flat one.
+    """
+    grid, request = plan.grid, plan.request
+    prior = request.prior if request.prior is not None else Prior.uniform(grid)
+    mechanism = plan.design_for(prior)
+    squared = get_loss(request.loss).name == "squared"
+    return {
+        "rows": request.records,
+        "cells": grid.count,
+        "lower": grid.lower,
+        "upper": grid.upper,
+        "unit": grid.unit,
+        "mechanism": plan.mechanism,
+        "loss": str(request.loss),
+        "epsilon_prior": float(plan.epsilon_prior),
+        "epsilon_labels": float(mechanism.epsilon_exact),
+        "assumed_prior": "flat" if request.prior is None else "given",
+        "expected_loss": mechanism.expected_loss(prior, request.loss),
+        "model_error": ModelErrors(prior, domain=grid).of(mechanism, request.known_records).mse if squared else None,
+        "explained": EXPLAINED,
+        "outputs": mechanism.outputs,
+    }
+
+
+def _loss_text(loss: LossLike, domain: Domain) -> str:
+    """Return what distinguishes a loss from others. For a function, a digest of its values on the bounds is added to its name."""
+    rule = get_loss(loss)
+    if not isinstance(rule, Custom):
+        return loss if isinstance(loss, str) else rule.name
+    grid = np.linspace(domain.lower, domain.upper, 33)
+    values = np.ascontiguousarray(rule(grid[:, None], grid[None, :]), "<f8")
+    return f"{rule.name} {hashlib.sha256(values.tobytes()).hexdigest()}"

@@ -16,8 +16,10 @@ from labeldp import (
     estimate_error,
     estimate_gain,
     estimate_mean,
+    estimate_r2,
 )
 from labeldp.errors import InvalidInput
+from labeldp.evaluation import estimates
 
 
 def test_the_gain_over_the_mean_is_known_better_than_the_error():
@@ -44,6 +46,22 @@ def test_more_confidence_takes_a_wider_interval_around_the_same_value():
         assert wide.lower < narrow.lower < narrow.value < narrow.upper < wide.upper
         assert narrow.value == wide.value
         assert (narrow.confidence, wide.confidence) == (0.8, 0.99)
+
+
+def test_the_risks_of_the_parts_of_r2_add_up_to_its_own(monkeypatch):
+    labels, feature = population(np.random.default_rng(1), 500)
+    risks = []
+    for name, place in (("consistent_range", 2), ("explained_range", 4)):
+        part = getattr(estimates, name)
+
+        def noted(*given, part=part, place=place, **more):
+            risks.append(given[place])
+            return part(*given, **more)
+
+        monkeypatch.setattr(estimates, name, noted)
+    estimate_r2(randomized(MECHANISMS["unbiased"], labels), feature, confidence=0.9)
+    assert len(risks) == 2
+    assert sum(risks) == pytest.approx(0.1)
 
 
 def test_predictions_may_be_a_column_of_a_table():

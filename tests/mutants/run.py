@@ -1,8 +1,8 @@
 """Plants bugs one at a time and sees whether the tests find them: `make test-mutants`.
 
 Each bug of bugs.toml goes into a copy of the source. The tests that are likely to find it run first. If they pass, all tests of
-`make test` run. A bug counts as found if a test fails, so `make test` must pass before. A few bugs by
-name: `make test-mutants ARGS="label-in-an-error"`.
+`make test` run. A bug counts as found if a test fails, so `make test` must pass before. To plant a few bugs by name, run
+`make test-mutants ARGS="label-in-an-error key-in-repr"`.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def main() -> int:
     if unknown := set(asked.bugs) - {bug.name for bug in bugs}:
         sys.exit(f"bugs.toml has no bug {', '.join(sorted(unknown))}")
     suite = asked.suite.resolve()
+    print(f"{'bug':45} {'time':>7}  found by")
     with ThreadPoolExecutor(asked.jobs) as pool:
         answers = list(pool.map(lambda bug: _try(bug, suite, whole=False), bugs))
     if not asked.first:  # one after the other: these runs use all cores

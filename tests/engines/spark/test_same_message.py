@@ -130,7 +130,7 @@ LABELS = {
 
 @pytest.mark.parametrize(("options", "kind"), LABELS.values(), ids=LABELS)
 def test_labels_and_settings(spark, tmp_path, options, kind):
-    table = records()
+    table = records(200)  # so many that a bought prior gives no warning
     if pa.types.is_decimal(kind):
         labels = table["y"].cast(pa.decimal128(17, 2), safe=False).cast(kind)
     else:

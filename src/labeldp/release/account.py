@@ -2,8 +2,9 @@
 
 import os
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 
 from labeldp.errors import InvalidInput, LabelDPError, expect
@@ -44,7 +45,6 @@ class Account:
     ledger: Ledger | None = None
     dataset: str | None = None
     keys: KeyFile | None = None
-    key: bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
@@ -56,7 +56,11 @@ class Account:
             dataset_name(self.dataset)
         elif self.dataset is not None:
             raise InvalidInput("dataset names a dataset in a ledger: give ledger=Ledger(path) too")
-        object.__setattr__(self, "key", os.urandom(32) if self.keys is None else self.keys.key)
+
+    @cached_property
+    def key(self) -> bytes:
+        """The key of the draws: that of the key file, or one that is forgotten when the run ends."""
+        return os.urandom(32) if self.keys is None else self.keys.key
 
     def require(self) -> None:
         """Raise an error if the release exceeds the budget. Call this before a label is read."""

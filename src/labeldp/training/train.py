@@ -198,7 +198,7 @@ def train(
     _check_options(message, given - {"loss"} if loss == "squared" else given, of_sums=of_sums)
     if of_sums:
         if not isinstance(message, SumsAnswer) or verify_key is not None:
-            message = SumsAnswer.open(getattr(message, "path", message), verify_key=verify_key)
+            message = SumsAnswer.open(getattr(message, "path", message), verify_key=verify_key)  # type: ignore[arg-type]
         return _train_on_sums(message, features, id, Path(str(plan)), delimiter, phase)
     if not isinstance(message, Message) or verify_key is not None:
         message = Message.open(getattr(message, "path", message), verify_key=verify_key)  # type: ignore[arg-type]
@@ -344,7 +344,12 @@ def _reporting(estimator: Any, advance: Callable[[int], None] | None) -> Any:
 
 
 def _train_on_sums(
-    answer: SumsAnswer, features: pa.Table | str | Path, id_column: str, plan_path: Path, delimiter: str | None, phase: Phase
+    answer: SumsAnswer,
+    features: pa.Table | str | Path,
+    id_column: str,
+    plan_path: Path,
+    delimiter: str | None,
+    phase: Phase,
 ) -> TrainingResult:
     plan = read_plan(plan_path)
     if isinstance(features, pa.Table):

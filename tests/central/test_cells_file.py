@@ -7,11 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import InvalidInput, PrivateSums, parquet_file
+from labeldp import InvalidInput, PrivateSums
 from labeldp.central import cells_file, sums_release
 from labeldp.central.cells_file import CellsFile
 from labeldp.central.sums_release import SumsAnswer, SumsOutcome
 from labeldp.message.manifest import SUMS, seal
+from labeldp.tables import parquet as parquet_file
 
 RECORDS = "records.parquet"
 

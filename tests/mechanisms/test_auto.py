@@ -32,7 +32,7 @@ DOMAIN = Domain.integers(0, 400)
 
 
 def designed(counts, domain, epsilon, records, loss="squared"):
-    return LabelRandomizer(epsilon, domain, loss, "auto").design(counts, records)
+    return LabelRandomizer(epsilon, domain, loss, "auto").plan(records).design(counts)
 
 
 @pytest.mark.parametrize(("epsilon", "records"), [(0.5, 10_000), (2, 400_000), (8, 100)])

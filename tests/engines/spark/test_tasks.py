@@ -16,7 +16,7 @@ from labeldp.engines.spark.worker import CHANGED, REPEATED, WorkerError
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.sampling.multiset import MultisetHash
 
-RR = LabelRandomizer(1, DOMAIN, mechanism="randomized-response").design(np.empty(0, np.int64), 60)
+RR = LabelRandomizer(1, DOMAIN, mechanism="randomized-response").plan(60).design()
 NAMES = [entry.name for entry in MECHANISMS if entry.exact] + ["auto"]
 
 
@@ -41,14 +41,14 @@ def assert_as_on_one_machine(table, mechanism, folder, id_type=None):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_mechanism(tmp_path, name):
     prior = Prior.uniform(DOMAIN)
-    mechanism = LabelRandomizer(1, DOMAIN, mechanism=name, prior=prior).design(np.empty(0, np.int64), 60)
+    mechanism = LabelRandomizer(1, DOMAIN, mechanism=name, prior=prior).plan(60).design()
     assert_as_on_one_machine(records(), mechanism, tmp_path)
 
 
 def test_more_outputs_than_16_bits_hold(tmp_path):
     for largest in (2**15 - 1, 2**15):
         whole = Domain.integers(0, largest)
-        mechanism = LabelRandomizer(1, whole, mechanism="randomized-response").design(np.empty(0, np.int64), 60)
+        mechanism = LabelRandomizer(1, whole, mechanism="randomized-response").plan(60).design()
         table = records().set_column(1, "y", pa.array(np.linspace(0, largest, 60).round()))
         assert mechanism.outputs.size == largest + 1
         assert_as_on_one_machine(table, mechanism, tmp_path)
@@ -90,7 +90,7 @@ def test_labels_of_every_kind(tmp_path, labels):
 
 def test_intervals(tmp_path):
     hours = Domain(0, 10, cells=11, unit="hours")
-    mechanism = LabelRandomizer(1, hours, mechanism="randomized-response").design(np.empty(0, np.int64), 60)
+    mechanism = LabelRandomizer(1, hours, mechanism="randomized-response").plan(60).design()
     spans = pa.array([timedelta(minutes=13 * place) for place in range(60)], pa.duration("us"))
     assert_as_on_one_machine(records().set_column(1, "y", spans), mechanism, tmp_path)
 

@@ -820,6 +820,9 @@ class TrainSums(Reader):
     def targets(self, scene: Scene) -> list[str]:  # noqa: ARG002
         return ["plan.json", "sums/sums.json", "sums/records.parquet"]
 
+    def sealed(self, scene: Scene, target: str) -> Scene:
+        return with_manifest(scene, target, folder="sums") if target.startswith("sums/") else scene
+
     def run(self, folder: Path) -> None:
         from labeldp.training.train import train
 

@@ -41,15 +41,15 @@ def with_mechanism_digest(content: bytes) -> bytes:
         return content
 
 
-def with_manifest(scene: Scene, target: str, key: Ed25519PrivateKey | None = None) -> Scene:
-    """A message in `out/` with a manifest of the files that it holds, signed anew if there is a key and it was signed."""
-    name = "out/manifest.json"
+def with_manifest(scene: Scene, target: str, key: Ed25519PrivateKey | None = None, folder: str = "out") -> Scene:
+    """A release in a folder with a manifest of the files that it holds, signed anew if there is a key and it was signed."""
+    name = f"{folder}/manifest.json"
     if target == "out/mechanism.json":
         scene = scene | {target: with_mechanism_digest(scene[target])}
     try:
         record = json.loads(scene[name])
         if target != name:
-            record["manifest"] |= _listed(scene, record["manifest"])
+            record["manifest"] |= _listed(scene, record["manifest"], folder)
         if key is not None and record["signature"]:
             text = json.dumps(record["manifest"], sort_keys=True, separators=(",", ":")).encode("ascii")
             record["signature"]["value"] = base64.b64encode(key.sign(CONTEXT + text)).decode()
@@ -58,22 +58,24 @@ def with_manifest(scene: Scene, target: str, key: Ed25519PrivateKey | None = Non
         return scene
 
 
-def _listed(scene: Scene, manifest: dict[str, Any]) -> dict[str, Any]:
+def _listed(scene: Scene, manifest: dict[str, Any], folder: str = "out") -> dict[str, Any]:
     files = []
     for entry in manifest["files"]:
-        content, rows = scene[f"out/{entry['name']}"], entry["rows"]
+        content, rows = scene[f"{folder}/{entry['name']}"], entry["rows"]
         if entry["name"].endswith("parquet"):
             try:
                 rows = pq.ParquetFile(io.BytesIO(content)).metadata.num_rows
             except Exception:  # noqa: BLE001 - the rows that it had
                 rows = entry["rows"]
         files.append(entry | {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "rows": rows})
-    changed: dict[str, Any] = {"files": files, "records": sum(file["rows"] or 0 for file in files)}
+    changed: dict[str, Any] = {"files": files}
     try:
-        described = json.loads(scene["out/mechanism.json"])
-        totals = ("release", "epsilon_prior", "epsilon_labels", "epsilon_total")
-        changed |= {name: described[name] for name in totals if name in described}
-    except (ValueError, TypeError, RecursionError):
+        if folder == "out":
+            described = json.loads(scene["out/mechanism.json"])
+            changed |= {name: described[name] for name in ("release", "epsilon_total") if name in described}
+        else:
+            changed["epsilon_total"] = json.loads(scene[f"{folder}/sums.json"])["epsilon"]
+    except (KeyError, ValueError, TypeError, RecursionError):
         pass
     return changed
 

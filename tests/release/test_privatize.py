@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from labeldp import randomizer as randomizer_module
 from labeldp.domain import Domain
@@ -368,11 +369,11 @@ def test_a_file_that_changes_between_passes_is_refused_with_and_without_a_key_fi
 
 
 def test_a_file_that_changes_before_it_is_counted_is_refused_without_a_key_file(party):
-    """A text file's rows are not known at first, so its labels are counted in a pass of their own."""
-    path = party.folder / "labels.csv"
+    """The number of rows of an Arrow file is not known at first, so its labels are counted in their own pass."""
+    path = party.folder / "labels.feather"
 
     def save(values):
-        path.write_text("id,y\n" + "".join(f"{i},{value:.17g}\n" for i, value in enumerate(values)))
+        feather.write_feather(pa.table({"id": range(len(values)), "y": values}), path)
 
     def phase(name, rows):
         phases.append(name)

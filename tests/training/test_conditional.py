@@ -31,6 +31,7 @@ from labeldp import (
     RepeatedRelease,
     get_loss,
 )
+from labeldp.priors import BudgetWarning
 from labeldp.training.learners import BoostingRegressor, LinearStart
 from seeded_words import SeededWords
 
@@ -271,3 +272,10 @@ def test_a_mean_among_many_zeros_is_not_lost(zeros):
     private = randomizer.randomize(counts, randomness=SeededWords(0))
     model = ConditionalRegressor(LinearRegression(), private.mechanism, "poisson").fit(X, private)
     assert model.predict(X).mean() == pytest.approx(counts.mean(), rel=0.2)
+
+
+def test_a_mean_that_noise_hides_gives_a_warning():
+    amounts = np.where(np.arange(N) % 100 < 3, 300.0, 0.0)
+    private = LabelRandomizer(0.5, (0, 5000), "poisson").randomize(amounts)
+    with pytest.warns(BudgetWarning, match="hides the mean of the labels"):
+        ConditionalRegressor(LinearRegression(), private.mechanism, "poisson").fit(X, private)

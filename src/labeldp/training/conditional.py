@@ -12,6 +12,7 @@ towards a common spread as far as it is noise according to other folds.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,6 +36,7 @@ from labeldp.mechanisms.bias_variance import NormalScores
 from labeldp.mechanisms.cells import coarse_prior
 from labeldp.mechanisms.decoding import DECODERS, FLOOR_SHARE, code_values, learnable_values, prior_of
 from labeldp.mechanisms.prediction import label_share, value_share
+from labeldp.priors import BudgetWarning
 from labeldp.randomizer import check_bounds
 from labeldp.training.estimator_checks import check_fit_parameters, check_learns_means, without_values
 from labeldp.training.learners import BoostingRegressor, EncodedFeatures
@@ -45,6 +47,8 @@ LEAST_SPREAD = 0.02
 """Of the squared score: the label is never taken to be known exactly."""
 SPREADS = (0.1, 5.0)
 """How far a record's squared spread may lie from the common one, as factors."""
+LEAST_KNOWN = 0.25
+"""A standard error of the labels' mean above this share of it causes a warning."""
 FACTORS = (0.5, 2.0)
 """How far a mean model may be moved to the labels' mean, as factors."""
 OUTCOMES = 101
@@ -142,6 +146,13 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if seeks_mean(self.loss):  # the labels' mean is known well, and the model's distributions need not have it
             means = code_values(self.mechanism)[codes]
             mean, error = float(means.mean()), float(means.std()) / np.sqrt(codes.size)
+            if error > LEAST_KNOWN * max(mean, 0.0):
+                warnings.warn(
+                    f"the noise hides the mean of the labels: {codes.size:,} private labels at epsilon = {self.mechanism.epsilon:.3g} give "
+                    f"{mean:.3g} ± {2 * error:.2g}, and predictions can be off by as much. Narrower bounds, more records or a larger epsilon help.",
+                    BudgetWarning,
+                    stacklevel=2,
+                )
             answered = float(self._answers(*self._scores(X)).mean())
             if mean > 2 * error and answered > 0:
                 self.factor_ = float(np.clip(mean / answered, *FACTORS))

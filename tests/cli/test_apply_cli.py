@@ -444,7 +444,7 @@ def test_a_message_that_no_ledger_was_charged_for_takes_none(run, message):
     refused(run, "tuesday.parquet", "--ledger", "ledger.db", says="no release")
 
 
-@pytest.mark.parametrize(("times", "share"), [(4, 0.7), pytest.param(40, 0.98, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("times", "share"), [(4, 0.65), pytest.param(40, 0.95, marks=pytest.mark.slow)])
 def test_the_same_labels_under_new_ids_are_recovered(run, message, times, share):
     """The attack that nothing here can stop, for the figure in the docs: what it costs is ε for every new id."""
     labels = np.repeat([0.0, 100.0], 500)
@@ -455,4 +455,5 @@ def test_the_same_labels_under_new_ids_are_recovered(run, message, times, share)
     seen = np.mean(
         [outputs[[codes[time * 10_000 + row] for row in range(1000)]] for time in range(1, times + 1)], axis=0
     )
-    assert np.mean((seen > 50) == (labels > 50)) > share
+    middle = outputs.mean()  # the bins follow a noisy prior, so their middle need not be 50
+    assert np.mean((seen > middle) == (labels > 50)) > share

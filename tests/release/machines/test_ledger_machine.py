@@ -208,4 +208,4 @@ def test_a_ledger_does_what_its_model_does_in_hundreds_of_random_steps():
 
 @pytest.mark.slow
 def test_a_ledger_does_what_its_model_does_in_thousands_of_random_steps():
-    run_state_machine_as_test(LedgerMachine, settings=many_steps(examples=200, steps=50))
+    run_state_machine_as_test(LedgerMachine, settings=many_steps(examples=100, steps=50))

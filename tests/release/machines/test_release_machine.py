@@ -528,4 +528,4 @@ def test_a_run_that_is_interrupted_at_any_event_ends_as_interrupted_and_leaves_n
 
 @pytest.mark.slow
 def test_releases_keep_their_promises_in_thousands_of_random_steps():
-    run_state_machine_as_test(ReleaseMachine, settings=many_steps(examples=200, steps=40))
+    run_state_machine_as_test(ReleaseMachine, settings=many_steps(examples=50, steps=40))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.central import sums_draw, sums_release
+from labeldp.central import queries, sums_draw
 from pinned_release import World, arrow_file, csv_file, leaks
 
 RECORDS = 230
@@ -101,12 +101,12 @@ def test_the_order_of_the_labels_is_not_seen(world):
 
 
 def test_a_planted_leak_is_found(world):
-    real = sums_release.draw_answer
+    real = queries.draw_answer
 
     def leaking(budget, held, *more):
         answer = real(budget, held, *more)
         return replace(answer, values=answer.values + held.units[3] % 1000)
 
-    with mock.patch.object(sums_release, "draw_answer", leaking):
+    with mock.patch.object(queries, "draw_answer", leaking):
         found = leaks(seen(world, "plain", BASE), seen(world, "plain", TWINS["sorted"]))
     assert any(name.startswith("answer/sums.json") for name in found)

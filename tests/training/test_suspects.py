@@ -207,5 +207,5 @@ def test_a_message_names_its_labels_and_one_without_a_name_is_refused(world, tmp
     nameless = shutil.copytree(world / "message", tmp_path / "message")
     edit_json(nameless / "mechanism.json", lambda record: record["message"].pop("label_column"))
     rewrite_manifest(nameless)
-    with pytest.raises(InvalidInput, match="lacks the field .label_column."):
+    with pytest.raises(InvalidInput, match="lacks the field 'label_column'"):
         Message.open(nameless)

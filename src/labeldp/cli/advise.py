@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.bounds import Integers, Lower, Upper, domain_of
 from labeldp.cli.console import note, out, print_json, print_table
-from labeldp.cli.options import Json, OutputOption, comma_list
+from labeldp.cli.options import Integers, Json, Lower, OutputOption, Upper, comma_list, domain_of
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeldp.cli.completion import loss_offers, several_mechanism_offers
+from labeldp.cli.catalogue_help import LOSSES, loss_offers, several_mechanism_offers
 from labeldp.cli.console import out, print_json, print_table
-from labeldp.cli.lazy_help import LOSSES
 from labeldp.cli.options import Json, OutputOption, comma_list
 from labeldp.errors import InvalidInput
 

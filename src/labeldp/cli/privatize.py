@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from labeldp.budget import decimal_text
-from labeldp.cli.bounds import BoundsOption, Integers, Lower, OutOfRangeLabels, Upper, domain_of
-from labeldp.cli.completion import loss_offers, mechanism_offers
+from labeldp.cli.catalogue_help import LOSSES, loss_offers, mechanism_offers
 from labeldp.cli.console import line, note, phases, print_json, stoppable
 from labeldp.cli.engine import EngineOptions, Labels
-from labeldp.cli.lazy_help import LOSSES
 from labeldp.cli.options import (
+    BoundsOption,
     BudgetOption,
     Conf,
     Dataset,
@@ -23,13 +22,18 @@ from labeldp.cli.options import (
     Delimiter,
     EngineChoice,
     IdType,
+    Integers,
     Json,
     Label,
     LedgerFile,
+    Lower,
+    OutOfRangeLabels,
     OutputOption,
     Quiet,
     SignKey,
     SparkConf,
+    Upper,
+    domain_of,
 )
 from labeldp.cli.outcome import no_share, note_clipped, outcome_record
 from labeldp.errors import InvalidInput

@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeldp.budget import decimal_text
-from labeldp.cli.bounds import Integers, Lower, OutOfRangeLabels, Upper, domain_of
 from labeldp.cli.console import line, phases, print_json, stoppable
 from labeldp.cli.options import (
     Dataset,
     DecimalMark,
     Delimiter,
     IdType,
+    Integers,
     Json,
     Label,
     LedgerFile,
+    Lower,
+    OutOfRangeLabels,
     OutputOption,
     Quiet,
     SignKey,
+    Upper,
+    domain_of,
 )
 from labeldp.cli.outcome import no_share, note_clipped
 from labeldp.errors import InvalidInput

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from labeldp.cli.completion import loss_offers, model_offers
+from labeldp.cli.catalogue_help import LOSSES, loss_offers, model_offers
 from labeldp.cli.console import err, line, note, out, phases, print_json, stoppable
-from labeldp.cli.lazy_help import LOSSES
 from labeldp.cli.options import Delimiter, Json, Quiet, VerifyKey, comma_list
 from labeldp.formatting import count_of, plain
 

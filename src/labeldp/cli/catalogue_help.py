@@ -1,8 +1,9 @@
-"""Help that names what the catalogues hold. They are read when help is asked for, so that commands start fast."""
+"""Help and completion that name what the catalogues have. They are read when they are needed, so that commands start fast."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from rich.markup import escape
 from typer.core import TyperCommand
 
 LOSSES = "{losses}"
@@ -56,3 +57,34 @@ def _print_panel(title: str, entries: dict[str, str]) -> None:
     for name, explanation in entries.items():
         table.add_row(Text(name, style="bold cyan"), Text(explanation))
     Console().print(Panel(table, title=title, title_align="left", border_style="dim"))
+
+
+Offers = list[tuple[str, str]]
+"""Values, each with its line of help, which some shells show."""
+
+
+def mechanism_offers(incomplete: str) -> Offers:
+    """The mechanisms that can be released."""
+    return _beginning(exact_mechanisms().items(), incomplete)
+
+
+def several_mechanism_offers(incomplete: str) -> Offers:
+    """All mechanisms, for a list with commas: the last name is completed."""
+    before, comma, last = incomplete.rpartition(",")
+    return [(before + comma + name, text) for name, text in _beginning(mechanisms().items(), last)]
+
+
+def model_offers(incomplete: str) -> Offers:
+    """The learners."""
+    return _beginning(models().items(), incomplete)
+
+
+def loss_offers(incomplete: str) -> Offers:
+    """The losses; those with a number are shown with an example of it."""
+    from labeldp.losses import loss_examples
+
+    return _beginning(((name, "") for name in loss_examples()), incomplete)
+
+
+def _beginning(values: Iterable[tuple[str, str]], incomplete: str) -> Offers:
+    return [(value, escape(text)) for value, text in values if value.startswith(incomplete)]  # typer reads markup

@@ -1,5 +1,7 @@
 """RRWithPrior: randomized response on the most likely values, best for the zero-one loss (Ghazi et al. 2021)."""
 
+from math import isqrt
+
 import numpy as np
 
 from labeldp.arrays import Floats
@@ -12,6 +14,10 @@ from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
 from labeldp.sampling import WeightTable
+from labeldp.sampling.table import MAX_ENTRIES
+
+MOST_ANSWERS = isqrt(MAX_ENTRIES) - 1
+"""With one more row for all other labels the table has at most `MAX_ENTRIES` entries."""
 
 
 @mechanism(
@@ -65,6 +71,11 @@ class RRWithPrior(FiniteMechanism):
             top = _best_top(prior.masses[likely], float(budget))
         if not 1 <= top <= prior.values.size:
             raise InvalidInput(f"top must lie from 1 to the prior's {prior.values.size} values, got {top}")
+        if top > MOST_ANSWERS:
+            raise InvalidInput(
+                f"rr-with-prior has a table of values by values, so it answers with at most {MOST_ANSWERS:,} of them, not {top:,}: give fewer "
+                "cells, or a smaller top"
+            )
         chosen = np.sort(likely[:top])
         row_of_value = np.full(prior.values.size, top)  # one row for all labels outside the chosen
         row_of_value[chosen] = np.arange(top)

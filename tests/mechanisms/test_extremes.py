@@ -60,7 +60,7 @@ def test_an_ordinary_domain_works_at_small_and_large_epsilon(name, epsilon):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "loss"), [("1e-9", "squared"), ("40", "absolute")])
-@pytest.mark.parametrize("name", MECHANISMS.names)
+@pytest.mark.parametrize("name", [entry.name for entry in MECHANISMS if entry.exact])  # the others have no cells
 def test_a_million_cells_work_or_are_refused(name, epsilon, loss):
     works_or_refuses(name, Domain(0, 1, cells=1_000_000), epsilon, loss)
 

@@ -269,6 +269,24 @@ def test_the_staircase_parameter_is_the_best_of_all(epsilon, loss):
         assert free[chosen - 1] == pytest.approx(min(free), rel=1e-6)
 
 
+def test_a_long_prior_is_weighed_by_its_quantiles(monkeypatch):
+    """All pairs of a million labels and a million noises took hours."""
+    domain = Domain(0, 10, cells=401)
+    prior = Prior(domain.grid, np.linspace(1, 5, 401))
+    whole = DiscreteStaircase.optimal(prior, 2, domain=domain)
+    monkeypatch.setattr(grid_noise, "_MOST_PAIRS", 40 * 401)
+    fewer = DiscreteStaircase.optimal(prior, 2, domain=domain)
+    assert fewer.expected_loss(prior, "squared") == pytest.approx(whole.expected_loss(prior, "squared"), rel=1e-3)
+
+
+def test_rr_with_prior_refuses_a_table_that_is_too_large():
+    prior = Prior.uniform(Domain(0, 1, cells=5000))
+    with pytest.raises(InvalidInput, match="at most 4,471 of them, not 5,000: give fewer cells"):
+        RRWithPrior(prior, 1)
+    with pytest.raises(InvalidInput, match="at most 4,471 of them"):
+        RRWithPrior(prior, 1, top=4472)
+
+
 def test_a_window_makes_discrete_laplace_less_biased():
     clipped, wide = DiscreteLaplace(DOMAIN, 1), DiscreteLaplace(DOMAIN, 1, window=200)
     assert np.abs(wide.bias(DOMAIN.grid)).max() < 1e-6

@@ -105,7 +105,7 @@ def _failed_test(suite: Path, source: Path, tests: list[str], *, jobs: int) -> s
     done = subprocess.run(command, cwd=suite, env=environment, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(\S+)", done.stdout, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(.+?)(?: - |$)", done.stdout, re.MULTILINE)
     if failed is None and done.returncode != 1:
         sys.exit(f"pytest could not run: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return failed[1] if failed else "a test"

@@ -22,6 +22,8 @@ from labeldp.sampling import ShiftTable, WeightTable
 from labeldp.sampling.noise_tables import laplace_profile, staircase_profile
 
 _MOST_ENTRIES = 1 << 22
+_MOST_PAIRS = 1 << 28
+"""The most pairs of a label and a noise for which `DiscreteStaircase.optimal` computes a loss, some seconds of work."""
 MOST_CELLS = 4472
 """A larger table would have more entries than `WeightTable` takes."""
 
@@ -191,13 +193,18 @@ def _made(request: Request) -> DiscreteStaircase:
 def _expected_losses(prior: Prior, loss: LossLike, frame: Domain, window: int) -> Floats:
     """Return E[ℓ(ŷ + t, y)] + E[ℓ(ŷ − t, y)] under a prior for noise of t = 0, 1, … cells, ŷ the cell of y; for 0, which has no sign, once.
 
-    The last is that of all noise that leaves the window from every cell.
+    The last is that of all noise that leaves the window from every cell. If there are more than `_MOST_PAIRS` pairs of a label
+    and a noise, quantiles of the prior replace it: a million cells would take hours.
     """
     measure, held = get_loss(loss), prior.masses > 0
     labels, masses, outputs = prior.values[held], prior.masses[held], window_values(frame, window)
     measure.valid_labels.check(labels, "labels")
     measure.valid_outputs.check(outputs, "outputs")
     noise = np.arange(frame.count + window)
+    most = max(1, _MOST_PAIRS // noise.size)
+    if labels.size > most:
+        middles = (np.arange(most) + 0.5) / most
+        labels, masses = labels[np.searchsorted(np.cumsum(masses), middles * masses.sum())], np.full(most, 1 / most)
     codes = frame.cell(labels).astype(np.int64) + window
     total = np.zeros(noise.size)
     step = max(1, _MOST_ENTRIES // noise.size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,10 @@ from labeldp.mechanisms.registry import check_loss, mechanism
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
 from labeldp.sampling import ResponseTable, WeightTable
+from labeldp.sampling.table import MAX_ENTRIES
+
+MOST_ANSWERS = isqrt(MAX_ENTRIES) - 1
+"""The most answers of `RRWithPrior`: with one more row for all other labels its table has at most `MAX_ENTRIES` entries."""
 
 
 @mechanism(
@@ -114,6 +119,11 @@ class RRWithPrior(FiniteMechanism):
             top = _best_top(prior.masses[likely], float(budget))
         if not 1 <= top <= prior.values.size:
             raise InvalidInput(f"top must lie from 1 to the prior's {prior.values.size} values, got {top}")
+        if top > MOST_ANSWERS:
+            raise InvalidInput(
+                f"rr-with-prior has a table of values by values, so it answers with at most {MOST_ANSWERS:,} of them, not {top:,}: give fewer "
+                "cells, or a smaller top"
+            )
         chosen = np.sort(likely[:top])
         row_of_value = np.full(prior.values.size, top)  # one row for all labels outside the chosen
         row_of_value[chosen] = np.arange(top)

@@ -30,7 +30,7 @@ from labeldp import (
 from labeldp.audit import verify
 from labeldp.budget import exp_lower
 from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused
-from labeldp.mechanisms import MECHANISMS, Request, design, releasable
+from labeldp.mechanisms import MECHANISMS, Request, design, grid_noise, releasable
 from labeldp.sampling import AnchoredTable
 
 DOMAIN = Domain(0, 10, cells=11)

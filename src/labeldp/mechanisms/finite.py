@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ from labeldp.mechanisms.registry import MECHANISMS, Entry, Request
 from labeldp.priors import NoisyCounts, Prior
 from labeldp.sampling import IdDigests, Randomness, Table, table_from_json
 from labeldp.sampling.randomness import source_of
-
-if TYPE_CHECKING:
-    pass
 
 _PROOF_BITS = 256
 """Precision of the bound on e^ε that a ratio is compared with; tables are built with fewer, so none is refused here."""

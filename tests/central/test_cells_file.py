@@ -121,10 +121,13 @@ def test_a_link_or_another_file_in_an_answer_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match=r"is not listed in manifest\.json"):
         SumsAnswer.open(folder)
     (folder / "labels.csv").unlink()
-    (folder / RECORDS).rename(tmp_path / RECORDS)
-    (folder / RECORDS).symlink_to(tmp_path / RECORDS)
-    with pytest.raises(InvalidInput, match="is a link"):
-        SumsAnswer.open(folder)
+    for name in (RECORDS, "manifest.json"):
+        (folder / name).rename(tmp_path / name)
+        (folder / name).symlink_to(tmp_path / name)
+        with pytest.raises(InvalidInput, match="is a link"):
+            SumsAnswer.open(folder)
+        (tmp_path / name).replace(folder / name)
+    assert SumsAnswer.open(folder).sums == sums
 
 
 def test_the_shown_outcome_does_not_tell_how_many_labels_were_clipped(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -287,6 +288,48 @@ def test_apply_does_not_extend_or_sign_what_somebody_changed(run, message, edit,
     code, _, err = apply(run, *key)
     assert (code, content()) == (2, before)
     assert "changed" in err
+
+
+@pytest.mark.parametrize(
+    "edit", [mixed_up, lambda message: (message / "PRIVACY.md").write_text("All labels are public.\n")]
+)
+@pytest.mark.parametrize("key", [("--sign-key", "me-private.pem"), ()])
+def test_what_somebody_changed_after_a_run_was_killed_is_neither_signed_nor_taken_for_the_release(
+    run, folder, monkeypatch, edit, key
+):
+    """The run is killed after the message is in place, and before this is recorded."""
+    with monkeypatch.context() as patched:
+        patched.setattr("labeldp.release.flow._commit", lambda *_: sys.exit(9))
+        assert privatize(run, *key)[0] == 9
+    message = Path("message")
+    shutil.copytree(message, "released")
+    edit(message)
+    rewrite_manifest(message)
+    edit_json(message / "manifest.json", lambda record: record.update(signature=None))
+    before = content()
+    for command in (apply, privatize):
+        for given in {key, ()}:
+            code, _, err = command(run, *given)
+            assert (code, content()) == (2, before)
+            assert "changed" in err or "is not signed" in err
+    shutil.rmtree(message)
+    shutil.copytree("released", message)
+    assert privatize(run, *key)[0] == apply(run, *key)[0] == 0
+
+
+def test_a_release_that_goes_on_elsewhere_does_not_forget_a_later_batch(run, folder, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("labeldp.release.flow._commit", lambda *_: sys.exit(9))
+        assert privatize(run)[0] == 9
+    assert apply(run)[0] == 0
+    known = json.loads(Path("key").read_text())["releases"]
+    assert len(known[0]["parts"]) == 2
+    assert run("privatize", *request()[:-1], "elsewhere")[0] == 0
+    assert json.loads(Path("key").read_text())["releases"] == known
+    code, _, err = run(
+        "apply", "elsewhere", "tuesday.parquet", "--label", "y", "--key-file", "key", "--ledger", "ledger.db"
+    )
+    assert (code, "is an outdated copy" in err) == (2, True)
 
 
 def test_a_message_whose_signature_is_damaged_is_not_taken_for_the_same_release(run, message):

@@ -372,7 +372,7 @@ def test_labels_that_change_while_the_message_is_open_are_refused(world, message
         opened.to_arrow()
 
 
-@pytest.mark.parametrize("name", ["labels.parquet", "mechanism.json"])
+@pytest.mark.parametrize("name", ["labels.parquet", "mechanism.json", "manifest.json"])
 def test_a_file_that_is_a_link_is_refused(message, tmp_path, name):
     (message / name).rename(tmp_path / "elsewhere")
     (message / name).symlink_to(tmp_path / "elsewhere")

@@ -418,6 +418,7 @@ def _meant(path: Path) -> str:
 def _content(folder: Path) -> Any:
     """Return the content of `manifest.json`, unchecked."""
     path = folder / MANIFEST
+    refuse_links(folder, MANIFEST)
     if not path.is_file():
         raise InvalidInput(f"{folder} has no {MANIFEST}: it was lost. {_AGAIN}")
     try:

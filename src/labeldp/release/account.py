@@ -149,24 +149,33 @@ class Account:
                 "of them was damaged or restored. Nothing was released. Use another key file, which is a new charge"
             )
 
+    def record(self, release: str, folder: Path) -> None:
+        """Record the digests and the signer of a complete message before it is put in place. Keeps records of later batches."""
+        if self.keys is not None and not (kept := self._kept(release)).done:
+            self.keys.put(_as_in(kept, folder))
+
+    def expect_recorded(self, release: str, folder: Path) -> None:
+        """Raise `InvalidInput` if the message of an unfinished release is not the one that was recorded."""
+        kept = None if self.keys is None else self._kept(release)
+        if kept is not None and not kept.done and kept.parts and kept != _as_in(kept, folder):
+            raise InvalidInput(
+                f"{folder} is not as it was when it was released: it was changed, or another run wrote this release elsewhere. "
+                "Use it as it was, or choose another --out: the release goes on there, at no further cost"
+            )
+
     def commit(self, release: str, folder: Path) -> None:
         """Record that a message is in place, with its digests and its signer. Keeps records of later batches."""
         if self.ledger is not None:
             self.ledger.commit(release)
         if self.keys is not None:
-            kept = self.keys.find(release)
-            assert kept is not None, "stored by fix"
+            kept = self._kept(release)
             if not kept.done:
-                manifest, signature = read_manifest(folder, LABELS)
-                self.keys.put(
-                    replace(
-                        kept,
-                        done=True,
-                        parts=kept.parts or (manifest.batches[0].sha256,),
-                        papers=manifest.papers,
-                        signed_by=None if signature is None else signature.key,
-                    )
-                )
+                self.keys.put(replace(kept if kept.parts else _as_in(kept, folder), done=True))
+
+    def _kept(self, release: str) -> KeptRelease:
+        kept = None if self.keys is None else self.keys.find(release)
+        assert kept is not None, "stored by fix"
+        return kept
 
     def after_failure(self) -> str:
         """Return what a failed run has cost and what to do."""
@@ -195,3 +204,14 @@ class Account:
     @property
     def _key_check(self) -> str | None:
         return None if self.keys is None else key_fingerprint(self.keys.key)
+
+
+def _as_in(kept: KeptRelease, folder: Path) -> KeptRelease:
+    """Return a release with the digests of the first batch and of the texts, and with the signer, that a message's manifest has."""
+    manifest, signature = read_manifest(folder, LABELS)
+    return replace(
+        kept,
+        parts=(manifest.batches[0].sha256,),
+        papers=manifest.papers,
+        signed_by=None if signature is None else signature.key,
+    )

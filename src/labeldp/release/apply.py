@@ -176,7 +176,7 @@ class _Batch:
                 "batch's file first, unchanged. If the file is lost, make a new release with privatize"
             )
         digests = _digests(self.message.manifest)
-        known = kept.parts or digests[:1]  # no parts: privatize was killed before it could record the first one
+        known = kept.parts or digests[:1]  # no parts: an older version was killed before it recorded the first one
         is_there = resumed and digests == (*known, kept.pending_part)
         if digests != known and not is_there:
             raise InvalidInput(_other_copy(path, key_file, len(digests), len(known) + bool(kept.pending_part)))

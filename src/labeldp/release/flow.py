@@ -164,6 +164,8 @@ def _draw_and_publish(
             )
         papers = drawn.description, drawn.card
         seal(folder, kind.kind, charge.id, drawn.epsilon, papers, drawn.count, signing)
+        if kind.resumable:
+            account.record(charge.id, folder)
         publish(folder, out.absolute())
     except (OSError, MemoryError) as error:
         left = "" if os.path.lexists(out) else " No part of it was left."

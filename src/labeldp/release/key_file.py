@@ -28,7 +28,7 @@ KEY_BYTES = 32
 class KeptRelease:
     """One release made with this key, recorded once its mechanism is fixed.
 
-    `parts` are the digests of the batches in the message. `pending` is the fingerprint of a batch that was begun and not
+    `parts` are the digests of the batches in the message, that of the first batch from before it was put in place. `pending` is the fingerprint of a batch that was begun and not
     recorded as finished. Its file may or may not be in the message, so only the same batch may come next. `pending_part` is
     the digest of that file, once it was drawn and before it was put into the message. `ledger` is true if the release was
     charged to a ledger, which then has to know of later batches. `papers` are the digests of

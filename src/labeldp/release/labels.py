@@ -261,6 +261,7 @@ class LabelRelease(ReleaseKind[LabelsReady]):
                 )
         charge = Charge(known.id, message.mechanism.to_json(), resumed=True)
         account.fix(charge, message.mechanism, ready.request)
+        account.expect_recorded(charge.id, message.path)
         return charge, (message.mechanism, message.records)
 
     def _mechanism(self, ready: LabelsReady, account: Account, charge: Charge, phase: Phase) -> FiniteMechanism:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -234,7 +235,8 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
     line("ε₂", f"{plan['epsilon_labels']:.4g} for the labels")
     later = "; the real one will be drawn privately" if spent else ""
     prior = "the prior given" if plan["assumed_prior"] == "given" else f"a flat prior{later}"
-    line("error", f"expected {plan['loss']} loss of a label {plan['expected_loss']:,.6g} under {prior}")
+    loss = f"{plan['expected_loss']:,.6g}" if math.isfinite(plan["expected_loss"]) else "infinite"
+    line("error", f"expected {plan['loss']} loss of a label {loss} under {prior}")
     if plan["model_error"] is not None:
         line(
             "",

@@ -124,7 +124,10 @@ def _distinct(column: Any, name: str) -> tuple[NDArray[np.int32], Any]:
 
 
 def _as_text(values: Any, name: str) -> Any:
-    """Values as text, whole numbers without a decimal point and NaN as null. True and false are 1 and 0, as other files write them."""
+    """Return values as text, whole numbers without a decimal point. True and false are 1 and 0, as other files write them.
+
+    NaN is null, and so is empty text: a CSV file cannot distinguish empty text from a missing value.
+    """
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     if pa.types.is_decimal(values.type) or pa.types.is_floating(values.type):
@@ -134,7 +137,8 @@ def _as_text(values: Any, name: str) -> Any:
         integers = pa.array(np.where(whole, numbers, 0).astype(np.int64), mask=missing).cast(pa.large_string())
         return pc.if_else(pa.array(whole), integers, pa.array(numbers, mask=missing).cast(pa.large_string()))
     try:
-        return values.cast(pa.large_string())
+        text = values.cast(pa.large_string())
+        return pc.if_else(pc.equal(text, ""), None, text)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InvalidInput(
             f"column {name!r} holds {values.type} values that are not text: save the file as UTF-8, or leave the column out"

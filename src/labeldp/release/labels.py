@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -327,7 +328,13 @@ def expected_figures(plan: Plan) -> dict[str, Any]:
     grid, request = plan.grid, plan.request
     prior = request.prior if request.prior is not None else Prior.uniform(grid)
     mechanism = plan.design_for(prior)
-    squared = get_loss(request.loss).name == "squared"
+    rule, bounds = get_loss(request.loss), Domain(grid.lower, grid.upper)
+    valid = bool(rule.valid_outputs.contains(mechanism.outputs).all())
+    models = ModelErrors(request.prior, domain=bounds, public=request.prior is not None)
+    auto = plan.mechanism == "auto"  # then the same number as `advise` gives
+    model = (
+        models.labels(request.epsilon, request.known_records) if auto else models.of(mechanism, request.known_records)
+    )
     return {
         "rows": request.records,
         "cells": grid.count,
@@ -339,8 +346,8 @@ def expected_figures(plan: Plan) -> dict[str, Any]:
         "epsilon_prior": float(plan.epsilon_prior),
         "epsilon_labels": float(mechanism.epsilon_exact),
         "assumed_prior": "flat" if request.prior is None else "given",
-        "expected_loss": mechanism.expected_loss(prior, request.loss),
-        "model_error": ModelErrors(prior, domain=grid).of(mechanism, request.known_records).mse if squared else None,
+        "expected_loss": mechanism.expected_loss(prior, request.loss) if valid else math.inf,
+        "model_error": model.mse if rule.name == "squared" else None,
         "explained": EXPLAINED,
         "outputs": mechanism.outputs,
     }

@@ -20,6 +20,7 @@ from labeldp.evaluation.intervals import ASSUMPTIONS
 from labeldp.evaluation.scoring import estimate_loss
 from labeldp.evaluation.summary import estimates_of_mean, estimates_of_model, made_assumptions, predicted_out_of_fold
 from labeldp.features.columns import ColumnKey
+from labeldp.features.tables import FeatureTable
 from labeldp.formatting import count_of
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
@@ -86,7 +87,7 @@ class TrainingResult:
 
 def train(
     message: Message | SumsAnswer | str | Path,
-    features: pa.Table | str | Path,
+    features: Any,
     *,
     id: str,  # noqa: A002 - as the option --id
     plan: str | Path | None = None,
@@ -114,8 +115,8 @@ def train(
     ----------
     message : Message, SumsAnswer, str or Path
         The message or the answer from the labels party, or its folder.
-    features : pyarrow.Table, str or Path
-        The features, or a file of them: Parquet (also a folder of parts), CSV or TSV (also gzipped), Arrow IPC. A file is
+    features : table, str or Path
+        The features as a pandas, polars or Arrow table, or a file of them: Parquet (also a folder of parts), CSV or TSV (also gzipped), Arrow IPC. A file is
         read in batches, and only the columns to learn from. For an answer it must be a file.
     id : str
         The column of record ids in the features. If the message's ids are row numbers, it is "row", which need not be a column.
@@ -194,6 +195,9 @@ def train(
     (2000,)
     """
     given = {name for name, value in locals().items() if value is not None}
+    if not isinstance(features, pa.Table | str | Path):
+        table = FeatureTable.of(features)
+        features = pa.table({name: table.column(name) for name in table.names})
     of_sums = isinstance(message, SumsAnswer) or (isinstance(message, str | Path) and is_answer(Path(message)))
     _check_options(message, given - {"loss"} if loss == "squared" else given, of_sums=of_sums)
     if of_sums:

@@ -194,7 +194,7 @@ def test_more_rows_than_the_file_has_bytes_for_are_refused(message, monkeypatch)
 )
 def test_totals_that_the_files_do_not_bear_out_are_refused(message, totals):
     rewrite_manifest(message, **totals)
-    with pytest.raises(InvalidInput, match=r"manifest\.json|version"):
+    with pytest.raises(InvalidInput, match=r"manifest\.json|version|not a message"):
         Message.open(message)
 
 

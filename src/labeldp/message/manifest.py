@@ -350,6 +350,9 @@ def read_manifest(folder: Path, kind: Kind, verify: VerifyKey | None = None) -> 
     Nothing else in the folder is read.
     """
     content = _content(folder)
+    other = next((one for one in (LABELS, SUMS) if one is not kind and _head(content).get("kind") == one.name), None)
+    if other is not None:
+        raise InvalidInput(f"{folder} is {other.noun}, not {kind.noun}: give the folder of {kind.noun}")
     try:
         manifest, signature = _checked(content, kind)
     except InvalidInput as error:

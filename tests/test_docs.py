@@ -182,15 +182,6 @@ def test_every_picture_is_small_and_says_what_it_shows(page):
     assert not re.search(r"<img(?![^>]* alt=)", text_of(page))
 
 
-@named([page for page in GUIDES if page.parent != ROOT])
-def test_a_page_says_first_whom_it_is_for_and_what_they_will_know(page):
-    title, blank, first = text_of(page).splitlines()[:3]
-    assert title.startswith("# ")
-    assert not blank
-    assert first.startswith("For ")
-    assert "After this page you" in text_of(page)[:600]
-
-
 @named([page for page in GUIDES if page.parent != ROOT and page != ROOT / "docs" / "index.md"])
 def test_every_page_is_in_the_list_of_its_section(page):
     """By name, or by the line `*`, which stands for all pages that have no name there."""

@@ -58,15 +58,6 @@ def test_it_opens_as_it_is(name):
 
 
 @every_notebook
-def test_it_says_first_whom_it_is_for_and_what_they_will_know(name):
-    title, blank, first = read(name).cells[0].source.splitlines()[:3]
-    assert title.startswith("# ")
-    assert not blank
-    assert first.startswith("For ")
-    assert "After this page you" in first
-
-
-@every_notebook
 def test_it_is_stored_with_its_output_and_without_a_trace_of_a_machine(name):
     notebook = read(name)
     assert [cell.execution_count for cell in code_cells(notebook)] == list(range(1, len(code_cells(notebook)) + 1))

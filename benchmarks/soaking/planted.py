@@ -35,7 +35,7 @@ def charge_late() -> None:
         fix(replace(self, ledger=None, dataset=None), charge, mechanism, request)
 
     def charge_and_commit(self: Account, release: str, *rest) -> None:
-        if self.ledger is not None and release in fixed:
+        if self.ledger is not None and release in fixed and release in begun:
             ledger.secrets = SimpleNamespace(token_hex=lambda size: release)
             self._reserve(begun[release])
             self.ledger.fix(release, fixed[release])

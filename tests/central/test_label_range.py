@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labeldp import Domain
 from labeldp.central.answer import Answer, part_sizes
-from labeldp.central.inference import FEWEST_PARTS, MOST_WHOLE, PARTS, histogram_parts, label_range, range_within
+from labeldp.central.label_range import FEWEST_PARTS, MOST_WHOLE, PARTS, histogram_parts, label_range, range_within
 from labeldp.central.queries import SumQueries
 
 WHOLE = Domain.integers(0, 127)

@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp.arrays import as_numpy
-from labeldp.central.cells_plan import CellsPlan
 from labeldp.central.held_labels import MOST_SIGNS
 from labeldp.engines.batches import checked_ids
 from labeldp.errors import InvalidInput, why_unreadable
@@ -189,19 +187,6 @@ class CellsFile:
         except InvalidInput as error:
             raise InvalidInput(f"{path}: {error}") from None
         return cls(path, names[0], ids, tuple(names[1:]), checked)
-
-
-def cells_table(plan: CellsPlan, features: pa.Table, ids: pa.Array, id_column: str) -> pa.Table:
-    """The ids and the columns to send, in the order of the ids, which says nothing about the file of features.
-
-    Columns of signs are int8; names say nothing about the features.
-    """
-    sent = plan.columns(features)
-    order = np.asarray(pc.array_sort_indices(ids))
-    names = [f"c{place}" for place in range(len(sent))]
-    if id_column in names:
-        raise InvalidInput(f"the id column cannot be called {id_column!r}, as the columns to send are: rename it")
-    return pa.table([ids.take(pa.array(order)), *(pa.array(one[order]) for one in sent)], [id_column, *names])
 
 
 def write_cells(table: pa.Table, path: Path) -> None:

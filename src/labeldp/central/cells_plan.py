@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon, format_amount, parse_amount
 from labeldp.central.answer import Answer
-from labeldp.central.inference import Evidence, infer, prior_belief, range_within
-from labeldp.central.learner import SumsLearner, histogram_share
+from labeldp.central.inference import Evidence, infer, prior_belief
+from labeldp.central.label_range import histogram_share, range_within
+from labeldp.central.learner import SumsLearner
 from labeldp.central.partitions import Partitions
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.questions import plan

@@ -18,29 +18,14 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.central.inference import (
-    Block,
-    Evidence,
-    LabelRange,
-    Posterior,
-    histogram_parts,
-    infer,
-    kernel,
-    label_range,
-    posterior_given,
-    prior_belief,
-    roots,
-)
+from labeldp.central.inference import Block, Evidence, Posterior, infer, kernel, posterior_given, prior_belief, roots
+from labeldp.central.label_range import LabelRange, first_look
 from labeldp.central.partitions import Codes, Partitions
 from labeldp.central.queries import SumQueries
 from labeldp.central.questions import Plan, plan, sign_questions
 from labeldp.central.sums_model import Pair, SumsModel
 from labeldp.domain import Domain
 
-HISTOGRAM = Fraction(6, 100)
-"""The most that a histogram costs, as a share of ε."""
-ENOUGH = 1000
-"""The most that a histogram costs, times the number of records: its noise then has a scale of 1/500 of them."""
 COARSE = Fraction(12, 100)
 """The share of the remaining ε for the coarse look."""
 ALL_PAIRED = 8
@@ -219,20 +204,6 @@ class SumsLearner:
             range=found,
             bounds=(domain.lower, domain.upper),
         )
-
-
-def first_look(queries: SumQueries) -> LabelRange:
-    """Ask for a histogram of the labels, and clip them to where it shows them."""
-    budget = histogram_share(queries.remaining, queries.records)
-    counts = queries.histogram(histogram_parts(queries.domain, queries.records, budget), budget)
-    found = label_range(counts, queries.records, float(queries.remaining))
-    queries.clip(*found.clip)
-    return found
-
-
-def histogram_share(epsilon: Fraction, records: int) -> Fraction:
-    """What a histogram of the labels may cost of ε."""
-    return min(epsilon * HISTOGRAM, Fraction(ENOUGH, records))
 
 
 def _some(rows: Floats, most: int) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from labeldp.arrays import Floats
-from labeldp.central.inference import LabelRange
+from labeldp.central.label_range import LabelRange
 from labeldp.central.partitions import Codes, Partitions
 from labeldp.errors import InvalidInput, described
 from labeldp.features.tables import closest

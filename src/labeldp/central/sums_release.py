@@ -24,8 +24,7 @@ from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.central.answer import LARGEST_SUM, Answer
 from labeldp.central.cells_file import CellColumns, CellsFile
 from labeldp.central.held_labels import MOST_SIGNS, on_grid, require_few, require_room, require_several
-from labeldp.central.inference import histogram_parts
-from labeldp.central.learner import first_look, histogram_share
+from labeldp.central.label_range import first_look, histogram_parts, histogram_share
 from labeldp.central.private_sums import PrivateSums, clip_units
 from labeldp.central.queries import SumQueries
 from labeldp.central.sums_draw import SumsBudget, draw_answer, sums_request

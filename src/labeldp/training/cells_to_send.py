@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from labeldp.budget import Epsilon
-from labeldp.central.cells_file import cells_table
 from labeldp.central.cells_plan import CellsPlan
 from labeldp.errors import InvalidInput
 from labeldp.json_text import read_text
@@ -75,7 +76,20 @@ def cells_of_file(
     warn_of_suspects(found.table, index=found.index, label_column=None, numeric=numeric, stacklevel=2)
     phase("planning", None)
     plan = CellsPlan.make(found.table, epsilon, categorical=categorical, numeric=numeric)
-    return plan, cells_table(plan, found.table, found.ids, id_column)
+    return plan, _cells_table(plan, found.table, found.ids, id_column)
+
+
+def _cells_table(plan: CellsPlan, features: pa.Table, ids: pa.Array, id_column: str) -> pa.Table:
+    """The ids and the columns to send, in the order of the ids, which says nothing about the file of features.
+
+    Columns of signs are int8; names say nothing about the features.
+    """
+    sent = plan.columns(features)
+    order = np.asarray(pc.array_sort_indices(ids))
+    names = [f"c{place}" for place in range(len(sent))]
+    if id_column in names:
+        raise InvalidInput(f"the id column cannot be called {id_column!r}, as the columns to send are: rename it")
+    return pa.table([ids.take(pa.array(order)), *(pa.array(one[order]) for one in sent)], [id_column, *names])
 
 
 def read_plan(path: Path) -> CellsPlan:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.central.cells_plan import model_from_answer
-from labeldp.central.inference import part_places
+from labeldp.central.label_range import part_places
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.sums_model import SumsModel
 from labeldp.central.sums_release import SumsAnswer, is_answer

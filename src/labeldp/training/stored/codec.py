@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats
-from labeldp.central.inference import LabelRange
+from labeldp.central.label_range import LabelRange
 from labeldp.central.partitions import Partitions
 from labeldp.central.private_sums import PrivateSums
 from labeldp.central.sums_model import Pair, SumsModel

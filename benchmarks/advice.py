@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 
 import training
-from labeldp import Advice, LabelDPRegressor, Prior, advise
+from labeldp import LabelDPRegressor, Prior, advise
+from labeldp.evaluate import Advice
 from labeldp.paper.data import criteo_prior
 from labeldp.priors import BudgetWarning
 

@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 
 from labeldp.losses import get_loss
-from labeldp.losses.base import PinballDistance
+from labeldp.losses.loss import PinballDistance
 
 MEANS = {"squared": 0, "squared-log": 0, "poisson": 1, "gamma": 2}
 

@@ -47,10 +47,11 @@ from rich.console import Console
 from rich.progress import track
 from scipy.stats import beta
 
-from labeldp import Domain, KeyedRandomness, LabelRandomizer, LabelSource, Message, privatize
+from labeldp import Domain, LabelRandomizer, LabelSource, Message, privatize
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import BudgetWarning
+from labeldp.sampling import KeyedRandomness
 
 DOMAIN = Domain.integers(0, 2)
 OTHERS = np.array([0.0] * 9 + [1.0] * 2 + [2.0] * 8)

@@ -7,7 +7,7 @@ event may differ by a factor of e^2ε and no more. The events are the most telli
 look, the final sums) lies on the side of (0, 0), or all of them do. ε = 1 in all.
 
 What is asked of two such records does not depend on the answers, and what is inferred from them is a function of answers and
-features (`tests/training/test_method.py` shows it). So inference is left out here. All that reads labels runs as it is.
+features (`tests/learn/test_method.py` shows it). So inference is left out here. All that reads labels runs as it is.
 
 With `--planted 0.05` the scales that OpenDP gets are 5 % too small, and the audit must find it.
 """
@@ -26,9 +26,10 @@ from unittest import mock
 import numpy as np
 
 from labeldp import Domain
-from labeldp.central import learner, sums_draw
-from labeldp.central.queries import SumQueries
-from labeldp.central.questions import Plan
+from labeldp.learn.sums import sums_learner as learner
+from labeldp.learn.sums.questions import Plan
+from labeldp.release import sums_draw
+from labeldp.release.sum_queries import SumQueries
 from labeldp.sampling import integer_noise
 
 BOUNDS = Domain.integers(0, 1)

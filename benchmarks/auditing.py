@@ -4,9 +4,9 @@
 
 Three audits, of labels from 0 to 400 or of 6 categories:
 
-- proof: `labeldp.verify` on the table of integers that is sampled, in rational arithmetic. Only our discrete mechanisms have such a table.
+- proof: `labeldp.mechanisms.verify` on the table of integers that is sampled, in rational arithmetic. Only our discrete mechanisms have such a table.
   OpenDP samples exactly too and publishes proofs of its constructions, which no program here can check.
-- outputs: `labeldp.measure` runs the randomizer and gives a lower bound on ε that is wrong once in 100,000 audits.
+- outputs: `labeldp.evaluate.measure` runs the randomizer and gives a lower bound on ε that is wrong once in 100,000 audits.
 - last bits: the same, but only the place of the last bit of each output is looked at. That is a function of the output, so its bound
   holds for the output too. It shows when floats tell neighbouring labels apart that the noise was meant to hide.
 
@@ -26,18 +26,9 @@ import numpy as np
 from bench.environments import PeerUnavailableError, Worker
 from bench.part import finish, parser, say
 from bench.results import Column, Result, Table
-from labeldp import (
-    DiscreteLaplace,
-    DiscreteStaircase,
-    Domain,
-    Laplace,
-    Prior,
-    PrivacyRefused,
-    RandomizedResponse,
-    RROnBins,
-    measure,
-    verify,
-)
+from labeldp import Domain, Prior, PrivacyRefused
+from labeldp.evaluate import measure
+from labeldp.mechanisms import DiscreteLaplace, DiscreteStaircase, Laplace, RandomizedResponse, RROnBins, verify
 from labeldp.mechanisms.bias_variance import BiasVariance
 
 EPSILON, UPPER, CATEGORIES = 1.0, 400, 6

@@ -1,4 +1,4 @@
-"""How fast text categories become codes: Arrow dictionaries (`labeldp.features.columns`) against scikit-learn.
+"""How fast text categories become codes: Arrow dictionaries (`labeldp.learn.feature_columns`) against scikit-learn.
 
 Run: python benchmarks/columns.py [--rows 1000000 5000000] [--categories 100 10000 200000]
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from sklearn.preprocessing import OrdinalEncoder
 
-from labeldp.features.columns import Vocabulary
+from labeldp.learn.feature_columns import Vocabulary
 
 
 def main() -> None:

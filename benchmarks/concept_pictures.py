@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from labeldp import BiasVariance, plots
+from labeldp import plots
+from labeldp.mechanisms import BiasVariance
 from labeldp.paper.data import criteo_prior
 
 LABELS = np.array([0.0, 10, 20, 60, 100])

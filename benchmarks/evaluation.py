@@ -20,16 +20,9 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
-from labeldp import (
-    Domain,
-    LabelRandomizer,
-    PrivateLabels,
-    cross_validated_error,
-    estimate_error,
-    estimate_gain,
-    estimate_mean,
-)
-from labeldp.mechanisms import Request, design
+from labeldp import Domain, LabelRandomizer, estimate_error
+from labeldp.evaluate import cross_validated_error, estimate_gain, estimate_mean
+from labeldp.mechanisms import PrivateLabels, Request, design
 from labeldp.mechanisms.auto import prior_for_training, split_for_training
 from labeldp.paper.data import criteo_like
 from labeldp.priors import BudgetWarning, histogram

@@ -33,7 +33,6 @@ from labeldp import (
     LabelRandomizer,
     LabelSource,
     Ledger,
-    Mechanism,
     Message,
     Prior,
     PrivateSums,
@@ -41,12 +40,12 @@ from labeldp import (
     apply,
     privatize,
 )
-from labeldp.central.queries import SumQueries
+from labeldp.artifact.signing import SigningKey, VerifyKey
 from labeldp.errors import LabelDPError
-from labeldp.mechanisms import MECHANISMS, FiniteMechanism, PrivateLabels, Request
-from labeldp.message.signing import SigningKey, VerifyKey
+from labeldp.mechanisms import MECHANISMS, FiniteMechanism, Mechanism, PrivateLabels, Request
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger_journal import LedgerBroken
+from labeldp.release.sum_queries import SumQueries
 
 Scene = dict[str, bytes]
 
@@ -604,7 +603,7 @@ def _saved(model: Any, columns: list[str], **facts: Any) -> Scene:
 @cache
 def saved_model() -> Scene:
     """A model that was trained on features x and colour."""
-    from labeldp.training.learners import LEARNERS, LearnerRequest
+    from labeldp.learn.learners import LEARNERS, LearnerRequest
 
     model = LEARNERS["boosting"].make(LearnerRequest(ROWS, seed=0))
     model.fit(feature_table().select(["x", "colour"]), np.asarray(LABELS) - 8e8)
@@ -681,7 +680,7 @@ class Features(Reader):
         return [name for name in scene if name.startswith("features.")]
 
     def run(self, folder: Path) -> None:
-        from labeldp.training.prediction_files import predict_file, predictions_beside
+        from labeldp.learn.prediction_files import predict_file, predictions_beside
 
         (features,) = folder.glob("features.*")
         model = SavedModel.load(folder / "model")
@@ -707,7 +706,7 @@ class Models(Features):
         return with_model_digest(scene) if target == "model/model.safetensors" else scene
 
     def run(self, folder: Path) -> None:
-        from labeldp.training.prediction_files import predict_file
+        from labeldp.learn.prediction_files import predict_file
 
         predict_file(SavedModel.load(folder / "model"), folder / "features.arrow", folder / "out.parquet")
 
@@ -760,7 +759,7 @@ class Joins(Reader):
         return with_manifest(scene, target) if target.startswith("out/") else scene
 
     def run(self, folder: Path) -> None:
-        from labeldp.training.joined_features import joined_features
+        from labeldp.learn.joined_features import joined_features
 
         (features,) = folder.glob("features.*")
         joined_features(Message.open(folder / "out"), features, "id")
@@ -772,9 +771,9 @@ class Joins(Reader):
 @cache
 def one_round() -> Scene:
     """Features with their plan, the cells that were sent, the labels, and the answer with sums."""
-    from labeldp.central.cells_file import CellsFile, write_cells
-    from labeldp.central.sums_release import sums_for_cells
-    from labeldp.training.cells_to_send import cells_of_file
+    from labeldp.learn.sums.cells_to_send import cells_of_file
+    from labeldp.release.cells_file import CellsFile, write_cells
+    from labeldp.release.sums import sums_for_cells
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -800,8 +799,8 @@ class Cells(Reader):
         return ["cells.parquet"]
 
     def run(self, folder: Path) -> None:
-        from labeldp.central.cells_file import CellsFile
-        from labeldp.central.sums_release import SumsAnswer, sums_for_cells
+        from labeldp.release.cells_file import CellsFile
+        from labeldp.release.sums import SumsAnswer, sums_for_cells
 
         cells = CellsFile.read(folder / "cells.parquet")
         sums_for_cells(_source(folder), cells, folder / "answer", 20, DOMAIN, matching=True)
@@ -824,7 +823,7 @@ class TrainSums(Reader):
         return with_manifest(scene, target, folder="sums") if target.startswith("sums/") else scene
 
     def run(self, folder: Path) -> None:
-        from labeldp.training.train import train
+        from labeldp.learn.train import train
 
         result = train(folder / "sums", folder / "features.parquet", id="id", plan=folder / "plan.json")
         result.model.save(folder / "model")

@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from labeldp.message.signing import CONTEXT
+from labeldp.artifact.signing import CONTEXT
 
 Scene = dict[str, bytes]
 
 
 def with_mechanism_digest(content: bytes) -> bytes:
     """A description of a mechanism with the digest of its numbers."""
-    from labeldp.mechanisms.base import encoder_from_json
+    from labeldp.mechanisms.mechanism import encoder_from_json
     from labeldp.sampling import table_from_json
 
     try:

@@ -17,8 +17,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labeldp import Domain, LabelRandomizer, estimate_error, estimate_gain, estimate_r2
-from labeldp.evaluation.intervals import ASSUMPTIONS
+from labeldp import Domain, LabelRandomizer, estimate_error
+from labeldp.evaluate import estimate_gain, estimate_r2
+from labeldp.evaluate.intervals import ASSUMPTIONS
 from labeldp.priors import BudgetWarning
 
 FIGURES = ("error", "gain", "R²")

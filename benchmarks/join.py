@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeldp import Domain, LabelRandomizer, Prior
+from labeldp.artifact.reader import Message
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.message.reader import Message
+from labeldp.learn.joined_features import join
 from labeldp.release.labels import privatize
-from labeldp.training.joined_features import join
 
 
 def main() -> None:

@@ -47,8 +47,9 @@ from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 from threadpoolctl import threadpool_limits
 
-from labeldp import BoostingRegressor, LabelRandomizer, LabelSource, Message, Prior, privatize
-from labeldp.channels import best_values, visible_bias_matrix
+from labeldp import LabelRandomizer, LabelSource, Message, Prior, privatize
+from labeldp.design.channels import best_values, visible_bias_matrix
+from labeldp.learn import BoostingRegressor
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.bias_variance import VISIBLE, NormalScores, weight_of_variance
 from labeldp.mechanisms.prediction import value_share

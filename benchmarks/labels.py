@@ -29,9 +29,9 @@ import numpy as np
 from bench.part import finish, parser, say
 from bench.results import Column, Contest, Result, Table
 from bench.standing import LEVEL
-from labeldp import Domain, Prior, RPWithPrior, compare
-from labeldp.mechanisms import MECHANISMS
-from labeldp.mechanisms.comparison import RECORDS
+from labeldp import Domain, Prior, compare
+from labeldp.evaluate.comparison import RECORDS
+from labeldp.mechanisms import MECHANISMS, RPWithPrior
 from labeldp.mechanisms.prediction import ModelErrors
 from labeldp.paper.data import census_prior, criteo_prior
 

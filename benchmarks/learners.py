@@ -28,7 +28,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from labeldp import BoostingRegressor, LabelDPRegressor, LabelRandomizer, code_values, label_share
+from labeldp import LabelDPRegressor, LabelRandomizer
+from labeldp.learn import BoostingRegressor
+from labeldp.mechanisms import code_values, label_share
 from labeldp.paper.data import criteo_like
 
 BOUNDS = (0, 400)

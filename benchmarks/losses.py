@@ -36,17 +36,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from labeldp import (
-    BoostingRegressor,
-    BudgetWarning,
-    ClippingWarning,
-    Domain,
-    LabelDPRegressor,
-    LabelRandomizer,
-    boosting_settings,
-    get_loss,
-    label_share,
-)
+from labeldp import BudgetWarning, ClippingWarning, Domain, LabelDPRegressor, LabelRandomizer
+from labeldp.learn import BoostingRegressor, boosting_settings
+from labeldp.losses import get_loss
+from labeldp.mechanisms import label_share
 from labeldp.mechanisms.decoding import code_values
 
 TEST_ROWS = 20_000

@@ -77,8 +77,8 @@ def peak(job: str, *arguments: object) -> int:
 def run(job: str, folder: str = "", file: str = "", unused: str = "0") -> None:
     """Do one job in this process and print its peak."""
     from labeldp import SavedModel
-    from labeldp.training.prediction_files import predict_file
-    from labeldp.training.train import train
+    from labeldp.learn.prediction_files import predict_file
+    from labeldp.learn.train import train
 
     place, features = Path(folder), Path(file)
     if job.startswith("train"):

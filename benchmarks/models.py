@@ -40,7 +40,8 @@ import training
 from bench.environments import PeerUnavailableError, Worker, python_of
 from bench.part import finish, parser, say
 from bench.results import Column, Contest, Result, Table
-from labeldp import Domain, LabelDPRegressor, RROnBins
+from labeldp import Domain, LabelDPRegressor
+from labeldp.mechanisms import RROnBins
 from labeldp.mechanisms.prediction import label_share
 from labeldp.paper.data import app_ads_like
 from labeldp.priors import BudgetWarning, Prior, histogram, noisy_counts, split_budget

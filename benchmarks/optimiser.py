@@ -27,7 +27,7 @@ from bench.growth import fit
 from bench.part import finish, parser, say
 from bench.results import Column, Contest, Result, Table, Target
 from bench.timing import alternately
-from labeldp.binning import optimal_bins
+from labeldp.design.bins import optimal_bins
 from labeldp.losses import get_loss
 from labeldp.paper.optimality import algorithm_2, best_matrix, minimiser
 from labeldp.priors import Prior

@@ -25,7 +25,9 @@ from bench.environments import PeerUnavailableError, Worker
 from bench.part import finish, parser, say
 from bench.results import PLAIN, Column, Contest, Result, Table, Target, written
 from bench.timing import Times, alternately
-from labeldp import DiscreteLaplace, DiscreteStaircase, Domain, KeyedRandomness, OsEntropy, RROnBins
+from labeldp import Domain
+from labeldp.mechanisms import DiscreteLaplace, DiscreteStaircase, RROnBins
+from labeldp.sampling import KeyedRandomness, OsEntropy
 
 EPSILON = 1.0
 OUTPUTS = [20.0, 60.0, 120.0, 180.0, 240.0, 320.0]

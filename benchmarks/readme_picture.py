@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from labeldp import Domain, alternatives, plots
+from labeldp import Domain, plots
+from labeldp.mechanisms import alternatives
 from labeldp.paper.data import criteo_prior
-from labeldp.paper.experiments import report
+from labeldp.paper.experiments import figures as report
 
 EPSILON, RECORDS = 1, 10_000
 NAMES = {

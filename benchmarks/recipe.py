@@ -31,9 +31,10 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import cross_val_predict
 
-from labeldp import Domain, LabelRandomizer, Prior, RROnBins
-from labeldp.channels import visibility
-from labeldp.mechanisms import Request
+from labeldp import Domain, LabelRandomizer, Prior
+from labeldp.design.channels import visibility
+from labeldp.learn.sizing import boosting_settings
+from labeldp.mechanisms import Request, RROnBins
 from labeldp.mechanisms import auto as rule
 from labeldp.mechanisms.auto import split_for_training
 from labeldp.mechanisms.bias_variance import CAPACITY, VISIBLE, BiasVariance, Unbiased, visible_bias_and_variance
@@ -42,7 +43,6 @@ from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.prediction import label_share
 from labeldp.paper.network.network_regressor import network_settings
 from labeldp.priors import histogram, noisy_counts, project_counts, split_budget, unimodal_masses
-from labeldp.training.sizing import boosting_settings
 from training import error, rows_of
 
 PRIORS = {

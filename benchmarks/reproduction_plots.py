@@ -14,7 +14,8 @@ import re
 from pathlib import Path
 
 from labeldp import plots
-from labeldp.paper.experiments import get_task, report
+from labeldp.paper.experiments import figures as report
+from labeldp.paper.experiments import get_task
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
 from labeldp.paper.experiments.results import Measured
 

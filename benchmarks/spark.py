@@ -35,17 +35,18 @@ from spark_session import local_session
 
 import labeldp.spark
 from files_input import generate
-from labeldp import ClippingWarning, Domain, KeyedRandomness, LabelRandomizer, LabelSource, Message
+from labeldp import ClippingWarning, Domain, LabelRandomizer, LabelSource, Message
+from labeldp.artifact.description import describe, privacy_card_text
+from labeldp.artifact.labels_file import LabelsFile
+from labeldp.artifact.manifest import LABELS, seal
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.passes import LabelInput
 from labeldp.engines.spark.spark_input import SparkInput
 from labeldp.engines.spark.worker import RecordReader
 from labeldp.engines.spark.writing import Draw, message_rows, packed_rows
-from labeldp.message.description import describe, privacy_card_text
-from labeldp.message.labels_file import LabelsFile
-from labeldp.message.manifest import LABELS, seal
 from labeldp.release.key_file import KeyFile
 from labeldp.release.labels import privatize
+from labeldp.sampling import KeyedRandomness
 from labeldp.sampling.multiset import MultisetHash
 from spark_processes import Peaks, processor_seconds
 

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from labeldp import LabelDPRegressor, LabelRandomizer, LabelSource, privatize
-from labeldp.central.cells_file import CellsFile, write_cells
-from labeldp.central.sums_release import sums_for_cells
 from labeldp.domain import Domain
+from labeldp.learn.sums.cells_to_send import cells_of_file
+from labeldp.learn.train import train
 from labeldp.paper.data.criteo_generated import write_sample_data
-from labeldp.training.cells_to_send import cells_of_file
-from labeldp.training.train import train
+from labeldp.release.cells_file import CellsFile, write_cells
+from labeldp.release.sums import sums_for_cells
 
 TRAINED = 16_000
 DOMAIN = Domain(0, 400)

@@ -30,7 +30,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from labeldp import Domain, LabelRandomizer, Prior, RROnBins
+from labeldp import Domain, LabelRandomizer, Prior
+from labeldp.learn.learners import BoostingRegressor
+from labeldp.learn.sizing import boosting_settings
+from labeldp.mechanisms import RROnBins
 from labeldp.mechanisms.bias_variance import BiasVariance, Unbiased, weight_of_variance
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.grid_noise import DiscreteLaplace
@@ -38,8 +41,6 @@ from labeldp.mechanisms.prediction import label_share
 from labeldp.paper.data import criteo_like, fertility, rand_hie
 from labeldp.paper.network.network_regressor import network_settings
 from labeldp.priors import BudgetWarning, histogram, noisy_counts, split_budget, unimodal_masses
-from labeldp.training.learners import BoostingRegressor
-from labeldp.training.sizing import boosting_settings
 
 TEST_ROWS = 30_000
 REAL = {"fertility": fertility, "rand-hie": rand_hie}

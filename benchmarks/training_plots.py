@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from labeldp import Domain, alternatives, plots
+from labeldp import Domain, plots
+from labeldp.mechanisms import alternatives
 from labeldp.paper.data import criteo_prior
-from labeldp.paper.experiments import report
+from labeldp.paper.experiments import figures as report
 from labeldp.paper.experiments.methods import get_method
 
 LINES = {

@@ -14,7 +14,8 @@ import warnings
 
 import numpy as np
 
-from labeldp import Domain, RROnBins
+from labeldp import Domain
+from labeldp.mechanisms import RROnBins
 from labeldp.paper.data import criteo_prior
 from labeldp.priors import BudgetWarning, prior_from_counts, split_budget
 

@@ -36,11 +36,11 @@ from pyarrow import ipc
 import labeldp.release.apply
 import labeldp.release.flow
 import labeldp.release.ledger
+from labeldp.artifact import labels_file
+from labeldp.artifact.staging import publish
 from labeldp.cli import main
 from labeldp.engines.arrow import source, spill
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message import labels_file
-from labeldp.release.staging import publish
 from labeldp.tables import files
 
 FOR_THE_LABELS_PARTY = {

@@ -18,7 +18,7 @@ from pyarrow import ipc
 from forgery import rewrite_manifest
 from labeldp import Domain, LabelRandomizer, LabelSource, Ledger, Message, Prior, SavedModel, privatize
 from labeldp.errors import InvalidInput
-from labeldp.features.columns import ColumnEncoder
+from labeldp.learn.feature_columns import ColumnEncoder
 from labeldp.paper.data import load_census
 from labeldp.release.ledger_journal import LedgerBroken
 from labeldp.tables.feature_file import FeatureFile

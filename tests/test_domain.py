@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from labeldp import Domain, LabelDPRegressor, LabelRandomizer, Laplace, RROnBins, private_prior
+from labeldp import Domain, LabelDPRegressor, LabelRandomizer
 from labeldp.arrays import label_array
-from labeldp.central.queries import SumQueries
 from labeldp.errors import ClippingWarning, InvalidInput
+from labeldp.mechanisms import Laplace, RROnBins
+from labeldp.priors import private_prior
+from labeldp.release.sum_queries import SumQueries
 
 
 @pytest.mark.parametrize(

@@ -17,22 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from labeldp import (
-    Domain,
-    LabelDPRegressor,
-    LabelRandomizer,
-    LabelSource,
-    Mechanism,
-    Message,
-    SavedModel,
-    apply,
-    privatize,
-)
+from labeldp import Domain, LabelDPRegressor, LabelRandomizer, LabelSource, Message, SavedModel, apply, privatize
 from labeldp.arrays import UNITS
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms import MECHANISMS
-from labeldp.training.prediction_files import predictions_beside
-from labeldp.training.train import train
+from labeldp.learn.prediction_files import predictions_beside
+from labeldp.learn.train import train
+from labeldp.mechanisms import MECHANISMS, Mechanism
 
 HOURS = Domain(0, 48, unit="hours")
 WAITS = [timedelta(minutes=minutes) for minutes in range(0, 2880, 3)]

@@ -20,7 +20,8 @@ def test_the_stub_names_what_the_package_has():
         if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
-    assert typed == {(f"labeldp.{labeldp._ROOM_OF[name]}", name) for name in labeldp.__all__}
+    names = {(f"labeldp.{labeldp._MODULE_OF[name]}", name) for name in labeldp.__all__}
+    assert typed == names | {("labeldp", room) for room in labeldp._ROOMS}
 
 
 def test_every_name_is_there():

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 BREACHES = {
     "a lazy import upwards": ("sampling/table.py", "def late():\n    from labeldp.release import privatize"),
-    "a cycle within a room": ("mechanisms/base.py", "from labeldp.mechanisms.finite import FiniteMechanism"),
+    "a cycle within a room": ("mechanisms/mechanism.py", "from labeldp.mechanisms.finite import FiniteMechanism"),
     "a loose module in the root": ("helpers.py", "x = 1"),
 }
 

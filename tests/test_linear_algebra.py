@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labeldp import Domain, Prior, Unbiased, estimate_error
+from labeldp import Domain, Prior, estimate_error
 from labeldp.linear_algebra import cholesky, eigh, least_squares, solve, svd
-from labeldp.mechanisms import PrivateLabels
+from labeldp.mechanisms import PrivateLabels, Unbiased
 
 SOURCE = Path(__file__).parents[1] / "src" / "labeldp"
 

@@ -13,33 +13,29 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import (
-    BiasVariance,
-    BoostingRegressor,
-    ConditionalRegressor,
     Domain,
-    KeyedRandomness,
     LabelDPRegressor,
     LabelRandomizer,
     LabelSource,
     Ledger,
     Prior,
-    PrivateLabels,
     PrivateSums,
-    RROnBins,
     SavedModel,
-    Staircase,
     apply,
-    get_loss,
-    noise_corrected_scorer,
-    private_prior,
     privatize,
 )
-from labeldp.central.queries import SumQueries
 from labeldp.cli import main
 from labeldp.errors import LabelDPError
+from labeldp.evaluate import noise_corrected_scorer
+from labeldp.learn import BoostingRegressor, ConditionalRegressor
+from labeldp.losses import get_loss
+from labeldp.mechanisms import BiasVariance, PrivateLabels, RROnBins, Staircase
 from labeldp.paper.data.census import load_census
 from labeldp.paper.data.criteo import load_criteo
+from labeldp.priors import private_prior
 from labeldp.priors.prior import NoisyCounts
+from labeldp.release.sum_queries import SumQueries
+from labeldp.sampling import KeyedRandomness
 
 SECRET = "77123"
 NUMBER = float(SECRET)
@@ -403,7 +399,7 @@ def test_a_ledger_that_was_overwritten_with_labels(tmp_path):
 def test_a_model_that_does_not_fit_the_file_never_sees_its_labels(tmp_path):
     from sklearn.linear_model import Ridge
 
-    from labeldp.training.prediction_files import predictions_beside
+    from labeldp.learn.prediction_files import predictions_beside
 
     model = Ridge().fit(pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 1.0]}), [1.0, 2.0])  # another y than the labels
     (tmp_path / "test.csv").write_text(f"x,y\n1,{SECRET}\n2,{SECRET}\n")

@@ -22,16 +22,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from labeldp import (
-    Domain,
-    KeyedRandomness,
-    LabelDPRegressor,
-    LabelRandomizer,
-    LabelSource,
-    Message,
-    apply,
-    privatize,
-)
+from labeldp import Domain, LabelDPRegressor, LabelRandomizer, LabelSource, Message, apply, privatize
+from labeldp.sampling import KeyedRandomness
 from pinned_release import FOR_THE_LABELS_PARTY, World, arrow_file, csv_file, leaks, pinned
 
 RECORDS = 230

@@ -49,7 +49,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from labeldp import InvalidInput, LabelSource, PrivateLabels
+from labeldp import InvalidInput, LabelSource
+from labeldp.mechanisms import PrivateLabels
 from labeldp.tables.feature_file import FeatureFile
 
 path = Path(sys.argv[1])

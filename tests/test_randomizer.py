@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
-from labeldp import Domain, KeyedRandomness, LabelRandomizer, Prior, code_values
+from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.errors import InvalidInput, PrivacyRefused
-from labeldp.mechanisms import MECHANISMS
+from labeldp.mechanisms import MECHANISMS, code_values
 from labeldp.priors import BudgetWarning
+from labeldp.sampling import KeyedRandomness
 
 LABELS = np.minimum(np.random.default_rng(0).exponential(90, 20_000), 400)
 

@@ -5,23 +5,21 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from labeldp import (
-    KeyedRandomness,
     LabelDPRegressor,
     LabelRandomizer,
     LabelSource,
     Ledger,
     Message,
-    OsEntropy,
-    RROnBins,
     apply,
     compare,
-    cross_validated_error,
     estimate_error,
-    join,
-    noise_corrected_scorer,
     privatize,
 )
 from labeldp.errors import InvalidInput
+from labeldp.evaluate import cross_validated_error, noise_corrected_scorer
+from labeldp.learn import join
+from labeldp.mechanisms import RROnBins
+from labeldp.sampling import KeyedRandomness, OsEntropy
 
 LABELS = np.arange(5.0)
 RANDOMIZER = LabelRandomizer(1, (0, 10))

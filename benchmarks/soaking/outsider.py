@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeldp import Ledger, Message
+from labeldp.artifact.reader import open_to_extend
+from labeldp.artifact.signing import SigningKey
 from labeldp.errors import LabelDPError
-from labeldp.message.reader import open_to_extend
-from labeldp.message.signing import SigningKey
 
 STAGED = ".*.labeldp-partial"
 HIDDEN = (".*.labeldp-*", "*-journal")

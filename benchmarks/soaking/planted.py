@@ -12,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+from labeldp.artifact import staging
 from labeldp.engines.arrow import arrow_input
 from labeldp.release import apply as apply_module
-from labeldp.release import flow, key_file, ledger, staging
+from labeldp.release import flow, key_file, ledger
 from labeldp.release.account import Account, Charge, Request
 from labeldp.release.key_file import KeyFile
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeldp import Ledger
-from labeldp.message.signing import write_signing_keys
+from labeldp.artifact.signing import write_signing_keys
 
 MECHANISMS = ("auto", "rr-on-bins", "randomized-response", "rr-with-prior", "discrete-laplace", "discrete-staircase")
 """The default, and exact mechanisms whose designs take milliseconds on a small grid."""

@@ -72,7 +72,7 @@ class FileLinks(SphinxTransform):
 def documented() -> dict[str, str]:
     """What may stand in the text as code, and the full name under which the reference has it.
 
-    `labeldp.Loss` and `labeldp.losses.Loss` are one class, and it has one page: that of `labeldp.losses`.
+    `labeldp.losses.Loss` and `labeldp.losses.Loss` are one class, and it has one page: that of `labeldp.losses`.
     """
     losses = import_module("labeldp.losses").__all__
     top = {name: f"labeldp.losses.{name}" if name in losses else f"labeldp.{name}" for name in labeldp.__all__}

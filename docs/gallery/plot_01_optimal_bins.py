@@ -8,7 +8,8 @@ middle where ε is small, many where ε is large.
 The grey area is the distribution of purchase values, which the bins are made for. The lines are what can be reported, as tall as they are often.
 """
 
-from labeldp import RROnBins, plots
+from labeldp import plots
+from labeldp.mechanisms import RROnBins
 from labeldp.paper.data import criteo_prior
 
 prior = criteo_prior()

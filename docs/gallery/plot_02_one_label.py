@@ -10,7 +10,8 @@ between the two. Laplace noise that is clipped piles up at the bounds.
 
 import numpy as np
 
-from labeldp import DiscreteLaplace, Domain, RROnBins, Unbiased, choose, plots
+from labeldp import Domain, plots
+from labeldp.mechanisms import DiscreteLaplace, RROnBins, Unbiased, choose
 from labeldp.paper.data import criteo_prior
 
 prior, domain, epsilon, label = criteo_prior(), Domain.integers(0, 400), 2, 80

@@ -6,7 +6,8 @@ Above: what a label becomes on average. A line that is flat tells a model nothin
 deviation of the reported value. A model averages the spread over its records, and keeps the bias.
 """
 
-from labeldp import RROnBins, Unbiased, choose, plots
+from labeldp import plots
+from labeldp.mechanisms import RROnBins, Unbiased, choose
 from labeldp.paper.data import criteo_prior
 
 prior, epsilon = criteo_prior(), 1

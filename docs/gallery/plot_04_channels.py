@@ -8,18 +8,16 @@ the same ε = 3. A good mechanism for a model has its mass along the diagonal or
 
 import numpy as np
 
-from labeldp import (
+from labeldp import Domain, Prior, plots
+from labeldp.mechanisms import (
     BiasVariance,
     DiscreteLaplace,
     DiscreteStaircase,
-    Domain,
     Exponential,
-    Prior,
     RandomizedResponse,
     RROnBins,
     RRWithPrior,
     Unbiased,
-    plots,
 )
 
 domain, epsilon = Domain.integers(0, 52), 3

@@ -6,7 +6,8 @@ The error that features leave open is the floor. Bias stays in the model however
 three from the prior alone, for few records and for many: the fewer there are, the more bias pays.
 """
 
-from labeldp import Domain, alternatives, plots
+from labeldp import Domain, plots
+from labeldp.mechanisms import alternatives
 from labeldp.paper.data import criteo_prior
 
 names = {

@@ -9,7 +9,9 @@ trained on true labels for comparison, which nobody but the labels party could d
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from labeldp import LabelRandomizer, boosting_settings, label_share, plots
+from labeldp import LabelRandomizer, plots
+from labeldp.learn import boosting_settings
+from labeldp.mechanisms import label_share
 
 generator = np.random.default_rng(0)
 hour = generator.uniform(0, 24, 30_000)

@@ -8,8 +8,9 @@ A small part of ε buys a noisy histogram of the labels, and the mechanism is de
 
 import numpy as np
 
-from labeldp import Domain, plots, private_prior
+from labeldp import Domain, plots
 from labeldp.paper.data import criteo_like_labels
+from labeldp.priors import private_prior
 
 domain = Domain(0, 400, cells=41)
 picture = plots.new_figure(5.2, 6.2)

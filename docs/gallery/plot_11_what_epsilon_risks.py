@@ -8,7 +8,8 @@ move that chance, in the worst case? Below 0.5 hardly. At 4, 50 % can become 98 
 
 import numpy as np
 
-from labeldp import Risk, plots
+from labeldp import plots
+from labeldp.evaluate import Risk
 
 before = np.linspace(0.001, 0.999, 400)
 picture = plots.new_axes(5.2, 4.8)

@@ -10,22 +10,22 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from labeldp.artifact.description import read_description
+from labeldp.artifact.manifest import LABELS, release_folder
+from labeldp.artifact.reader import Message
 from labeldp.budget import Epsilon
-from labeldp.central.private_sums import PrivateSums
-from labeldp.central.sums_release import release_sums
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.spark import require_pyspark
 from labeldp.errors import InvalidInput, described, expect_path
 from labeldp.losses import LossLike
-from labeldp.message.description import read_description
-from labeldp.message.manifest import LABELS, release_folder
-from labeldp.message.reader import Message
 from labeldp.priors import Prior
-from labeldp.randomizer import LabelRandomizer
 from labeldp.release.apply import apply as add_batch
 from labeldp.release.labels import privatize as release_labels
 from labeldp.release.ledger import Ledger
 from labeldp.release.outcome import Phase
+from labeldp.release.private_sums import PrivateSums
+from labeldp.release.randomizer import LabelRandomizer
+from labeldp.release.sums import release_sums
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -262,7 +262,7 @@ def matching_features(
     >>> sample.write.parquet("sample.parquet")  # doctest: +SKIP
     """
     require_pyspark()
-    from labeldp.engines.spark.reading import matching_rows
+    from labeldp.engines.spark.frames import matching_rows
 
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
         raise InvalidInput(f"rows must be a positive whole number, got {described(rows)}")

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from forgery import edit_json, rewrite_manifest, rewrite_rows
+from labeldp.artifact.reader import Message
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism, RROnBins
-from labeldp.message.reader import Message
 from labeldp.release import apply as later_batch
 from labeldp.release import key_file
 from labeldp.release.key_file import KeyFile

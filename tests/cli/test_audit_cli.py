@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from labeldp import Domain, Laplace, RROnBins
+from labeldp import Domain
+from labeldp.mechanisms import Laplace, RROnBins
 from labeldp.paper.data import criteo_prior
 
 SURE = ("--confidence", 1 - 1e-11)  # draws are fresh: the default would accuse one run in a million

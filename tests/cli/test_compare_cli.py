@@ -9,9 +9,9 @@ import re
 import pytest
 
 from labeldp import advise
+from labeldp.evaluate.comparison import REFERENCES, comparable
 from labeldp.mechanisms import MECHANISMS, DiscreteLaplace, RROnBins
 from labeldp.mechanisms.auto import alternatives, choose
-from labeldp.mechanisms.comparison import REFERENCES, comparable
 from labeldp.paper.data import CALIBRATED, census_prior, criteo_prior
 
 SOME = "rr-on-bins,rr-with-prior,discrete-laplace,laplace"

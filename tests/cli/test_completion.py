@@ -5,9 +5,9 @@ from __future__ import annotations
 from typer.testing import CliRunner
 
 from labeldp.cli import app
+from labeldp.learn.learners import learners
 from labeldp.losses import loss_examples
 from labeldp.mechanisms import MECHANISMS
-from labeldp.training.learners import learners
 
 
 def offered(typed, shell="bash"):

@@ -10,8 +10,8 @@ import pytest
 from typer.main import get_command
 
 from labeldp.cli import app
+from labeldp.learn.learners import learners
 from labeldp.mechanisms import MECHANISMS
-from labeldp.training.learners import learners
 
 HEAVY = ["numpy", "scipy", "numba", "pyarrow", "sklearn", "torch", "matplotlib", "pyspark", "labeldp.mechanisms"]
 

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from forgery import edit_json
-from labeldp import LabelRandomizer, LabelSource, RROnBins, SavedModel, privatize
+from labeldp import LabelRandomizer, LabelSource, SavedModel, privatize
+from labeldp.mechanisms import RROnBins
 
 NUMBERS = {"deep": "[" * 100_000 + "]" * 100_000, "long": "7" * 5000, "beyond floats": "1e999", "twice": None}
 LABELS = ("--label", "y", "--lower", "0", "--upper", "10")

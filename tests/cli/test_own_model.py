@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from labeldp import InvalidInput, SavedModel
-from labeldp.training.prediction_files import predict_file
+from labeldp.learn.prediction_files import predict_file
 
 SECRET = "x77123y"
 TABLE = pd.DataFrame(

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from labeldp.artifact.reader import Message
 from labeldp.engines.arrow import input_report
 from labeldp.engines.arrow.arrow_input import ArrowInput
-from labeldp.message.reader import Message
 from labeldp.release.ledger import Ledger
 
 ROWS = 2000

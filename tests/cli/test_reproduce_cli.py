@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from labeldp.cli import app
 from labeldp.errors import InvalidInput
 from labeldp.paper.data import published_census
-from labeldp.paper.experiments import report
+from labeldp.paper.experiments import figures as report
 
 pytestmark = pytest.mark.slow
 

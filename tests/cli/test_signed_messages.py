@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from forgery import edit_json, rewrite_manifest, rewrite_rows
-from labeldp.message.reader import Message
+from labeldp.artifact.reader import Message
 from labeldp.release import apply as later_batch
 from labeldp.release.ledger import Ledger
 

@@ -234,7 +234,7 @@ def written(text, name="sales.csv"):
 
 def test_text_is_read_by_the_rules_of_one_machine(spark, folder):
     from labeldp.engines.arrow.source import LabelSource
-    from labeldp.engines.spark.reading import read_records
+    from labeldp.engines.spark.frames import read_records
 
     lines = [
         '1, 5 ,"a, b"',
@@ -254,7 +254,7 @@ def test_text_is_read_by_the_rules_of_one_machine(spark, folder):
 
 @pytest.mark.parametrize("end", ['"r1" ,5\n', 'r1,"5"\t\n'])
 def test_blanks_after_a_quotation_mark_are_refused_since_the_engines_read_them_differently(spark, folder, end):
-    from labeldp.engines.spark.reading import read_records
+    from labeldp.engines.spark.frames import read_records
 
     name = written("order,amount\nr0,4\n" + end)
     with pytest.raises(InvalidInput, match=r"1 line .*blanks after a closing quotation mark"):
@@ -271,7 +271,7 @@ def test_blanks_after_a_quotation_mark_are_refused_since_the_engines_read_them_d
 )
 def test_ids_are_integers_if_all_are_written_so(spark, folder, ids, kind):
     from labeldp.engines.arrow.source import LabelSource
-    from labeldp.engines.spark.reading import read_records
+    from labeldp.engines.spark.frames import read_records
 
     name = written("order,amount\n" + "".join(f"{order},5\n" for order in ids))
     frame, found = read_records(spark, name, "amount", "order", None, None)

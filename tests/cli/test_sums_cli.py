@@ -15,7 +15,7 @@ import pytest
 
 from forgery import rewrite_manifest
 from labeldp import InvalidInput, Ledger, SavedModel
-from labeldp.training.train import train as train_model
+from labeldp.learn.train import train as train_model
 
 ROWS = 3000
 BOUNDS = ("--lower", "0", "--upper", "400")

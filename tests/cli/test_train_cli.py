@@ -14,11 +14,11 @@ import pytest
 from labeldp import Domain, LabelRandomizer, SavedModel
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
-from labeldp.features.columns import ColumnEncoder
+from labeldp.learn.feature_columns import ColumnEncoder
+from labeldp.learn.train import train as train_model
+from labeldp.learn.verdict import verdict_of_labels
 from labeldp.release.apply import apply
 from labeldp.release.labels import privatize
-from labeldp.training.report import verdict_of_labels
-from labeldp.training.train import train as train_model
 
 
 @pytest.fixture(scope="module")

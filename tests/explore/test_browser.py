@@ -16,12 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from labeldp import Domain, Mechanism, Prior, RROnBins
+from labeldp import Domain, Prior
 from labeldp.explore.answers import designed, headline
 from labeldp.explore.exports import Names, command, python_call
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.views import reported
 from labeldp.formatting import plain
+from labeldp.mechanisms import Mechanism, RROnBins
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [

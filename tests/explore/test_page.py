@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from labeldp import Domain, Prior, RROnBins
+from labeldp import Domain, Prior
 from labeldp.explore.answers import curve, designed, headline
 from labeldp.explore.exports import Names, command
 from labeldp.explore.question import RECEIVED, Question
+from labeldp.mechanisms import RROnBins
 
 pytest.importorskip("streamlit", reason="the page's tests need the extra explore: pip install 'labeldp[explore]'")
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import Mechanism, Message, Prior
+from labeldp import Message, Prior
+from labeldp.artifact.description import total_epsilon
 from labeldp.explore.answers import designed, headline
 from labeldp.explore.exports import FIGURES, Names, advise_command, as_file, command, figure, prior_csv, python_call
 from labeldp.explore.question import Question
-from labeldp.message.description import total_epsilon
+from labeldp.mechanisms import Mechanism
 
 pytestmark = pytest.mark.browser
 

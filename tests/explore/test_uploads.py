@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from labeldp import Domain, InvalidInput, LabelRandomizer, LabelSource, Laplace, Prior, RROnBins, privatize
+from labeldp import Domain, InvalidInput, LabelRandomizer, LabelSource, Prior, privatize
 from labeldp.explore.uploads import MEGABYTES, read_path, read_upload
-from labeldp.mechanisms import DiscreteLaplace
+from labeldp.mechanisms import DiscreteLaplace, Laplace, RROnBins
 
 CSV = b"value,mass\n0,1\n10,2\n50,1\n"
 DESIGNED = RROnBins.optimal(Prior([0, 10, 50], [1, 2, 1]), 1, domain=Domain.integers(0, 50))

@@ -51,7 +51,7 @@ def designs():
 def draws():
     """Keyed draws for integer and text ids, which every later version must repeat."""
     mechanism = RandomizedResponse(labeldp.Domain.integers(0, 9), 1)
-    randomness = labeldp.KeyedRandomness(bytes(range(32)), bytes(range(16)))
+    randomness = labeldp.sampling.KeyedRandomness(bytes(range(32)), bytes(range(16)))
     labels = np.arange(200) % 10
     texts = [f"id {number}" for number in range(200)]
     return {

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from labeldp import get_loss
-from labeldp.losses import Custom, loss_examples
+from labeldp.losses import Custom, get_loss, loss_examples
 
 OUTCOMES = np.sort(np.random.default_rng(0).lognormal(3, 1, size=(6, 101)), axis=1)
 LOSSES = [*loss_examples(), "pinball(0.1)", "pinball(0.9)", "huber(5)"]

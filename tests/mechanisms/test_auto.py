@@ -7,10 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from labeldp import BiasVariance, Domain, LabelRandomizer, Prior, get_loss
+from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.budget import exact_epsilon
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms import Request
+from labeldp.learn.sizing import boosting_settings
+from labeldp.losses import get_loss
+from labeldp.mechanisms import BiasVariance, Request
 from labeldp.mechanisms.auto import alternatives, choose, split_for_training
 from labeldp.mechanisms.bias_variance import (
     VISIBLE,
@@ -25,7 +27,6 @@ from labeldp.mechanisms.prediction import label_share
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.paper.data import criteo_prior
 from labeldp.paper.network.network_regressor import network_settings
-from labeldp.training.sizing import boosting_settings
 
 PRIOR = criteo_prior()
 DOMAIN = Domain.integers(0, 400)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labeldp import Domain, Mechanism, Prior, RROnBins
+from labeldp import Domain, Prior
 from labeldp.errors import InvalidInput
+from labeldp.mechanisms import Mechanism, RROnBins
 from labeldp.mechanisms.bias_variance import BiasVariance, Unbiased, visible_bias_and_variance
 from labeldp.mechanisms.decoding import code_values
 from labeldp.paper.data import criteo_prior

@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import labeldp.mechanisms
-from labeldp import Domain, LabelRandomizer, Mechanism, Prior, code_values, compare
+from labeldp import Domain, LabelRandomizer, Prior, compare
 from labeldp.cli import app
 from labeldp.errors import InvalidInput, PrivacyRefused
-from labeldp.mechanisms import MECHANISMS, FiniteMechanism, Request, design
+from labeldp.mechanisms import MECHANISMS, FiniteMechanism, Mechanism, Request, code_values, design
 from labeldp.mechanisms import Mechanism as Base
 from labeldp.paper.data import criteo_prior
 from labeldp.paper.experiments.methods import get_method
@@ -25,7 +25,7 @@ NEW_FILE = """
     '''A mechanism of somebody else's: one file, nothing else touched.'''
     from labeldp.budget import exact_epsilon
     from labeldp.mechanisms.registry import mechanism
-    from labeldp.mechanisms.base import Thresholds
+    from labeldp.mechanisms.mechanism import Thresholds
     from labeldp.mechanisms.finite import FiniteMechanism
     from labeldp.sampling import ResponseTable
     import numpy as np

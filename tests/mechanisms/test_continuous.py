@@ -8,10 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from labeldp import ContinuousExponential, Domain, KeyedRandomness, Laplace, Mechanism, OsEntropy, Prior, Staircase
-from labeldp.audit import verify
+from labeldp import Domain, Prior
 from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.mechanisms import ContinuousExponential, Laplace, Mechanism, Staircase, verify
 from labeldp.mechanisms.continuous import noise_variance
+from labeldp.sampling import KeyedRandomness, OsEntropy
 
 DOMAIN = Domain(0, 10)
 PRIOR = Prior([0, 1, 4, 9, 10], [3, 2, 1, 2, 1])

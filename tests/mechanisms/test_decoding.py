@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp import DiscreteLaplace, Domain, Prior, RROnBins, Unbiased, code_values
+from labeldp import Domain, Prior
 from labeldp.errors import InvalidInput
+from labeldp.mechanisms import DiscreteLaplace, RROnBins, Unbiased, code_values
 from labeldp.mechanisms.decoding import training_decoder
 
 SKEWED = Prior([0, 1, 2, 5, 20, 100], [8, 4, 4, 2, 1, 1])

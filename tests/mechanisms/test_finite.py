@@ -12,26 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from labeldp import (
-    DiscreteLaplace,
-    DiscreteStaircase,
-    Domain,
-    Exponential,
-    FiniteMechanism,
-    KeyedRandomness,
-    Laplace,
-    Mechanism,
-    OsEntropy,
-    Prior,
-    RandomizedResponse,
-    RROnBins,
-    RRWithPrior,
-)
-from labeldp.audit import verify
+from labeldp import Domain, Prior
 from labeldp.budget import exp_lower
 from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused
-from labeldp.mechanisms import MECHANISMS, Request, design, grid_noise, releasable
-from labeldp.sampling import AnchoredTable
+from labeldp.mechanisms import (
+    MECHANISMS,
+    DiscreteLaplace,
+    DiscreteStaircase,
+    Exponential,
+    FiniteMechanism,
+    Laplace,
+    Mechanism,
+    RandomizedResponse,
+    Request,
+    RROnBins,
+    RRWithPrior,
+    design,
+    grid_noise,
+    releasable,
+    verify,
+)
+from labeldp.sampling import AnchoredTable, KeyedRandomness, OsEntropy
 
 DOMAIN = Domain(0, 10, cells=11)
 PRIOR = Prior(DOMAIN.grid, np.arange(11, 0, -1))

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp import OsEntropy, Prior, RROnBins
+from labeldp import Prior
 from labeldp.errors import InvalidInput
+from labeldp.mechanisms import RROnBins
 from labeldp.mechanisms.decoding import posterior_means, refined_means
 from labeldp.priors import project_counts
+from labeldp.sampling import OsEntropy
 
 PRIOR = Prior(np.arange(6.0), [5, 4, 3, 2, 1, 1])
 

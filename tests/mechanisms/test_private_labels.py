@@ -7,8 +7,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import Domain, LabelRandomizer, Prior, PrivateLabels, RROnBins
+from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.errors import InvalidInput
+from labeldp.mechanisms import PrivateLabels, RROnBins
 
 MECHANISM = RROnBins([1, 5, 9], epsilon=1, domain=(0, 10), prior=Prior([0, 5, 10], [1, 1, 1]))
 PRIVATE = PrivateLabels(np.array([0, 2, 1, 1], np.uint32), MECHANISM)

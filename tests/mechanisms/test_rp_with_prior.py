@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp import Domain, LabelRandomizer, Prior, RPWithPrior, RROnBins, code_values
+from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.errors import InvalidInput
 from labeldp.losses import get_loss
+from labeldp.mechanisms import RPWithPrior, RROnBins, code_values
 from labeldp.mechanisms.decoding import symbol_means
 from labeldp.mechanisms.rp_with_prior import DESIGN_CELLS
 from labeldp.paper.data import criteo_prior

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from labeldp import Domain, Laplace, Mechanism, OsEntropy, Prior
+from labeldp import Domain, Prior
 from labeldp.errors import InvalidInput
+from labeldp.mechanisms import Laplace, Mechanism
 from labeldp.mechanisms.bias_variance import Unbiased
 from labeldp.paper.data import criteo_prior
-from labeldp.sampling import ResponseTable
+from labeldp.sampling import OsEntropy, ResponseTable
 
 CRITEO = Domain.integers(0, 400)
 

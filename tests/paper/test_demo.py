@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from labeldp import Ledger
+from labeldp.artifact.reader import Message
 from labeldp.cli import app
-from labeldp.message.reader import Message
 from labeldp.paper import demo
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from labeldp.binning import optimal_bins
+from labeldp.design.bins import optimal_bins
 from labeldp.paper.optimality import best_matrix, signature
 from labeldp.priors import Prior
 

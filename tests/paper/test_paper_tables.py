@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from labeldp import Domain, Laplace, RROnBins, RRWithPrior
+from labeldp import Domain
+from labeldp.mechanisms import Laplace, RROnBins, RRWithPrior
 from labeldp.paper.data import (
     CENSUS_TRAIN_ROWS,
     CRITEO_TRAIN_ROWS,

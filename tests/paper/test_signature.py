@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from labeldp.binning import optimal_bins
+from labeldp.design.bins import optimal_bins
 from labeldp.errors import InvalidInput
 from labeldp.paper.optimality import signature
 from labeldp.priors import Prior

@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from labeldp import Domain, Prior, RROnBins, plots
+from labeldp import Domain, Prior, plots
+from labeldp.mechanisms import RROnBins
 
 MECHANISM = RROnBins.optimal(Prior.uniform(Domain.integers(0, 10)), 2)
 

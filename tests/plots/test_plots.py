@@ -11,9 +11,9 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
-from labeldp import Domain, Laplace, Prior, RROnBins, plots
+from labeldp import Domain, Prior, plots
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms import MECHANISMS, Request
+from labeldp.mechanisms import MECHANISMS, Laplace, Request, RROnBins
 from labeldp.plots.axes import DARK
 from labeldp.plots.pictures import _joint_mass
 

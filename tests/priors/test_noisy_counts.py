@@ -9,9 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from labeldp import Domain, LabelRandomizer, Mechanism, Prior, private_prior
+from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.errors import InvalidInput
-from labeldp.priors import NoisyCounts
+from labeldp.mechanisms import Mechanism
+from labeldp.priors import NoisyCounts, private_prior
 
 COUNTS = NoisyCounts([60, -3, 44], scale=8.0, records=100)
 

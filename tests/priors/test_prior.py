@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp import Domain, Prior, private_prior
+from labeldp import Domain, Prior
 from labeldp.errors import InvalidInput
-from labeldp.priors import BudgetWarning, histogram, prior_from_counts, split_budget
+from labeldp.priors import BudgetWarning, histogram, prior_from_counts, private_prior, split_budget
 
 
 def test_a_prior_is_sorted_normalised_and_frozen():

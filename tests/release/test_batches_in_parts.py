@@ -11,16 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from forgery import batch_digest, split
+from labeldp.artifact import staging
+from labeldp.artifact.labels_file import LabelsWriter
+from labeldp.artifact.reader import Message
+from labeldp.artifact.signing import write_signing_keys
 from labeldp.domain import Domain
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
-from labeldp.message.labels_file import LabelsWriter
-from labeldp.message.reader import Message
-from labeldp.message.signing import write_signing_keys
-from labeldp.randomizer import LabelRandomizer
-from labeldp.release import staging
 from labeldp.release.apply import apply
 from labeldp.release.labels import privatize
+from labeldp.release.randomizer import LabelRandomizer
 
 ROWS = 400
 LATER = "labels/part-00001.parquet"

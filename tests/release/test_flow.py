@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp.artifact.labels_file import LabelsWriter
+from labeldp.artifact.reader import Message
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
@@ -16,14 +18,12 @@ from labeldp.engines.batches import FileTypes, LabelBatch, checked_ids, checked_
 from labeldp.engines.fingerprint import InputFingerprint
 from labeldp.engines.passes import Scan
 from labeldp.errors import InvalidInput
-from labeldp.message.labels_file import LabelsWriter
-from labeldp.message.reader import Message
 from labeldp.priors import histogram
-from labeldp.randomizer import LabelRandomizer
 from labeldp.release.apply import apply
 from labeldp.release.key_file import KeyFile
 from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
+from labeldp.release.randomizer import LabelRandomizer
 from labeldp.sampling import KeyedRandomness
 
 ROWS = 500

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import labeldp
+from labeldp.artifact.staging import exclusive
 from labeldp.errors import InvalidInput, LabelDPError
-from labeldp.release.staging import exclusive
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from labeldp.release.staging import exclusive
+from labeldp.artifact.staging import exclusive
 with exclusive(Path(sys.argv[1]), "it"):
     print("held", flush=True)
     time.sleep(60)

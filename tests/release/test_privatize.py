@@ -17,22 +17,22 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from labeldp import randomizer as randomizer_module
+from labeldp.artifact.reader import Message
+from labeldp.artifact.staging import staging
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import ClippingWarning, InsufficientBudget, InvalidInput, LabelDPError, PrivacyRefused
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.reader import Message
 from labeldp.priors import BudgetWarning, Prior
-from labeldp.randomizer import LabelRandomizer
 from labeldp.release import flow
+from labeldp.release import randomizer as randomizer_module
 from labeldp.release.account import Account
 from labeldp.release.apply import apply
 from labeldp.release.key_file import KeyFile
 from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
-from labeldp.release.staging import staging
+from labeldp.release.randomizer import LabelRandomizer
 from labeldp.sampling import KeyedRandomness
 
 ROWS = 3000
@@ -650,7 +650,7 @@ def test_another_function_is_another_loss(party):
 def test_settings_that_no_design_can_meet_are_refused_before_the_charge_and_without_a_solver(
     party, monkeypatch, settings, says
 ):
-    monkeypatch.setattr("labeldp.randomizer.design", lambda *_: pytest.fail("a mechanism was designed"))
+    monkeypatch.setattr("labeldp.release.randomizer.design", lambda *_: pytest.fail("a mechanism was designed"))
     with pytest.raises(InvalidInput, match=says):
         party.run(randomizer=LabelRandomizer(1, **({"domain": DOMAIN} | settings)))
     assert party.spent == 0

@@ -12,9 +12,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp import Domain, RROnBins
+from labeldp import Domain
 from labeldp.engines.batches import FileTypes, LabelBatch, draw_batch
 from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.mechanisms import RROnBins
 from labeldp.sampling import BoundRandomness, KeyedRandomness
 
 KEY, RELEASE, DIGEST = b"a secret key of 32 bytes, really", b"release of 16 by", b"digest of the mechanism"

@@ -12,8 +12,9 @@ from labeldp.cli.options import Integers, Json, Lower, OutputOption, Upper, comm
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from labeldp.advice import Advice, Prediction, Target
     from labeldp.domain import Domain
+    from labeldp.evaluate import Advice, Target
+    from labeldp.mechanisms import Prediction
     from labeldp.priors.prior import Prior
 
 METHODS = ("labels", "paper", "sums")
@@ -84,7 +85,7 @@ def advise(
       labeldp advise --integers 0:52 --records 20000 --shape poisson:mean=3 --rows-per-person 4
       labeldp advise --message message --target-error 60
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.advice import advise as run
+    from labeldp.evaluate import advise as run
     from labeldp.plain_numbers import plain_number, whole_number
 
     domain, count, known = _known(lower, upper, integers, records, prior, shape, message)
@@ -125,7 +126,7 @@ def _known(
     if sum(each is not None for each in (prior, shape, message)) > 1:
         raise InvalidInput("give one distribution of the labels: --prior, --shape or --message")
     if message is not None:
-        from labeldp.advice.advice import known_from_message
+        from labeldp.evaluate.advice import known_from_message
 
         if lower is not None or upper is not None or integers is not None:
             raise InvalidInput("a message has its own bounds: leave --lower, --upper and --integers out")
@@ -200,7 +201,7 @@ def _show_target(advice: Advice, target: Target) -> None:
 
 
 def _show_risks(advice: Advice) -> None:
-    from labeldp.advice.risk import odds, percent
+    from labeldp.evaluate.risk import odds, percent
 
     several = advice.outlooks[0].risk.rows
     rows = [
@@ -232,7 +233,7 @@ def _cells(prediction: Prediction) -> tuple[str, str, str]:
 
 
 def _count(number: int | None) -> str:
-    from labeldp.advice.targets import LEAST_RECORDS
+    from labeldp.evaluate.targets import LEAST_RECORDS
 
     if number is None:
         return "over 10^9"

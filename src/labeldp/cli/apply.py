@@ -22,7 +22,7 @@ from labeldp.cli.options import (
     SignKey,
     SparkConf,
 )
-from labeldp.cli.outcome import no_share, note_clipped, outcome_record
+from labeldp.cli.run_summary import no_share, note_clipped, outcome_record
 from labeldp.formatting import count_of
 
 
@@ -73,8 +73,8 @@ def apply(
       labeldp apply message tuesday.parquet --label amount --key-file sales.key
           --ledger ledger.db
     """  # noqa: D301 - the escape keeps the line of the example
-    from labeldp.message.description import read_description
-    from labeldp.message.manifest import LABELS, release_folder
+    from labeldp.artifact.description import read_description
+    from labeldp.artifact.manifest import LABELS, release_folder
     from labeldp.release.apply import apply as add_batch
     from labeldp.release.ledger import Ledger
 

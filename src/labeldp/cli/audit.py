@@ -17,12 +17,12 @@ from labeldp.json_text import read_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from labeldp.audit import Measurement
-    from labeldp.central.private_sums import SumsProof
-    from labeldp.central.sums_release import SumsAnswer
+    from labeldp.artifact.reader import Message
+    from labeldp.evaluate import Measurement
     from labeldp.mechanisms import FiniteMechanism, Mechanism
     from labeldp.mechanisms.finite import Proof
-    from labeldp.message.reader import Message
+    from labeldp.release.private_sums import SumsProof
+    from labeldp.release.sums import SumsAnswer
 
 WIDTH = 10
 """The columns for the names, of which "mechanism" is one of the longest."""
@@ -53,7 +53,7 @@ def audit(
       labeldp audit message --verify-key sender-public.pem
       labeldp audit mechanism.json --samples 10000000
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.central.sums_release import SumsAnswer
+    from labeldp.release.sums import SumsAnswer
 
     opened = _opened(path, verify_key, quiet=as_json)
     measured = None
@@ -64,8 +64,7 @@ def audit(
         proof = of_sums = opened.sums.proof()
         record, lines = _sums_record(of_sums), list(_sums_proven(of_sums))
     else:
-        from labeldp.audit import verify
-        from labeldp.mechanisms import FiniteMechanism
+        from labeldp.mechanisms import FiniteMechanism, verify
 
         mechanism = _mechanism(path) if opened is None else opened.mechanism
         proof = exact = verify(mechanism)
@@ -94,8 +93,8 @@ def audit(
 
 def _opened(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | SumsAnswer | None:
     """Open a folder after every check of its files and rows; return None for the file of a mechanism."""
-    from labeldp.central.sums_release import SumsAnswer, is_answer
-    from labeldp.message.reader import Message
+    from labeldp.artifact.reader import Message
+    from labeldp.release.sums import SumsAnswer, is_answer
 
     if not path.is_dir():
         if verify_key is not None:
@@ -113,8 +112,8 @@ def _opened(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | Su
 
 
 def _mechanism(path: Path) -> Mechanism:
+    from labeldp.artifact.manifest import release_folder
     from labeldp.mechanisms import Mechanism
-    from labeldp.message.manifest import release_folder
 
     if not path.is_file():
         raise InvalidInput(f"there is no mechanism at {path}: give a message folder or a mechanism.json")
@@ -133,7 +132,7 @@ def _mechanism(path: Path) -> Mechanism:
 
 
 def _measured(mechanism: FiniteMechanism, samples: int, confidence: float) -> Measurement:
-    from labeldp.audit import measure
+    from labeldp.evaluate import measure
 
     if mechanism.outputs.size == 1:
         raise InvalidInput("this mechanism has a single output, which reveals nothing: leave out --samples")
@@ -143,8 +142,8 @@ def _measured(mechanism: FiniteMechanism, samples: int, confidence: float) -> Me
 
 def _record(opened: Message | SumsAnswer) -> dict[str, Any]:
     """Return what was checked of a folder, for `--json`. Whatever does not hold was refused before."""
-    from labeldp.central.sums_release import SumsAnswer
-    from labeldp.message.description import epsilon_parts
+    from labeldp.artifact.description import epsilon_parts
+    from labeldp.release.sums import SumsAnswer
 
     signature = opened.signature
     return {
@@ -159,7 +158,7 @@ def _record(opened: Message | SumsAnswer) -> dict[str, Any]:
 
 def _about(opened: Message | SumsAnswer | None) -> Iterator[tuple[str, Cell]]:
     """Return what was checked of a folder, in words."""
-    from labeldp.central.sums_release import SumsAnswer
+    from labeldp.release.sums import SumsAnswer
 
     if opened is None:
         return

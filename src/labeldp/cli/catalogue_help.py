@@ -42,7 +42,7 @@ def exact_mechanisms() -> dict[str, str]:
 
 def models() -> dict[str, str]:
     """The learners, each with its line of help."""
-    from labeldp.training.learners import learners
+    from labeldp.learn.learners import learners
 
     return {entry.name: entry.help for entry in learners()}
 

@@ -46,11 +46,11 @@ def cells(
       labeldp cells clicks.csv --id order --epsilon 0.5 --out cells
           --categorical shop --exclude user
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.central.cells_file import write_cells
+    from labeldp.artifact.staging import publish, staging
     from labeldp.errors import InvalidInput
-    from labeldp.release.staging import publish, staging
-    from labeldp.training.cells_to_send import cells_of_file
-    from labeldp.training.saved import check_new
+    from labeldp.learn.saved import check_new
+    from labeldp.learn.sums.cells_to_send import cells_of_file
+    from labeldp.release.cells_file import write_cells
 
     target = folder.absolute()
     check_new(target)

@@ -18,7 +18,7 @@ from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from labeldp.domain import Domain
-    from labeldp.mechanisms.comparison import Comparison
+    from labeldp.evaluate.comparison import Comparison
     from labeldp.priors.prior import Prior
 
 
@@ -77,8 +77,8 @@ def compare(
       labeldp compare --prior prior.csv --loss absolute --out comparison
     """  # noqa: D301 - the escape keeps the lines of the examples
     _use_one_thread()
-    from labeldp.mechanisms.comparison import RECORDS, REFERENCES
-    from labeldp.mechanisms.comparison import compare as run
+    from labeldp.evaluate.comparison import RECORDS, REFERENCES
+    from labeldp.evaluate.comparison import compare as run
     from labeldp.plain_numbers import plain_number
 
     distribution, domain, own = _distribution(prior, dataset)
@@ -127,7 +127,7 @@ def _distribution(path: Path | None, dataset: str | None) -> tuple[Prior, Domain
 
 def _show(rows: list[Comparison], loss: str) -> None:
     """One table for one ε, what to choose first."""
-    from labeldp.mechanisms.comparison import NOT_PRIVATE, ranking_error
+    from labeldp.evaluate.comparison import NOT_PRIVATE, ranking_error
 
     modelled = rows[0].model_error is not None
     ordered = sorted(rows, key=ranking_error)
@@ -192,7 +192,7 @@ def _write(rows: list[Comparison], folder: Path, loss: str) -> None:
     import csv
 
     from labeldp import plots
-    from labeldp.mechanisms.comparison import plot_comparison
+    from labeldp.evaluate.comparison import plot_comparison
 
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "comparison.csv").open("w", newline="", encoding="utf-8") as file:

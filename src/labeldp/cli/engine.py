@@ -110,7 +110,7 @@ class EngineOptions:
         from labeldp.engines.spark import require_pyspark
 
         require_pyspark()
-        from labeldp.engines.spark.reading import read_records
+        from labeldp.engines.spark.frames import read_records
         from labeldp.engines.spark.session import (
             ALLOW_UNENCRYPTED,
             SCRATCH,

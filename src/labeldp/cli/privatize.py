@@ -36,7 +36,7 @@ from labeldp.cli.options import (
     Upper,
     domain_of,
 )
-from labeldp.cli.outcome import no_share, note_clipped, outcome_record
+from labeldp.cli.run_summary import no_share, note_clipped, outcome_record
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -155,10 +155,10 @@ def privatize(
           --conf spark.labeldp.scratch=hdfs:///tmp
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.priors import Prior
-    from labeldp.randomizer import LabelRandomizer
     from labeldp.release.labels import expected_figures
     from labeldp.release.labels import privatize as release_labels
     from labeldp.release.ledger import Ledger
+    from labeldp.release.randomizer import LabelRandomizer
 
     randomizer = LabelRandomizer(
         epsilon,

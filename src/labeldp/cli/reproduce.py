@@ -74,7 +74,7 @@ def reproduce(
       labeldp reproduce census --data EXT1940USCB.dat --full
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.paper.experiments import Reproduction, get_task
-    from labeldp.paper.experiments.report import write_reproduction
+    from labeldp.paper.experiments.figures import write_reproduction
     from labeldp.paper.experiments.tasks import PAPER_EPSILONS
 
     task = get_task(experiment)

@@ -23,7 +23,7 @@ def signing_keys(
 
     Example: labeldp signing-keys sales
     """
-    from labeldp.message.signing import write_signing_keys
+    from labeldp.artifact.signing import write_signing_keys
 
     key, public, fingerprint = write_signing_keys(name)
     if as_json:

@@ -27,12 +27,12 @@ from labeldp.cli.options import (
     Upper,
     domain_of,
 )
-from labeldp.cli.outcome import no_share, note_clipped
+from labeldp.cli.run_summary import no_share, note_clipped
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 
 if TYPE_CHECKING:
-    from labeldp.central.sums_release import SumsOutcome, SumsPlan
+    from labeldp.release.sums import SumsOutcome, SumsPlan
 
 WIDTH = 10
 """The columns for the names of a plan, of which "histogram" is the longest."""
@@ -90,10 +90,10 @@ def sums(
           --ledger ledger.db --dataset sales --out sums
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.budget import exact_epsilon
-    from labeldp.central.cells_file import CellsFile
-    from labeldp.central.sums_release import SumsPlan, sums_for_cells
     from labeldp.engines.arrow.source import LabelSource, count_rows
+    from labeldp.release.cells_file import CellsFile
     from labeldp.release.ledger import Ledger
+    from labeldp.release.sums import SumsPlan, sums_for_cells
 
     amount = exact_epsilon(epsilon)
     domain = domain_of(lower, upper, None, integers)
@@ -135,7 +135,7 @@ def sums(
 
 
 def _record(outcome: SumsOutcome, answer: Path) -> dict[str, Any]:
-    from labeldp.central.private_sums import cells_in
+    from labeldp.release.private_sums import cells_in
 
     return {
         "answer": str(answer),
@@ -149,7 +149,7 @@ def _record(outcome: SumsOutcome, answer: Path) -> dict[str, Any]:
 
 
 def _report(outcome: SumsOutcome, answer: Path) -> None:
-    from labeldp.central.private_sums import cells_in, single_text
+    from labeldp.release.private_sums import cells_in, single_text
 
     line("answer", f"{answer}")
     line("records", f"{outcome.sums.records:,}")
@@ -166,7 +166,7 @@ def _report(outcome: SumsOutcome, answer: Path) -> None:
 
 
 def _show_plan(plan: SumsPlan, names: tuple[str, ...], *, as_json: bool) -> None:
-    from labeldp.central.private_sums import single_text
+    from labeldp.release.private_sums import single_text
 
     columns, first, part = plan.columns, plan.epsilon_histogram, plan.epsilon_each
     if as_json:

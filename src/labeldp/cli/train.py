@@ -114,8 +114,8 @@ def train(
       labeldp train sums --features clicks.parquet --id order
           --plan cells/plan.json --out model
     """  # noqa: D301 - the escape keeps the lines of the examples
-    from labeldp.training.saved import check_new
-    from labeldp.training.train import train as train_model
+    from labeldp.learn.saved import check_new
+    from labeldp.learn.train import train as train_model
 
     check_new(model_path)
     silent = quiet or as_json
@@ -168,8 +168,8 @@ def predict(
 
     Example: labeldp predict model clicks.parquet --id order --out predictions.parquet
     """
-    from labeldp.training.prediction_files import predict_file
-    from labeldp.training.saved import SavedModel
+    from labeldp.learn.prediction_files import predict_file
+    from labeldp.learn.saved import SavedModel
 
     saved = SavedModel.load(model_path, trust_pickle=trust_pickle)
     with stoppable("No predictions were written"), phases(quiet=quiet or as_json) as phase:
@@ -200,9 +200,9 @@ def evaluate(
 
     Example: labeldp evaluate model test.parquet --label amount
     """
-    from labeldp.evaluation.scoring import metrics
-    from labeldp.training.prediction_files import predictions_beside
-    from labeldp.training.saved import SavedModel
+    from labeldp.evaluate.scoring import metrics
+    from labeldp.learn.prediction_files import predictions_beside
+    from labeldp.learn.saved import SavedModel
 
     saved = SavedModel.load(model_path, trust_pickle=trust_pickle)
     with phases(quiet=as_json) as phase:

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, duration_numbers
+from labeldp.artifact.labels_file import code_dtype
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput, described
 from labeldp.formatting import count_of
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.labels_file import code_dtype
 from labeldp.sampling import BoundRandomness, IdDigests, KeyedRandomness
 from labeldp.sampling.ids import numbers_in
 

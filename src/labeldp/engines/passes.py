@@ -15,10 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
+from labeldp.artifact.labels_file import id_kind
+from labeldp.artifact.reader import Message
 from labeldp.domain import Domain, OutOfRange
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.labels_file import id_kind
-from labeldp.message.reader import Message
 from labeldp.tables.files import Progress
 
 _ROWS = 1 << 14

@@ -11,21 +11,21 @@ from functools import lru_cache
 
 import numpy as np
 
-from labeldp.advice import Advice, Prediction, Risk, advise
-from labeldp.advice.advice import EPSILONS
-from labeldp.advice.risk import percent
+from labeldp.artifact.description import prior_epsilon
 from labeldp.errors import InvalidInput
+from labeldp.evaluate import Advice, Risk, advise
+from labeldp.evaluate.advice import EPSILONS
+from labeldp.evaluate.comparison import Comparison, bias_and_variance, compare, loss_of_label
+from labeldp.evaluate.risk import percent
 from labeldp.explore.question import KEPT, RECEIVED, Question
 from labeldp.formatting import count_of
 from labeldp.losses import get_loss
-from labeldp.mechanisms import MECHANISMS, design, releasable
-from labeldp.mechanisms.cells import Cells
-from labeldp.mechanisms.comparison import Comparison, bias_and_variance, compare, loss_of_label
+from labeldp.mechanisms import MECHANISMS, Prediction, design, releasable
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.label_cells import Cells
 from labeldp.mechanisms.prediction import ModelErrors
 from labeldp.mechanisms.registry import Request
-from labeldp.message.description import prior_epsilon
 from labeldp.priors import BudgetSplit, Prior
 
 SLOW = {"discrete-staircase": 5001, "exponential": 2001}

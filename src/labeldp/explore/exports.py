@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from labeldp import plots
+from labeldp.evaluate.comparison import plot_comparison
 from labeldp.explore.answers import compared, curve, designed
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.views import reported
-from labeldp.mechanisms.comparison import plot_comparison
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import Prior
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from labeldp.advice.shapes import shaped_prior
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.evaluate.shapes import shaped_prior
 from labeldp.losses import get_loss
-from labeldp.mechanisms.cells import merged_prior
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.label_cells import merged_prior
 from labeldp.priors import Prior
-from labeldp.randomizer import check_bounds
+from labeldp.release.randomizer import check_bounds
 
 KEPT = 64
 """How many answers of each kind are kept. A user who moves a slider back sees the same figures at once."""

@@ -9,13 +9,13 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from labeldp.advice.shapes import shaped_prior
+from labeldp.artifact import Message
+from labeldp.artifact.description import total_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.evaluate.shapes import shaped_prior
 from labeldp.json_text import read_text
 from labeldp.mechanisms.finite import FiniteMechanism
-from labeldp.message import Message
-from labeldp.message.description import total_epsilon
 from labeldp.priors import Prior
 
 MEGABYTES = 16

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labeldp.advice.risk import percent
 from labeldp.arrays import Floats
+from labeldp.evaluate.risk import percent
 from labeldp.formatting import plain
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.priors import Prior

@@ -3,9 +3,9 @@
 May import the base only (`arrays`, `errors`, `catalogue`). Every room above may import it.
 """
 
-from labeldp.losses.base import LOSSES, Interval, Loss, LossLike
 from labeldp.losses.custom import Custom
 from labeldp.losses.lookup import get_loss, loss_examples, seeks_mean
+from labeldp.losses.loss import LOSSES, Interval, Loss, LossLike
 from labeldp.losses.standard import Absolute, Gamma, Huber, Pinball, Poisson, Squared, SquaredLog
 
 __all__ = [

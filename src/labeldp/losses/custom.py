@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
-from labeldp.losses.base import Loss, as_float
+from labeldp.losses.loss import Loss, as_float
 
 _GRID = 129
 _TOLERANCE = 1e-9

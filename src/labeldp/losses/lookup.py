@@ -3,8 +3,8 @@
 import re
 
 from labeldp.errors import InvalidInput, described
-from labeldp.losses.base import LOSSES, Loss, LossLike
 from labeldp.losses.custom import Custom
+from labeldp.losses.loss import LOSSES, Loss, LossLike
 from labeldp.plain_numbers import plain_number
 
 _FORM = re.compile(r"\s*([A-Za-z][A-Za-z_ -]*?)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
@@ -58,7 +58,7 @@ def get_loss(loss: LossLike) -> Loss:
 
     Examples
     --------
-    >>> from labeldp import get_loss
+    >>> from labeldp.losses import get_loss
     >>> float(get_loss("pinball(0.9)")(output=2, label=3))
     0.9
     """

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from labeldp.arrays import Floats
 from labeldp.domain import LARGEST
 from labeldp.errors import InvalidInput, described
-from labeldp.losses.base import (
+from labeldp.losses.loss import (
     Deviance,
     DistanceLoss,
     HuberDistance,

@@ -4,11 +4,14 @@
 `sampling`, `priors`, `plots` and below.
 """
 
-from labeldp.mechanisms.base import Mechanism
+from labeldp.mechanisms.auto import Choice, alternatives, choose
 from labeldp.mechanisms.bias_variance import BiasVariance, Unbiased
 from labeldp.mechanisms.continuous import ContinuousExponential, ContinuousMechanism, Laplace, Staircase
-from labeldp.mechanisms.finite import AUTO, FiniteMechanism, design, releasable
+from labeldp.mechanisms.decoding import code_values, posterior_means, refined_means
+from labeldp.mechanisms.finite import AUTO, FiniteMechanism, Proof, design, releasable, verify
 from labeldp.mechanisms.grid_noise import DiscreteLaplace, DiscreteStaircase, Exponential
+from labeldp.mechanisms.mechanism import Mechanism
+from labeldp.mechanisms.prediction import Prediction, label_share
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.mechanisms.randomized_response import RandomizedResponse, RROnBins, RRWithPrior
 from labeldp.mechanisms.registry import MECHANISMS, Request
@@ -18,6 +21,7 @@ __all__ = [
     "AUTO",
     "MECHANISMS",
     "BiasVariance",
+    "Choice",
     "ContinuousExponential",
     "ContinuousMechanism",
     "DiscreteLaplace",
@@ -26,7 +30,9 @@ __all__ = [
     "FiniteMechanism",
     "Laplace",
     "Mechanism",
+    "Prediction",
     "PrivateLabels",
+    "Proof",
     "RPWithPrior",
     "RROnBins",
     "RRWithPrior",
@@ -34,6 +40,13 @@ __all__ = [
     "Request",
     "Staircase",
     "Unbiased",
+    "alternatives",
+    "choose",
+    "code_values",
     "design",
+    "label_share",
+    "posterior_means",
+    "refined_means",
     "releasable",
+    "verify",
 ]

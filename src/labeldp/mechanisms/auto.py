@@ -7,7 +7,7 @@ The rule. A model trained on n private values keeps the bias that its features c
 `choose` takes the ε-DP mechanism with the least such error, `BiasVariance.optimal` with τ = CAPACITY / n and visible =
 VISIBLE; its own outputs are the values to train on. For a loss other than squared the error is taken on the scale of the
 labels on which errors matter alike to that loss (`Loss.stretched`): roots for Poisson, logarithms for gamma, normal scores
-for quantiles. How a model for that loss is then trained is in `labeldp.training.conditional`.
+for quantiles. How a model for that loss is then trained is in `labeldp.learn.conditional`.
 
 CAPACITY and VISIBLE are two numbers about models and data that nobody knows before training. They were fitted once, on
 generated data (docs/concepts/beyond-the-paper.md): the error of gradient boosting follows the formula with 30 degrees of freedom,
@@ -31,9 +31,9 @@ from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.formatting import ReprMixin
 from labeldp.losses import LossLike, Squared, get_loss
 from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, Unbiased, weight_of_variance
-from labeldp.mechanisms.cells import DESIGN_CELLS, MOST_LABELS, coarse_prior
 from labeldp.mechanisms.decoding import code_values, training_decoder
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.label_cells import DESIGN_CELLS, MOST_LABELS, coarse_prior
 from labeldp.mechanisms.prediction import ModelErrors, Prediction, epsilon_for_prior
 from labeldp.mechanisms.randomized_response import RROnBins
 from labeldp.mechanisms.registry import MECHANISMS, Entry, Request, check_loss, few_records_advice
@@ -69,7 +69,8 @@ class Choice(ReprMixin):
 
     Examples
     --------
-    >>> from labeldp import Prior, choose
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import choose
     >>> choice = choose(Prior([0, 10, 50], [2, 1, 1]), epsilon=1, records=10_000)
     >>> choice.name, choice.decoder, choice.values.size == choice.mechanism.outputs.size
     ('auto', 'bins', True)
@@ -135,7 +136,8 @@ def choose(
 
     Examples
     --------
-    >>> from labeldp import Prior, choose
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import choose
     >>> choose(Prior([0, 10, 50], [2, 1, 1]), epsilon=1, records=10_000).mechanism.kind
     'bias-variance'
     """
@@ -245,7 +247,8 @@ def alternatives(
 
     Examples
     --------
-    >>> from labeldp import Prior, alternatives
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import alternatives
     >>> [choice.name for choice in alternatives(Prior([0, 10, 50], [2, 1, 1]), 1, 10_000)]
     ['rr-on-bins', 'rr-on-bins, debiased', 'unbiased', 'bias-variance', 'auto']
     """

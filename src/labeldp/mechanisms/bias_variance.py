@@ -10,7 +10,7 @@ import numpy as np
 
 from labeldp.arrays import Floats, frozen
 from labeldp.budget import Epsilon, exact_epsilon
-from labeldp.channels import (
+from labeldp.design.channels import (
     Anchors,
     Channel,
     best_values,
@@ -23,8 +23,8 @@ from labeldp.channels import (
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.losses import Loss, LossLike, get_loss
-from labeldp.mechanisms.cells import MOST_LABELS, Cells
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.label_cells import MOST_LABELS, Cells
 from labeldp.mechanisms.randomized_response import RROnBins
 from labeldp.mechanisms.registry import mechanism
 from labeldp.priors import Prior
@@ -158,7 +158,8 @@ class Unbiased(FiniteMechanism):
 
     Examples
     --------
-    >>> from labeldp import Prior, Unbiased
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import Unbiased
     >>> mechanism = Unbiased.optimal(Prior([0, 10], [1, 1]), epsilon=1)
     >>> mechanism.outputs.round(2)
     array([-5.82, 15.82])
@@ -286,7 +287,8 @@ class BiasVariance(FiniteMechanism):
 
     Examples
     --------
-    >>> from labeldp import BiasVariance, Prior
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import BiasVariance
     >>> mechanism = BiasVariance.optimal(Prior([0, 10], [1, 1]), epsilon=1, tau=0.01)
     >>> mechanism.outputs.round(1)
     array([-5.4, 15.4])

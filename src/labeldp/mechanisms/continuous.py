@@ -21,8 +21,8 @@ from labeldp.budget import Epsilon, exact_epsilon, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.losses import Loss, LossLike, get_loss
-from labeldp.losses.base import HuberDistance
-from labeldp.mechanisms.base import Mechanism
+from labeldp.losses.loss import HuberDistance
+from labeldp.mechanisms.mechanism import Mechanism
 from labeldp.mechanisms.registry import Request, mechanism
 from labeldp.priors import Prior
 
@@ -208,7 +208,7 @@ class Laplace(ContinuousMechanism):
 
     Examples
     --------
-    >>> from labeldp import Laplace
+    >>> from labeldp.mechanisms import Laplace
     >>> Laplace((0, 400), epsilon=2).scale
     200.0
     """
@@ -261,7 +261,7 @@ class ContinuousExponential(Laplace):
 
     Examples
     --------
-    >>> from labeldp import ContinuousExponential
+    >>> from labeldp.mechanisms import ContinuousExponential
     >>> ContinuousExponential((0, 400), epsilon=2).scale
     400.0
     """
@@ -315,7 +315,7 @@ class Staircase(ContinuousMechanism):
 
     Examples
     --------
-    >>> from labeldp import Staircase
+    >>> from labeldp.mechanisms import Staircase
     >>> round(Staircase((0, 400), epsilon=2).gamma, 3)
     0.335
     """

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.channels import best_values, visible_bias_matrix
+from labeldp.design.channels import best_values, visible_bias_matrix
 from labeldp.errors import InvalidInput, described
 from labeldp.linear_algebra import least_squares
 from labeldp.losses import LOSSES
 from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
-from labeldp.mechanisms.cells import coarse_prior
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.label_cells import coarse_prior
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import Prior
 from labeldp.sampling import WindowTable
@@ -64,7 +64,8 @@ def code_values(mechanism: FiniteMechanism, decoder: str = "auto") -> Floats:
 
     Examples
     --------
-    >>> from labeldp import Prior, RROnBins, code_values
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import RROnBins, code_values
     >>> mechanism = RROnBins.optimal(Prior([0, 10, 100], [1, 1, 1]), epsilon=3)
     >>> code_values(mechanism).round(1)
     array([  0., 105.])
@@ -93,7 +94,7 @@ def training_decoder(mechanism: FiniteMechanism) -> str:
 def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], Floats], records: int) -> Floats:
     """Return values for codes from which a model on `records` records learns a function of the label best.
 
-    This is for any mechanism with a prior, also one designed for another purpose; see `labeldp.channels.best_values`.
+    This is for any mechanism with a prior, also one designed for another purpose; see `labeldp.design.channels.best_values`.
 
     Parameters
     ----------
@@ -116,7 +117,8 @@ def learnable_values(mechanism: FiniteMechanism, functions: Callable[[Floats], F
 
     Examples
     --------
-    >>> from labeldp import Prior, RROnBins
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import RROnBins
     >>> from labeldp.mechanisms.decoding import learnable_values
     >>> mechanism = RROnBins.optimal(Prior([0, 10, 100], [1, 1, 1]), epsilon=3)
     >>> learnable_values(mechanism, lambda labels: 1.0 * (labels > 50), records=10_000).round(2)
@@ -233,7 +235,8 @@ def posterior_means(mechanism: FiniteMechanism, prior: Prior | None = None) -> F
 
     Examples
     --------
-    >>> from labeldp import Prior, RROnBins, posterior_means
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import RROnBins, posterior_means
     >>> posterior_means(RROnBins([0, 10], epsilon=1), Prior([0, 10], [1, 1])).round(2)
     array([2.69, 7.31])
     """
@@ -271,7 +274,8 @@ def refined_means(
     Examples
     --------
     >>> import numpy as np
-    >>> from labeldp import Prior, RROnBins, refined_means
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import RROnBins, refined_means
     >>> mechanism, prior = RROnBins([0, 10], epsilon=1), Prior([0, 10], [1, 1])
     >>> refined_means(mechanism, np.array([0, 0, 1]), np.array([1.0, 5.0, 9.0]), prior).round(1)
     array([0.4, 2.7, 9.6])

@@ -20,7 +20,7 @@ from labeldp.budget import decimal_text, exact_epsilon, exp_lower, float_up, par
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, PrivacyRefused, described
 from labeldp.losses import LossLike, get_loss
-from labeldp.mechanisms.base import LARGEST_OUTPUT, Encoder, Mechanism, encoder_from_json
+from labeldp.mechanisms.mechanism import LARGEST_OUTPUT, Encoder, Mechanism, encoder_from_json
 from labeldp.mechanisms.registry import MECHANISMS, Entry, Request
 from labeldp.priors import NoisyCounts, Prior
 from labeldp.sampling import IdDigests, Randomness, Table, table_from_json
@@ -56,7 +56,7 @@ class Proof:
 
     Examples
     --------
-    >>> from labeldp import RROnBins
+    >>> from labeldp.mechanisms import RROnBins
     >>> RROnBins([10, 100], epsilon=1).proof().holds
     True
     """
@@ -119,7 +119,7 @@ def verify(mechanism: Any) -> Proof:
 
     Examples
     --------
-    >>> from labeldp import RROnBins, verify
+    >>> from labeldp.mechanisms import RROnBins, verify
     >>> verify(RROnBins([10, 100], epsilon=1)).epsilon_proven <= 1
     True
     """
@@ -158,7 +158,7 @@ def log_upper(ratio: Fraction) -> float:
 class FiniteMechanism(Mechanism):
     """A mechanism with finitely many outputs whose every probability is an integer over 2^64.
 
-    Building one proves ε for its table in rational arithmetic (`labeldp.audit.verify`) and refuses it otherwise, so an
+    Building one proves ε for its table in rational arithmetic (`labeldp.mechanisms.verify`) and refuses it otherwise, so an
     object of this class is a proof. It is immutable.
 
     Attributes
@@ -178,7 +178,7 @@ class FiniteMechanism(Mechanism):
 
     Examples
     --------
-    >>> from labeldp import FiniteMechanism, RROnBins
+    >>> from labeldp.mechanisms import FiniteMechanism, RROnBins
     >>> mechanism = RROnBins([10, 100], epsilon=1)
     >>> isinstance(mechanism, FiniteMechanism), mechanism.matrix([0, 200]).round(2).tolist()
     (True, [[0.73, 0.27], [0.27, 0.73]])

@@ -13,9 +13,9 @@ from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike, get_loss
-from labeldp.mechanisms.base import Grid
-from labeldp.mechanisms.cells import gridded
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.label_cells import gridded
+from labeldp.mechanisms.mechanism import Grid
 from labeldp.mechanisms.registry import Request, mechanism
 from labeldp.priors import Prior
 from labeldp.sampling import ShiftTable, WeightTable
@@ -54,7 +54,8 @@ class DiscreteLaplace(FiniteMechanism):
 
     Examples
     --------
-    >>> from labeldp import DiscreteLaplace, Domain
+    >>> from labeldp import Domain
+    >>> from labeldp.mechanisms import DiscreteLaplace
     >>> DiscreteLaplace(Domain.integers(0, 3), epsilon=1, window=2)
     DiscreteLaplace(epsilon=1, outputs=8 values from -2 to 5)
     """
@@ -115,7 +116,8 @@ class DiscreteStaircase(FiniteMechanism):
 
     Examples
     --------
-    >>> from labeldp import DiscreteStaircase, Domain
+    >>> from labeldp import Domain
+    >>> from labeldp.mechanisms import DiscreteStaircase
     >>> DiscreteStaircase(Domain.integers(0, 52), epsilon=2).parameter("r")
     18
     """
@@ -260,7 +262,8 @@ class Exponential(FiniteMechanism):
 
     Examples
     --------
-    >>> from labeldp import Domain, Exponential
+    >>> from labeldp import Domain
+    >>> from labeldp.mechanisms import Exponential
     >>> Exponential(Domain.integers(0, 3), epsilon=1).matrix([0]).round(2)
     array([[0.32, 0.27, 0.23, 0.19]])
     """

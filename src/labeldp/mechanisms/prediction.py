@@ -29,14 +29,14 @@ import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.budget import MIN_EPSILON, Epsilon, exact_epsilon
-from labeldp.channels import visible_bias_factor, visible_bias_matrix
+from labeldp.design.channels import visible_bias_factor, visible_bias_matrix
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError, described
-from labeldp.mechanisms.base import Mechanism
 from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_variance
-from labeldp.mechanisms.cells import DESIGN_CELLS, MOST_LABELS, gridded, merged_prior
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.label_cells import DESIGN_CELLS, MOST_LABELS, gridded, merged_prior
+from labeldp.mechanisms.mechanism import Mechanism
 from labeldp.mechanisms.randomized_response import RROnBins
 from labeldp.priors import Prior
 
@@ -79,7 +79,7 @@ class Prediction:
 
     Examples
     --------
-    >>> from labeldp.advice import Prediction
+    >>> from labeldp.mechanisms import Prediction
     >>> prediction = Prediction(mse=2500, spread=10_000)
     >>> prediction.rmse, prediction.r2
     (50.0, 0.75)
@@ -305,7 +305,8 @@ def label_share(mechanism: FiniteMechanism, values: Floats, prior: Prior | None 
 
     Examples
     --------
-    >>> from labeldp import Prior, RROnBins, code_values, label_share
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import RROnBins, code_values, label_share
     >>> prior = Prior([0, 1, 2], [1, 1, 1])
     >>> weak, strong = RROnBins.optimal(prior, 0.5), RROnBins.optimal(prior, 4)
     >>> round(label_share(weak, code_values(weak, "debiased")), 3)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from labeldp.arrays import Floats, label_array
-from labeldp.binning import optimal_bins
 from labeldp.budget import Epsilon, exact_epsilon
+from labeldp.design.bins import optimal_bins
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.losses import LossLike, get_loss
-from labeldp.mechanisms.base import Grid, Thresholds
-from labeldp.mechanisms.cells import gridded
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.label_cells import gridded
+from labeldp.mechanisms.mechanism import Grid, Thresholds
 from labeldp.mechanisms.registry import check_loss, mechanism
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
@@ -51,7 +51,8 @@ class RandomizedResponse(FiniteMechanism):
 
     Examples
     --------
-    >>> from labeldp import Domain, RandomizedResponse
+    >>> from labeldp import Domain
+    >>> from labeldp.mechanisms import RandomizedResponse
     >>> RandomizedResponse(Domain.integers(0, 3), epsilon=1)
     RandomizedResponse(epsilon=1, outputs=[0, 1, 2, 3])
     """
@@ -99,7 +100,8 @@ class RRWithPrior(FiniteMechanism):
 
     Examples
     --------
-    >>> from labeldp import Prior, RRWithPrior
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import RRWithPrior
     >>> RRWithPrior(Prior([0, 10, 50], [6, 3, 1]), epsilon=1)
     RRWithPrior(epsilon=1, outputs=[0, 10])
     """
@@ -189,7 +191,8 @@ class RROnBins(FiniteMechanism):
 
     Examples
     --------
-    >>> from labeldp import Prior, RROnBins
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import RROnBins
     >>> RROnBins([10, 100], epsilon=1)
     RROnBins(epsilon=1, outputs=[10, 100], loss=squared)
     >>> RROnBins.optimal(Prior([0, 10, 100], [1, 1, 1]), epsilon=3).outputs.round(1)

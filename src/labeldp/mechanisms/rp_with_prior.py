@@ -36,9 +36,9 @@ from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.losses import Loss, LossLike, get_loss
-from labeldp.mechanisms.base import Thresholds
-from labeldp.mechanisms.cells import DESIGN_CELLS, even_grid
 from labeldp.mechanisms.finite import FiniteMechanism
+from labeldp.mechanisms.label_cells import DESIGN_CELLS, even_grid
+from labeldp.mechanisms.mechanism import Thresholds
 from labeldp.mechanisms.registry import mechanism
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
@@ -235,7 +235,8 @@ class RPWithPrior(FiniteMechanism):
 
     Examples
     --------
-    >>> from labeldp import Prior, RPWithPrior
+    >>> from labeldp import Prior
+    >>> from labeldp.mechanisms import RPWithPrior
     >>> prior = Prior([0, 10, 20, 30, 40], [1, 4, 6, 4, 1])
     >>> mechanism = RPWithPrior(prior, epsilon=1, half_width=15)
     >>> mechanism.parameter("lower"), mechanism.parameter("upper")

@@ -11,23 +11,23 @@ from numpy.typing import NDArray
 
 from labeldp import plots
 from labeldp.arrays import Floats
+from labeldp.artifact.reader import Message
 from labeldp.domain import Domain
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.features.columns import ColumnEncoder
+from labeldp.learn.feature_columns import ColumnEncoder
+from labeldp.learn.joined_features import Joined, join
+from labeldp.learn.learners import BoostingRegressor
 from labeldp.mechanisms import MECHANISMS
 from labeldp.mechanisms.auto import alternatives
 from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.prediction import label_share
-from labeldp.message.reader import Message
 from labeldp.paper.data import criteo_like, published_criteo
+from labeldp.paper.experiments.figures import error_parts
 from labeldp.paper.experiments.methods import get_method
-from labeldp.paper.experiments.report import error_parts
 from labeldp.paper.html_page import Report
-from labeldp.randomizer import LabelRandomizer
 from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
-from labeldp.training.joined_features import Joined, join
-from labeldp.training.learners import BoostingRegressor
+from labeldp.release.randomizer import LabelRandomizer
 
 EPSILON = "1"
 """The budget of the story."""

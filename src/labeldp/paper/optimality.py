@@ -25,7 +25,7 @@ from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.losses import Loss, get_loss
-from labeldp.losses.base import Deviance, PinballDistance, SquaredDistance
+from labeldp.losses.loss import Deviance, PinballDistance, SquaredDistance
 from labeldp.priors import Prior
 
 Minimiser = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]

@@ -32,7 +32,7 @@ KEPT_WORDS = ("others", "missing")
 
 
 class Shape(Protocol):
-    """The effect of one column: `labeldp.central.sums_model.Effect` is one."""
+    """The effect of one column: `labeldp.learn.sums.sums_model.Effect` is one."""
 
     @property
     def name(self) -> str:

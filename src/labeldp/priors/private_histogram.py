@@ -212,7 +212,8 @@ def private_prior(
 
     Examples
     --------
-    >>> from labeldp import Domain, private_prior
+    >>> from labeldp import Domain
+    >>> from labeldp.priors import private_prior
     >>> prior = private_prior([3, 4, 4, 5] * 1000, Domain.integers(0, 9), epsilon=0.5)
     >>> len(prior), prior.epsilon
     (10, 0.5)

@@ -7,10 +7,10 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
+from labeldp.artifact.description import check_charge
+from labeldp.artifact.manifest import LABELS, read_manifest
 from labeldp.errors import InvalidInput, LabelDPError, expect
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.description import check_charge
-from labeldp.message.manifest import LABELS, read_manifest
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.ledger import Ledger, dataset_name
 from labeldp.release.ledger_rows import Release, expect_mechanism, key_fingerprint

@@ -7,23 +7,23 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from labeldp.artifact.description import check_charge
+from labeldp.artifact.labels_file import LabelsFile
+from labeldp.artifact.manifest import MANIFEST, ListedBatch, Manifest, release_folder
+from labeldp.artifact.reader import Message, open_to_extend
+from labeldp.artifact.signing import SigningKey
+from labeldp.artifact.staging import flush, os_reason, publish, replace_file, staging
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.passes import LabelInput, Scan
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.json_text import parse_json
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.description import check_charge
-from labeldp.message.labels_file import LabelsFile
-from labeldp.message.manifest import MANIFEST, ListedBatch, Manifest, release_folder
-from labeldp.message.reader import Message, open_to_extend
-from labeldp.message.signing import SigningKey
 from labeldp.release.flow import check_places
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.labels import as_input, check_engine
 from labeldp.release.ledger import Ledger, expect_mechanism
 from labeldp.release.outcome import Phase, ReleaseOutcome
-from labeldp.release.staging import flush, os_reason, publish, replace_file, staging
 
 
 def apply(

@@ -19,15 +19,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from labeldp.artifact.manifest import Kind, seal
+from labeldp.artifact.signing import SigningKey
+from labeldp.artifact.staging import os_reason, publish, staging
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused, expect_path
-from labeldp.message.manifest import Kind, seal
-from labeldp.message.signing import SigningKey
 from labeldp.release.account import Account, Charge, Request
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
 from labeldp.release.outcome import Phase
-from labeldp.release.staging import os_reason, publish, staging
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from labeldp.artifact.manifest import RELEASE_ID
+from labeldp.artifact.staging import exclusive, flush
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.json_text import parse_json, read_record, read_text
-from labeldp.message.manifest import RELEASE_ID
-from labeldp.release.staging import exclusive, flush
 
 FORMAT = "labeldp-key"
 FORMAT_VERSION = 1

@@ -17,6 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from labeldp.artifact.description import Header, describe, privacy_card_text, total_epsilon
+from labeldp.artifact.labels_file import LabelsFile, check_id_name
+from labeldp.artifact.manifest import LABELS, read_manifest
+from labeldp.artifact.reader import Message
+from labeldp.artifact.signing import SigningKey
 from labeldp.budget import decimal_text, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
@@ -26,19 +31,14 @@ from labeldp.errors import InvalidInput, expect
 from labeldp.losses import Custom, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors
-from labeldp.message.description import Header, describe, privacy_card_text, total_epsilon
-from labeldp.message.labels_file import LabelsFile, check_id_name
-from labeldp.message.manifest import LABELS, read_manifest
-from labeldp.message.reader import Message
-from labeldp.message.signing import SigningKey
 from labeldp.priors import Prior
-from labeldp.randomizer import LabelRandomizer, Plan
 from labeldp.release.account import Account, Charge, Request
 from labeldp.release.flow import Drawn, Ready, ReleaseKind, in_the_way, release
 from labeldp.release.key_file import KeptRelease
 from labeldp.release.ledger import Ledger
 from labeldp.release.ledger_rows import Release
 from labeldp.release.outcome import Phase, ReleaseOutcome
+from labeldp.release.randomizer import LabelRandomizer, Plan
 
 
 def privatize(

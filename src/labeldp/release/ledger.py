@@ -408,8 +408,8 @@ class Ledger(Tabular):
         LabelDPError
             If another mechanism is stored already, for example by a faster process. Then nothing may be randomized.
         """
+        from labeldp.artifact.description import check_charge
         from labeldp.mechanisms import FiniteMechanism
-        from labeldp.message.description import check_charge
 
         expect(mechanism, FiniteMechanism, "mechanism", "LabelRandomizer(...).fit(labels) makes one")
         text, digest = mechanism.to_json(), mechanism.digest
@@ -620,8 +620,8 @@ def _now() -> str:
 
 def _prove(release: Release, entry: int, sha256: str) -> None:
     """Prove a stored mechanism again."""
+    from labeldp.artifact.description import check_charge
     from labeldp.mechanisms import FiniteMechanism
-    from labeldp.message.description import check_charge
 
     if sha256_of(release.mechanism_json) != sha256:
         raise LedgerBroken(f"the mechanism of release {release.id} changed during the check", entry)

@@ -294,7 +294,7 @@ def key_fingerprint(key: bytes) -> str:
 
     Examples
     --------
-    >>> from labeldp import key_fingerprint
+    >>> from labeldp.release.ledger import key_fingerprint
     >>> key_fingerprint(bytes(32))[:16]
     '767084f6d106ae33'
     """

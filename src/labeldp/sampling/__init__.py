@@ -2,7 +2,7 @@
 
 A table maps a *symbol* (the mechanism's input as a small integer) and a uniform 64-bit word to an output code. Its
 probabilities are integers over 2^64, so the distribution that is really sampled can be enumerated and its ε proven
-(`labeldp.audit.verify`). The words come from the operating system (`OsEntropy`) or from a keyed function of the record
+(`labeldp.mechanisms.verify`). The words come from the operating system (`OsEntropy`) or from a keyed function of the record
 (`KeyedRandomness`, or `BoundRandomness` where the key must not go). `MultisetHash` recognises records that were read before.
 `integer_noise` draws unbounded integer noise for counts and sums.
 `docs/concepts/exact-sampling.md` has the constructions and their proofs.

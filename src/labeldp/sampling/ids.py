@@ -61,7 +61,7 @@ class IdDigests:
 
     Examples
     --------
-    >>> from labeldp import KeyedRandomness
+    >>> from labeldp.sampling import KeyedRandomness
     >>> records = KeyedRandomness.generate().identify([7, 8, 9], digest=b"mechanism")
     >>> len(records[1:]), records.kind, records.distinct
     (2, 'int', True)

@@ -176,7 +176,7 @@ class BoundRandomness(KeyedDraws):
     --------
     >>> import pickle
     >>> import numpy as np
-    >>> from labeldp import KeyedRandomness
+    >>> from labeldp.sampling import KeyedRandomness
     >>> source = KeyedRandomness.generate()
     >>> sent = pickle.loads(pickle.dumps(source.bound(b"mechanism")))
     >>> symbols = np.array([0, 1], np.uint32)
@@ -242,7 +242,7 @@ class KeyedRandomness(KeyedDraws):
     Examples
     --------
     >>> import numpy as np
-    >>> from labeldp import KeyedRandomness
+    >>> from labeldp.sampling import KeyedRandomness
     >>> source = KeyedRandomness.generate()
     >>> symbols = np.array([0, 1], np.uint32)
     >>> first, _ = source.draw(symbols, ids=["anna", "ben"], digest=b"mechanism")
@@ -385,7 +385,7 @@ class OsEntropy:
     Examples
     --------
     >>> import numpy as np
-    >>> from labeldp import OsEntropy
+    >>> from labeldp.sampling import OsEntropy
     >>> words, _ = OsEntropy().draw(np.zeros(3, np.uint32))
     >>> words.dtype, words.size
     (dtype('uint64'), 3)

@@ -252,7 +252,7 @@ def table_from_json(data: object) -> Table:
     Returns
     -------
     Table
-        A valid table. Its ε is not checked here; `labeldp.verify` does that.
+        A valid table. Its ε is not checked here; `labeldp.mechanisms.verify` does that.
 
     Raises
     ------

@@ -8,15 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from labeldp.artifact.reader import Message
 from labeldp.domain import Domain
 from labeldp.engines.arrow import input_report, spill
 from labeldp.engines.arrow import source as source_module
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
-from labeldp.message.reader import Message
-from labeldp.randomizer import LabelRandomizer
 from labeldp.release.labels import privatize
+from labeldp.release.randomizer import LabelRandomizer
 
 DOMAIN = Domain.integers(0, 52)
 ROWS = 6_000

@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
+from labeldp.artifact.reader import Message
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput
-from labeldp.message.reader import Message
-from labeldp.randomizer import LabelRandomizer
 from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
+from labeldp.release.randomizer import LabelRandomizer
 from labeldp.tables import csv_text
 
 DOMAIN = Domain.integers(0, 52)

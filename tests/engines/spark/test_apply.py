@@ -12,12 +12,12 @@ from spark_scenes import DOMAIN, assert_same, records, release, saved
 
 import labeldp.spark
 from labeldp import InvalidInput, LabelDPError, LabelRandomizer, LabelSource, Message, apply, privatize
+from labeldp.artifact.signing import write_signing_keys
 from labeldp.engines.spark import shuffle, writing
+from labeldp.engines.spark.frames import held_ids
 from labeldp.engines.spark.jobs import SparkFailed, job, mapped
-from labeldp.engines.spark.reading import held_ids
 from labeldp.engines.spark.shuffle import DrawTask
 from labeldp.engines.spark.writing import Scratch
-from labeldp.message.signing import write_signing_keys
 
 
 class Party:

@@ -14,10 +14,12 @@ import pytest
 from driver_scene import BOUNDS, EPSILON, MOST_SECONDS, Scene, small_batches
 from observed import CHECKING, DRAWING, FAIL, HANG, ORDERING, Fault, attempts, fired, observed, seen
 
-from labeldp import Domain, KeyedRandomness, Message, RandomizedResponse
+from labeldp import Domain, Message
 from labeldp.engines.spark.shuffle import NOTE_CODES
 from labeldp.engines.spark.worker import RecordReader
 from labeldp.engines.spark.writing import Draw, message_rows
+from labeldp.mechanisms import RandomizedResponse
+from labeldp.sampling import KeyedRandomness
 from labeldp.sampling.multiset import MultisetHash
 from spark_cluster import spark_cluster
 

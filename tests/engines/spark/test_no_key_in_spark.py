@@ -27,10 +27,11 @@ import secret_driver
 from driver_scene import BOUNDS, Scene
 from secret_search import Search, Watch, descendants, forms
 
-from labeldp import Domain, RandomizedResponse
+from labeldp import Domain
 from labeldp.engines.spark.shuffle import DrawTask
 from labeldp.engines.spark.worker import CHANGED, FAILED, CheckTask, RecordReader, WorkerError, without_error_texts
 from labeldp.engines.spark.writing import Draw
+from labeldp.mechanisms import RandomizedResponse
 from labeldp.sampling import BoundRandomness
 from spark_cluster import spark_cluster
 

@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame
 
 import labeldp.spark
 from labeldp import ClippingWarning, Domain, InsufficientBudget, InvalidInput, PrivacyRefused, PrivateSums
-from labeldp.central import sums_draw
 from labeldp.engines.spark import session, spark_sums, worker
 from labeldp.engines.spark.spark_sums import SparkSums, SumTask
 from labeldp.engines.spark.worker import decrypted_row
+from labeldp.release import sums_draw
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this file
 

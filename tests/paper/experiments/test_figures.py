@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from labeldp import alternatives
-from labeldp.paper.experiments import get_task, report
+from labeldp.mechanisms import alternatives
+from labeldp.paper.experiments import figures as report
+from labeldp.paper.experiments import get_task
 from labeldp.paper.experiments.methods import NOT_PRIVATE, get_method
 from labeldp.paper.experiments.results import Measured
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from labeldp import DiscreteLaplace
 from labeldp.cli import app
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms import MECHANISMS
+from labeldp.mechanisms import MECHANISMS, DiscreteLaplace
 from labeldp.mechanisms.registry import Entry
-from labeldp.paper.experiments import Reproduction, Scale, get_task, report
+from labeldp.paper.experiments import Reproduction, Scale, get_task
+from labeldp.paper.experiments import figures as report
 from labeldp.paper.experiments.methods import get_method
 
 

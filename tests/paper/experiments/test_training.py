@@ -11,8 +11,8 @@ import pytest
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.paper.data import app_ads_like, criteo_like
 from labeldp.paper.experiments import Reproduction, Scale, get_task, trainings
+from labeldp.paper.experiments.figures import write_reproduction
 from labeldp.paper.experiments.methods import NOT_PRIVATE
-from labeldp.paper.experiments.report import write_reproduction
 from labeldp.paper.experiments.trainings import Run, TrainingLog, TrainingSetup
 
 pytest.importorskip("torch")
@@ -89,7 +89,7 @@ def test_more_mechanisms_add_to_what_is_there(work, tmp_path):
 
 
 def test_two_runs_cannot_share_a_folder(work, tmp_path):
-    from labeldp.release.staging import exclusive
+    from labeldp.artifact.staging import exclusive
 
     with exclusive(tmp_path / "runs.jsonl", "it"), pytest.raises(LabelDPError, match="another labeldp run"):
         train(work, tmp_path)

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
+from labeldp.artifact.reader import Message, open_to_extend
+from labeldp.artifact.signing import SigningKey, write_signing_keys
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.reader import Message, open_to_extend
-from labeldp.message.signing import SigningKey, write_signing_keys
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
 from labeldp.sampling import KeyedRandomness

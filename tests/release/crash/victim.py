@@ -17,10 +17,10 @@ from pathlib import Path
 from labeldp.domain import Domain
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.priors import Prior
-from labeldp.randomizer import LabelRandomizer
 from labeldp.release.apply import apply
 from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
+from labeldp.release.randomizer import LabelRandomizer
 
 EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "sqlite3.connect", "fcntl.flock"}
 

@@ -24,8 +24,9 @@ from hypothesis.stateful import (
 )
 from lengths import few_steps, many_steps
 
-from labeldp import Domain, InsufficientBudget, LabelDPError, Ledger, key_fingerprint
+from labeldp import Domain, InsufficientBudget, LabelDPError, Ledger
 from labeldp.mechanisms import Request, design
+from labeldp.release.ledger import key_fingerprint
 
 NAMES = ["sales", "Sales", "visits"]
 BUDGETS = ["1", "2.5", "1/3", "7"]

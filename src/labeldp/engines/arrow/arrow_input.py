@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp.artifact.labels_file import LabelsWriter, code_dtype, id_kind
+from labeldp.artifact.reader import Message
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow import input_report
 from labeldp.engines.arrow.source import LabelSource, belongs_to, estimate_rows
@@ -24,8 +26,6 @@ from labeldp.engines.fingerprint import InputFingerprint
 from labeldp.engines.passes import Scan
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.labels_file import LabelsWriter, code_dtype, id_kind
-from labeldp.message.reader import Message
 from labeldp.priors import histogram
 from labeldp.sampling import KeyedRandomness
 from labeldp.tables.files import Progress

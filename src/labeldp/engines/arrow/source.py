@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.arrays import check_unit
+from labeldp.artifact.labels_file import id_kind
 from labeldp.engines.batches import FileTypes, LabelBatch, check_columns, checked_ids, checked_labels
 from labeldp.errors import InvalidInput, described, expect_path
-from labeldp.message.labels_file import id_kind
 from labeldp.tables import files
 from labeldp.tables.csv_text import TEXT_SUFFIXES, checked_delimiter, count_lines, file_format
 from labeldp.tables.files import BATCH_ROWS, count_records, read_columns, readable, table_format

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
+from labeldp.artifact.reader import Message
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.batches import (
     TEXT,
@@ -28,15 +29,14 @@ from labeldp.engines.batches import (
 )
 from labeldp.engines.fingerprint import fingerprint_subkeys, typed_digest
 from labeldp.engines.passes import Scan
+from labeldp.engines.spark.frames import arrow_type, by_index, column_index
 from labeldp.engines.spark.jobs import IdRepeated, InputChanged, few_results, job, mapped, nothing_charged
-from labeldp.engines.spark.reading import arrow_type, by_index, column_index
 from labeldp.engines.spark.session import check_encryption, check_frame
 from labeldp.engines.spark.worker import CHECK_COUNTS, CHECK_SCHEMA, RESULT_DDL, CheckTask, RecordReader, decrypted_row
 from labeldp.engines.spark.writing import Draw, Scratch, check_scratch, write_records
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.reader import Message
 from labeldp.sampling import KeyedRandomness
 from labeldp.sampling.multiset import MultisetHash
 from labeldp.tables.files import Progress

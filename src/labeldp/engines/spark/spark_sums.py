@@ -15,8 +15,8 @@ from labeldp.arrays import Floats
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.batches import check_boolean_bounds, checked_labels, label_numbers, outside
 from labeldp.engines.passes import ExactSums, Integers, add_over_cells, centre_of, signed_sums, units_of
+from labeldp.engines.spark.frames import arrow_type, by_index, column_index
 from labeldp.engines.spark.jobs import few_results, job, mapped, nothing_charged
-from labeldp.engines.spark.reading import arrow_type, by_index, column_index
 from labeldp.engines.spark.session import check_encryption, check_frame
 from labeldp.engines.spark.spark_input import refuse_label_faults
 from labeldp.engines.spark.worker import RESULT_DDL, Batches, decrypted_row, encrypted_row, new_result_key

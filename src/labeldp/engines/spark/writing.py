@@ -26,19 +26,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
+from labeldp.artifact.manifest import part_path
+from labeldp.artifact.reader import Message
 from labeldp.domain import Domain
 from labeldp.engines.fingerprint import typed_digest
 from labeldp.engines.passes import Scan
 from labeldp.engines.spark import shuffle
+from labeldp.engines.spark.frames import held_ids
 from labeldp.engines.spark.jobs import InputChanged, SparkFailed, job, mapped, tidy
-from labeldp.engines.spark.reading import held_ids
 from labeldp.engines.spark.session import SCRATCH, file_uri
 from labeldp.engines.spark.shuffle import Chain, DrawTask, OrderTask, PackTask, UnpackTask, packed_schema
 from labeldp.engines.spark.worker import RecordReader
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.message.manifest import part_path
-from labeldp.message.reader import Message
 from labeldp.sampling import BoundRandomness
 from labeldp.sampling.multiset import MultisetHash
 from labeldp.tables.files import Progress

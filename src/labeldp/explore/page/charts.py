@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd  # which Streamlit brings
 
 from labeldp import plots
-from labeldp.advice import Advice
 from labeldp.arrays import Floats
+from labeldp.evaluate import Advice
+from labeldp.evaluate.comparison import Comparison
 from labeldp.explore.answers import Headline
 from labeldp.explore.views import Channel, Reported, grouped
-from labeldp.mechanisms.comparison import Comparison
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import Prior

@@ -12,8 +12,8 @@ from typing import Any
 
 import streamlit as st
 
-from labeldp.advice.risk import odds, percent
 from labeldp.errors import LabelDPError
+from labeldp.evaluate.risk import odds, percent
 from labeldp.explore.answers import Designed, caveats, compared, curve, designed, headline, simulated_prior, why_none
 from labeldp.explore.exports import (
     FIGURES,

@@ -8,12 +8,12 @@ from functools import lru_cache
 
 import streamlit as st
 
-from labeldp.advice.shapes import SHAPES
 from labeldp.errors import LabelDPError
+from labeldp.evaluate.shapes import SHAPES
 from labeldp.explore.answers import offered
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.uploads import Known, read_path, read_upload
-from labeldp.losses.base import LOSSES
+from labeldp.losses.loss import LOSSES
 from labeldp.mechanisms.registry import MECHANISMS
 
 EPSILONS = (

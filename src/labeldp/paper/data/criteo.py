@@ -13,7 +13,7 @@ import pyarrow.csv
 from labeldp.errors import InvalidInput
 from labeldp.paper.calibrated import CRITEO_CLIP
 from labeldp.paper.data.dataset import MIN_COUNT, Dataset, with_vocabulary
-from labeldp.paper.data.reading import reading
+from labeldp.paper.data.text_errors import reading
 
 CRITEO_NUMERIC = ("time_delay_for_conversion", "nb_clicks_1week", "product_price")
 CRITEO_CATEGORICAL = (

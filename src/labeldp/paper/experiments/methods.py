@@ -13,7 +13,7 @@ from labeldp.mechanisms.decoding import code_values
 from labeldp.mechanisms.prediction import label_share
 from labeldp.mechanisms.registry import Entry
 from labeldp.priors import BudgetSplit, BudgetWarning, Prior
-from labeldp.randomizer import LabelRandomizer
+from labeldp.release.randomizer import LabelRandomizer
 
 NOT_PRIVATE = "not-private"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labeldp.artifact.staging import exclusive
 from labeldp.domain import Domain
 from labeldp.errors import MissingExtra
 from labeldp.paper.data import Dataset
@@ -25,7 +26,6 @@ from labeldp.paper.experiments.trainings import (
     planned_runs,
     train_all,
 )
-from labeldp.release.staging import exclusive
 
 
 @dataclass

@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from labeldp.errors import InvalidInput
-from labeldp.features.columns import ColumnEncoder
-from labeldp.features.records import all_are, exactly, is_a
+from labeldp.learn.feature_columns import ColumnEncoder
+from labeldp.learn.record_checks import all_are, exactly, is_a
+from labeldp.learn.stored.codec import Kind, State, add
+from labeldp.learn.stored.estimators import estimator
 from labeldp.paper.network.network_regressor import NetworkRegressor
 from labeldp.paper.network.weights import Weights
-from labeldp.training.stored.codec import Kind, State, add
-from labeldp.training.stored.estimators import estimator
 
 FIELDS = ("loss", "embeddings", "offsets", "kernels", "biases", "center", "scale")
 

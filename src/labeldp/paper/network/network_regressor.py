@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from labeldp.arrays import Floats, label_array
 from labeldp.errors import InvalidInput, MissingExtra
-from labeldp.features.columns import ColumnEncoder, ColumnKey, standardizer
-from labeldp.features.tables import FeatureTable
+from labeldp.learn.estimator_checks import QuietScore, without_values
+from labeldp.learn.feature_columns import ColumnEncoder, ColumnKey, standardizer
+from labeldp.learn.feature_tables import FeatureTable
+from labeldp.learn.learners import LEARNERS, Learner, LearnerRequest
 from labeldp.paper.network.weights import Singles, TrainingLoss, Weights, mean_loss
-from labeldp.training.estimator_checks import QuietScore, without_values
-from labeldp.training.learners import LEARNERS, Learner, LearnerRequest
 
 if TYPE_CHECKING:
     from labeldp.paper.network.trainer import Settings
@@ -59,7 +59,7 @@ class NetworkRegressor(QuietScore, BaseEstimator):  # type: ignore[misc]
     vector. The vectors and the standardised numbers go through dense layers of 128, 64 and 1 units with ReLU between
     them. Training takes 50 epochs of batches of 8,192 rows with RMSProp (Adam for Poisson loss), a learning rate that
     falls from 0.001 to 0 along a cosine, and L2 weight 1e-4 on the dense kernels. `labeldp.paper.network.trainer` lists what
-    the paper leaves open, and `labeldp.features.columns` says how columns are read.
+    the paper leaves open, and `labeldp.learn.feature_columns` says how columns are read.
 
     `X` may be a pandas, polars or Arrow table (columns are found by name) or an array. Targets are usually decoded
     private labels. With few rows, choose a smaller `batch_size`: at 8,192, 10,000 rows make only two steps in an epoch.

@@ -1,0 +1,20 @@
+"""The folder that travels from the labels party to the features party, for every kind of release.
+
+May import `mechanisms` and below. Known to `engines`, `release` and everything above them.
+
+| file | what it does |
+|---|---|
+| `manifest` | names the files of a folder, lists them with digests, seals a new folder and opens an existing one |
+| `signing` | reads a sender's keys, signs and verifies |
+| `description` | the two texts of a message, `mechanism.json` and `PRIVACY.md` |
+| `labels_file` | writes and reads the labels of a message |
+| `reader` | opens a folder of labels as a `Message` |
+| `unique_ids` | refuses labels in which an id occurs twice |
+| `id_join` | matches the records of two files by id |
+
+Sums are the other kind: `central.sums_release` has their description, card and reader.
+"""
+
+from labeldp.artifact.reader import Message
+
+__all__ = ["Message"]

@@ -1,0 +1,206 @@
+"""The two texts of a message: `mechanism.json`, the public description of its mechanism and release, and `PRIVACY.md`, its card."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from labeldp.artifact.manifest import LABELS, RELEASE_ID, exact_text, installed_version
+from labeldp.budget import decimal_text, exp_upper, rounded_up
+from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.json_text import parse_json, read_record, read_text
+from labeldp.mechanisms import FiniteMechanism
+
+
+@dataclass(frozen=True)
+class Header:
+    """The release in `mechanism.json`, next to the mechanism.
+
+    Attributes
+    ----------
+    release : str
+        The release's id: 32 hexadecimal digits.
+    id_column : str
+        The name of the id column.
+    id_type : str
+        What the ids are: "int" or "str".
+    keep_order : bool
+        Whether the rows are in the order of the input.
+    keyed : bool
+        Whether the labels party kept the key, so that later batches are possible.
+    row_numbers : bool
+        Whether the ids are the row numbers of the input, and so show its order.
+    label_column : str
+        The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
+        it; it says nothing about any label.
+    """
+
+    release: str
+    id_column: str
+    id_type: str
+    keep_order: bool
+    keyed: bool
+    row_numbers: bool
+    label_column: str
+
+    def __post_init__(self) -> None:
+        if not RELEASE_ID.fullmatch(self.release):
+            raise InvalidInput("the release's id is damaged")
+
+
+def describe(mechanism: FiniteMechanism, header: Header) -> str:
+    """Return the text of `mechanism.json`."""
+    record = mechanism.to_record() | {
+        "message": asdict(header),
+        "adjacency": "replace one label",
+        **epsilon_parts(mechanism),
+        "labeldp_version": installed_version(),
+    }
+    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+
+def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
+    """Return what `describe` wrote. The mechanism is proven again, and the parts of ε must add up."""
+    text = read_text(file)
+    try:
+        record = parse_json(text, "the description")
+        mechanism = FiniteMechanism.from_description(record)
+        if "message" not in record:
+            raise InvalidInput("it describes a mechanism but no release. Give the folder that labeldp privatize wrote")
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error}") from error
+    try:
+        header = read_record(Header, record["message"], "the release")
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error}. Ask for the message again") from None
+    if any(record.get(name) != amount for name, amount in epsilon_parts(mechanism).items()):
+        raise InvalidInput(
+            f"{file}: the parts of epsilon do not add up to epsilon_total; the message was edited. Ask for it again"
+        )
+    return mechanism, header
+
+
+def epsilon_parts(mechanism: FiniteMechanism) -> dict[str, str]:
+    """Return the cost of a message for each label as exact text: the prior, the randomized label, and both together."""
+    amounts = {
+        "epsilon_prior": prior_epsilon(mechanism),
+        "epsilon_labels": mechanism.epsilon_exact,
+        "epsilon_total": total_epsilon(mechanism),
+    }
+    return {name: exact_text(amount) for name, amount in amounts.items()}
+
+
+def prior_epsilon(mechanism: FiniteMechanism) -> Fraction:
+    """Return the cost of the mechanism's prior; a public prior costs nothing."""
+    return Fraction(0) if mechanism.prior is None else mechanism.prior.epsilon_exact
+
+
+def total_epsilon(mechanism: FiniteMechanism) -> Fraction:
+    """Return the cost of a message for each label: the private prior and the randomized label."""
+    return prior_epsilon(mechanism) + mechanism.epsilon_exact
+
+
+def check_charge(mechanism: FiniteMechanism, charged: Fraction) -> None:
+    """Raise `PrivacyRefused` if a mechanism costs more, its prior and its labels together, than was charged for it."""
+    cost = total_epsilon(mechanism)
+    if cost > charged:
+        raise PrivacyRefused(
+            f"the mechanism costs ε = {decimal_text(cost)} with its prior, but only ε = {decimal_text(charged)} was charged for "
+            "this release. Nothing may be randomized with it: charge a release of its cost"
+        )
+
+
+def privacy_card_text(mechanism: FiniteMechanism, header: Header) -> str:
+    """Return the text of `PRIVACY.md`. It depends on the mechanism and the settings only."""
+    spent, total = prior_epsilon(mechanism), total_epsilon(mechanism)
+    proof = mechanism.proof()
+    if spent:
+        split = (
+            f"- {rounded_up(spent)} paid for a noisy histogram of all labels, from which the mechanism was designed\n"
+            "  and whose noisy counts are published with it;\n"
+            f"- {rounded_up(mechanism.epsilon_exact)} paid for each randomized label."
+        )
+    else:
+        split = "All of it was spent on the randomized labels; the mechanism was designed without looking at them."
+    return f"""# What this message reveals about a label
+
+The labels in `{LABELS.batch_path(Path(), 0)}` were randomized before they left their owner. The whole message is **ε-label differentially
+private with ε = {rounded_up(total)}**: whatever anybody computes from it, replacing one record's label by any other valid label
+changes the probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(total), 4)}.
+
+## What is protected
+
+One label of one record, against readers who know everything else: the other labels, all features, the mechanism.
+Neighbouring data sets differ by replacing one label ("replace-one").
+
+ε splits as follows:
+
+{split}
+
+The second step was proven for the very integers that were sampled: no output is more than {rounded_up(proof.ratio)} times as likely
+under one label as under another (`labeldp audit` repeats the proof).
+
+## What is not protected
+
+- The features, which are not in this message, and **which records exist**: the ids are here as they are.{_names(header)}
+- What can be inferred about a label from features, from the labels of other records, or from general knowledge.
+- **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
+- That the data were valid: the guarantee is over data sets of valid labels. Labels outside the public bounds were moved to
+  the nearest bound. A release may be refused if labels are invalid or too many of them lie outside the bounds, so that this
+  release exists reveals that it was not refused.
+
+## How the labels were randomized
+
+Mechanism `{mechanism.kind}` with {mechanism.outputs.size} outputs, digest `{mechanism.digest}`.
+{_unit(mechanism)}{_randomness(header)}
+{_order(header)}
+
+{_batches(header)}
+
+Written by labeldp {installed_version()}; release `{header.release}`.
+"""
+
+
+def _unit(mechanism: FiniteMechanism) -> str:
+    unit = None if mechanism.domain is None else mechanism.domain.unit
+    return "" if unit is None else f"All numbers that represent labels are in **{unit}**.\n"
+
+
+def _names(header: Header) -> str:
+    name = " ".join(header.label_column.replace("`", "'").split())
+    return f"\n- What the labels are called: `{name}`. So a reader notices features that are the label itself."
+
+
+def _randomness(header: Header) -> str:
+    kept = (
+        "\nThe owner kept the key, to resume this release and to add later batches; it is as sensitive as the labels."
+        if header.keyed
+        else "\nThe key was drawn for this release alone and is gone."
+    )
+    return (
+        "Each draw is a function of the record's id and the mechanism's input for its label, under a secret key (AES-256, key\n"
+        f"from the operating system), so that a record has one draw and no second one.{kept}\n"
+        "The guarantee is therefore computational: it assumes that AES-256 cannot be told from a random permutation."
+    )
+
+
+def _order(header: Header) -> str:
+    if header.keep_order:
+        return "**Rows are in the order of the input** (`--keep-order`). If that order followed the labels, it reveals them."
+    if header.row_numbers:
+        return (
+            "**The ids are the row numbers of the input, so they show its order** (no `--id` was given). If that order followed\n"
+            "the labels, it reveals them."
+        )
+    return "Rows are in an order that depends on the ids only."
+
+
+def _batches(header: Header) -> str:
+    if not header.keyed:
+        return "No records can be added to this message."
+    return (
+        "Later batches of new records may be added under the same mechanism. A record keeps the private label it has, even if\n"
+        "its label changes; the guarantee is the same for every record."
+    )

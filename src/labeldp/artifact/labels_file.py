@@ -1,0 +1,205 @@
+"""The labels of a message: id, code and private label of each record, in Parquet."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from labeldp.artifact.description import Header
+from labeldp.artifact.manifest import file_digest
+from labeldp.errors import InvalidInput, why_unreadable
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.sampling.ids import array_of, numbers_in
+from labeldp.tables.parquet import check_density, open_parquet, rows_in
+
+READ_ROWS = 1 << 19
+GROUP_ROWS = 1 << 19
+GROUP_TEXT = 1 << 26
+"""A row group has `GROUP_ROWS` rows, fewer if their ids would have more than `GROUP_TEXT` bytes of text, and the last one the
+rest. So at most 64 MB of ids wait to be written, and a reader that asks for `READ_ROWS` rows gets one group."""
+_EDITED = "the message was edited or mixed up. Ask for it again"
+
+
+@dataclass(frozen=True)
+class LabelsFile:
+    """One batch of a message on disk, or one part of a batch, as Parquet.
+
+    Reading checks every row against the mechanism and the header. The schema takes nothing from the input but the name and
+    the type of the id column.
+    """
+
+    path: Path
+    header: Header
+    mechanism: FiniteMechanism
+    sha256: str | None = None
+    """The listed digest. If it is known, the file is compared again after its last row: it may have changed meanwhile."""
+    id_type: pa.DataType | None = None
+    """The type that the message's ids have. If it is known, the ids of this file are read as that type."""
+
+    def schema(self) -> pa.Schema:
+        """Return the columns and their types."""
+        return pq.read_schema(self.path)
+
+    def count(self) -> int:
+        """Return the number of records."""
+        return rows_in(pq.read_metadata(self.path))
+
+    def check(self) -> None:
+        """Raise `InvalidInput` if the columns are not those of the message, or if the file is too small for its number of rows.
+
+        Rows are checked when they are read.
+        """
+        with self._readable():
+            schema, rows = self.schema(), self.count()
+        self._check_columns(schema)
+        check_density(rows, self.path)
+
+    def count_written(self) -> int:
+        """The number of records of a file that was just written. Refuses it as `check` does, but what the disk says is raised as it is."""
+        self._check_columns(self.schema())
+        return self.count()
+
+    def _check_columns(self, schema: pa.Schema) -> None:
+        wanted = [self.header.id_column, "code", "private_label"]
+        if schema.names != wanted:
+            raise InvalidInput(f"{self.path} has the columns {schema.names}, but mechanism.json asks for {wanted}")
+        ids, code, value = schema.types
+        if id_kind(ids) != self.header.id_type or not _holds_codes(code) or value != pa.float64():
+            raise InvalidInput(f"{self.path} has other column types than mechanism.json says; {_EDITED}")
+
+    def batches(self) -> Iterator[tuple[pa.Array, NDArray[np.uint32]]]:
+        """(ids, codes) of the records, every code checked against the mechanism."""
+        outputs, rows = self.mechanism.outputs, 0
+        with self._readable(), open_parquet(self.path, piecewise=False) as parquet:
+            for batch in parquet.iter_batches(READ_ROWS):
+                if any(column.null_count for column in batch.columns):
+                    raise InvalidInput(f"{self.path} has empty fields; {_EDITED}")
+                codes = np.asarray(batch.column("code"))
+                values = np.asarray(batch.column("private_label"))
+                if not ((codes >= 0) & (codes < outputs.size)).all() or (outputs[codes] != values).any():
+                    raise InvalidInput(f"{self.path} has a code that does not fit mechanism.json; {_EDITED}")
+                rows += codes.size
+                yield self._typed(batch.column(self.header.id_column)), codes.astype(np.uint32)
+            if rows != self.count():
+                raise InvalidInput(f"{self.path} says that it has {self.count():,} rows and has {rows:,}; {_EDITED}")
+            if self.sha256 not in (None, file_digest(self.path)):
+                raise InvalidInput(
+                    f"{self.path} changed while the message was open. Do not use what was read, and open it again"
+                )
+
+    def _typed(self, ids: pa.Array) -> pa.Array:
+        """The ids in the type of the message. Writers choose types of their own: Spark has no unsigned ones."""
+        if self.id_type is None or ids.type == self.id_type:
+            return ids
+        try:
+            return ids.cast(self.id_type)
+        except pa.ArrowInvalid:  # whose text shows the id
+            raise InvalidInput(
+                f"{self.path} has an id that does not fit the type {self.id_type}, which the ids of the message's first file have; "
+                f"{_EDITED}"
+            ) from None
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (UnicodeDecodeError, MemoryError):
+            raise InvalidInput(f"{self.path} is damaged. Ask for the message again.") from None
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidInput(
+                f"cannot read {self.path}: {why_unreadable(error)}. Ask for the message again."
+            ) from None
+
+
+class LabelsWriter:
+    """A writer of a new labels file.
+
+    The file is a function of the ids and codes in their order, to the byte. How they come does not show: the batches of
+    an input are cut at bytes of its text, so that the digits of one true label could move a row group's end. Rows wait
+    until their group is full.
+    """
+
+    def __init__(self, path: Path, id_name: str, id_type: pa.DataType, mechanism: FiniteMechanism) -> None:
+        check_id_name(id_name)
+        self._outputs = mechanism.outputs
+        code_type = pa.from_numpy_dtype(code_dtype(mechanism.outputs.size))
+        self.schema = pa.schema([(id_name, id_type), ("code", code_type), ("private_label", pa.float64())])
+        dictionaries = ["code", "private_label"]
+        self._writer = pq.ParquetWriter(
+            path, self.schema, use_dictionary=dictionaries, compression="snappy", store_schema=False
+        )
+        self._waiting: list[tuple[pa.Array, NDArray[Any]]] = []
+        self._rows = self._text = 0
+
+    def write(self, ids: pa.Array, codes: NDArray[Any]) -> None:
+        """Appends records."""
+        ends = _text_ends(ids)
+        start = 0
+        while start < len(ids):
+            before = int(ends[start])
+            fit = int(np.searchsorted(ends, before + GROUP_TEXT - self._text, side="right")) - 1 - start
+            if self._rows == 0:
+                fit = max(fit, 1)  # an id longer than a group is a group of its own
+            rows = max(0, min(fit, GROUP_ROWS - self._rows, len(ids) - start))
+            self._waiting.append((ids.slice(start, rows), codes[start : start + rows]))
+            start += rows
+            self._rows += rows
+            self._text += int(ends[start]) - before
+            if start < len(ids):  # a row is left that this group does not take
+                self._write_group()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None and self._rows:
+                self._write_group()
+        finally:
+            self._writer.close()
+
+    def _write_group(self) -> None:
+        """Writes the rows that wait, each column in one piece, since Parquet's pages end where a piece does."""
+        ids, codes = zip(*self._waiting, strict=True)
+        self._waiting, self._rows, self._text = [], 0, 0
+        together = np.concatenate(codes)
+        columns = [pa.concat_arrays(ids), array_of(together), array_of(self._outputs[together])]
+        self._writer.write_batch(pa.record_batch(columns, schema=self.schema))
+
+
+def _text_ends(ids: pa.Array) -> NDArray[np.int64]:
+    """Where each id of text ends if they are laid end to end, after a 0. Integers take no text."""
+    ends = np.zeros(len(ids) + 1, np.int64)
+    if not pa.types.is_integer(ids.type):
+        np.cumsum(numbers_in(pc.binary_length(ids)), out=ends[1:])
+    return ends
+
+
+def check_id_name(name: str) -> None:
+    """Refuses an id column whose name is that of another column of the message."""
+    if name in ("code", "private_label"):
+        raise InvalidInput(f"the id column cannot be called {name!r}, which the message uses itself: rename it")
+
+
+def code_dtype(outputs: int) -> Any:
+    """The smallest unsigned type that holds every code. It depends on the mechanism only."""
+    return np.uint8 if outputs <= 1 << 8 else np.uint16 if outputs <= 1 << 16 else np.uint32
+
+
+def _holds_codes(kind: pa.DataType) -> bool:
+    """Whether a column of codes may have this type. The signed ones are those of Spark, which has no others."""
+    return pa.types.is_unsigned_integer(kind) or kind in (pa.int16(), pa.int32())
+
+
+def id_kind(kind: pa.DataType) -> str:
+    """What ids of an Arrow type are in a message: "int" or "str"; other types, which it cannot hold, by name."""
+    if pa.types.is_integer(kind):
+        return "int"
+    return "str" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)

@@ -1,8 +1,0 @@
-"""Optimal bins for a loss, found exactly in O(k log k).
-
-May import `sampling`, `priors` and below. It knows nothing of mechanisms.
-"""
-
-from labeldp.binning.optimal import Bins, optimal_bins
-
-__all__ = ["Bins", "optimal_bins"]

@@ -1,0 +1,8 @@
+"""Optimal bins for a loss, found exactly in O(k log k).
+
+May import `sampling`, `priors` and below. It knows nothing of mechanisms.
+"""
+
+from labeldp.design.bins.optimal import Bins, optimal_bins
+
+__all__ = ["Bins", "optimal_bins"]

@@ -1,0 +1,54 @@
+"""What can be known about a model and a mechanism: predicted errors, estimates with intervals, comparisons, and statistical audits.
+
+| file | what it tells |
+|---|---|
+| `advice`, `risk`, `targets`, `shapes` | before a release: which ε, what to expect of it and what it risks |
+| `comparison` | mechanisms side by side |
+| `estimates`, `scoring`, `summary` | errors, gains and means of a model, from private labels alone |
+| `intervals`, `moments`, `constraints` | the intervals of those estimates |
+| `held_out`, `held_out_figures` | the error of a model from noisy sums of held-out labels |
+| `measurement` | a statistical audit of any randomizer |
+
+May import `release` and below. `learn` reports with it.
+"""
+
+from labeldp.evaluate.advice import Advice, Outlook, advise
+from labeldp.evaluate.comparison import Comparison, compare
+from labeldp.evaluate.estimates import (
+    ErrorEstimate,
+    Estimate,
+    estimate_error,
+    estimate_gain,
+    estimate_mean,
+    estimate_r2,
+)
+from labeldp.evaluate.held_out import HeldOutError, held_out_error
+from labeldp.evaluate.measurement import Measurement, measure
+from labeldp.evaluate.risk import Risk
+from labeldp.evaluate.scoring import LossEstimate, estimate_loss, noise_corrected_scorer
+from labeldp.evaluate.summary import cross_validated_error
+from labeldp.evaluate.targets import Target
+
+__all__ = [
+    "Advice",
+    "Comparison",
+    "ErrorEstimate",
+    "Estimate",
+    "HeldOutError",
+    "LossEstimate",
+    "Measurement",
+    "Outlook",
+    "Risk",
+    "Target",
+    "advise",
+    "compare",
+    "cross_validated_error",
+    "estimate_error",
+    "estimate_gain",
+    "estimate_loss",
+    "estimate_mean",
+    "estimate_r2",
+    "held_out_error",
+    "measure",
+    "noise_corrected_scorer",
+]

@@ -1,0 +1,393 @@
+"""`advise`: predictions for a list of ε, what a target needs, and what each ε risks, with a table and a picture."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from labeldp.artifact import Message
+from labeldp.budget import Epsilon, exact_epsilon
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput, described
+from labeldp.evaluate.risk import Risk, percent
+from labeldp.evaluate.shapes import shaped_prior
+from labeldp.evaluate.targets import Target, target_of, wanted_r2
+from labeldp.formatting import Tabular, count_of
+from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors, Prediction, check_share
+from labeldp.priors import Prior
+from labeldp.priors.prior import expect_prior
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""What is looked at unless somebody asks for others."""
+MOST_RECORDS = 10**15
+"""More records than this are a mistake."""
+BEYOND = 1e-9
+"""A prior may leave the bounds by so much of their distance, which is rounding."""
+NARROWEST = 1e-6
+"""Labels whose standard deviation is less than this share of the bounds are all in one cell."""
+ENOUGH = 0.8
+"""The share of R² without privacy that a recommended ε keeps."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The predictions at one ε, and its risk.
+
+    Attributes
+    ----------
+    epsilon : float
+        The ε of one label.
+    labels : Prediction
+        A model trained on labels that `auto` made private.
+    paper : Prediction
+        A model trained on the outputs of the paper's RR-on-Bins, as they are sent.
+    sums : Prediction
+        A model fitted to noisy sums, by a team that holds features and labels.
+    risk : Risk
+        What this ε lets anybody learn.
+    """
+
+    epsilon: float
+    labels: Prediction
+    paper: Prediction
+    sums: Prediction
+    risk: Risk
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Advice(Tabular):
+    """Predicted test errors for several ε, from public numbers alone. Get one from `advise`.
+
+    `to_arrow`, `to_pandas` and `to_polars` give the predictions as a table.
+
+    Attributes
+    ----------
+    records : int
+        How many records a model is trained on.
+    explained : float
+        The share of the labels' variance that features are taken to explain.
+    prior : Prior
+        The distribution of the labels, as coarse as predictions use it.
+    assumed : bool
+        Whether that distribution is only the uniform one between the bounds, because nothing better was given.
+    outlooks : tuple of Outlook
+        The predictions at each ε, in increasing order.
+    not_private : Prediction
+        A model trained on true labels.
+    mean_only : Prediction
+        Answering the mean of the labels for every record.
+    statement : str
+        What risks are told about, such as "more than 200".
+    target : Target or None
+        What the wanted error needs, if one was given.
+
+    Examples
+    --------
+    >>> from labeldp import advise
+    >>> advice = advise((0, 400), records=50_000, shape="exponential:mean=90", epsilons=[0.5, 1, 2])
+    >>> [round(outlook.labels.r2, 2) for outlook in advice.outlooks]
+    [0.45, 0.47, 0.48]
+    >>> print(advice.recommendation)
+    Take ε = 0.5: a model trained on private labels is predicted to reach R² = 0.45, 92 % of the 0.49 without privacy.
+    """
+
+    records: int
+    explained: float
+    prior: Prior
+    assumed: bool
+    outlooks: tuple[Outlook, ...]
+    not_private: Prediction
+    mean_only: Prediction
+    statement: str
+    target: Target | None
+
+    @property
+    def recommended(self) -> Outlook | None:
+        """The least listed ε at which private labels keep most of what a model without privacy explains; None if there is none that protects."""
+        return next((each for each in self._good_enough("labels") if each.risk.protects), None)
+
+    @property
+    def recommendation(self) -> str:
+        """What to do, in a sentence or two."""
+        best, most = self.recommended, self.not_private.r2
+        if most <= 0:
+            return f"No ε helps: even without privacy {count_of(self.records, 'record')} {'does' if self.records == 1 else 'do'} not teach a model more than the mean."
+        sums = next((each for each in self._good_enough("sums") if each.risk.protects), None)
+        team = ""
+        if sums is not None and (best is None or sums.epsilon < best.epsilon):
+            team = f" A team that holds features and labels reaches R² = {sums.sums.r2:.2f} at ε = {sums.epsilon:g} with noisy sums."
+        if best is not None:
+            return (
+                f"Take ε = {best.epsilon:g}: a model trained on private labels is predicted to reach R² = {best.labels.r2:.2f}, "
+                f"{percent(min(1.0, best.labels.r2 / most))} of the {most:.2f} without privacy.{team}"
+            )
+        enough, last = self._good_enough("labels"), self.outlooks[-1]
+        found = f"ε = {last.epsilon:g} is predicted to reach {last.labels.r2:.2f}"
+        if enough:
+            found = f"ε = {enough[0].epsilon:g} would, but that is hardly any protection"
+        return (
+            f"With private labels none of these ε protects and keeps {percent(ENOUGH)} of the R² = {most:.2f} without privacy: {found}. More "
+            f"records help most.{team}"
+        )
+
+    def _good_enough(self, method: str) -> list[Outlook]:
+        """The outlooks at which a method keeps most of what a model without privacy explains."""
+        wanted = ENOUGH * self.not_private.r2
+        return [each for each in self.outlooks if getattr(each, method).r2 >= wanted > 0]
+
+    def table(self) -> list[dict[str, Any]]:
+        """The predictions as rows of plain numbers.
+
+        Returns
+        -------
+        list of dict
+            For each ε the squared error, its root and R² of each method.
+        """
+        return [
+            {"epsilon": each.epsilon}
+            | {
+                f"{name}_{figure}": getattr(getattr(each, name), figure)
+                for name in ("labels", "paper", "sums")
+                for figure in ("mse", "rmse", "r2")
+            }
+            for each in self.outlooks
+        ]
+
+    def to_arrow(self) -> pa.Table:
+        """The rows of `table` as an Arrow table.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each ε.
+        """
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.table())
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the predicted errors against ε, with the lines of no privacy and of answering the mean.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new axes by default.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from labeldp import plots
+        from labeldp.mechanisms import MECHANISMS
+
+        lines = {
+            "private labels (auto)": [each.labels.rmse for each in self.outlooks],
+            "the paper's bins": [each.paper.rmse for each in self.outlooks],
+            "noisy sums (one team)": [each.sums.rmse for each in self.outlooks],
+            "no privacy": [self.not_private.rmse] * len(self.outlooks),
+            "the mean for all": [self.mean_only.rmse] * len(self.outlooks),
+        }
+        references = ("no privacy", "the mean for all")
+        colours = {
+            "private labels (auto)": MECHANISMS["auto"].colour,
+            "the paper's bins": MECHANISMS["rr-on-bins"].colour,
+            "noisy sums (one team)": plots.CURVES[3],
+        } | dict.fromkeys(references, plots.QUIET)
+        return plots.curves(
+            [each.epsilon for each in self.outlooks],
+            lines,
+            colours=colours,
+            dashed=references,
+            ylabel="predicted error (RMSE)",
+            title=f"{self.records:,} records, features explain {self.explained:g}",
+            ax=ax,
+        )
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "records": f"{self.records:,}",
+            "explained": f"{self.explained:g}",
+            "not_private": f"R² {self.not_private.r2:.2f}",
+            **{f"ε = {each.epsilon:g}": f"R² {each.labels.r2:.2f}" for each in self.outlooks},
+            "recommended": "none" if self.recommended is None else f"ε = {self.recommended.epsilon:g}",
+        }
+
+
+def advise(
+    domain: Domain | tuple[float, float],
+    records: int,
+    *,
+    explained: float = EXPLAINED,
+    epsilons: Iterable[Epsilon] = EPSILONS,
+    prior: Prior | None = None,
+    shape: str | None = None,
+    target_r2: float | None = None,
+    target_error: float | None = None,
+    rows_per_person: int = 1,
+    value: float | None = None,
+    public: bool = False,
+) -> Advice:
+    """Predict what models will be worth at several ε, before anything is released. Labels are not read.
+
+    Parameters
+    ----------
+    domain : Domain or (lower, upper)
+        The public bounds of the labels.
+    records : int
+        How many records a model will be trained on.
+    explained : float
+        The share of the labels' variance that the best model of the features explains, from 0 to 1: the R² that you hope for with endless records.
+    epsilons : iterable of float, str, Decimal or Fraction
+        The ε to look at.
+    prior : Prior, optional
+        The distribution of the labels, as far as it is public or was released before.
+    shape : str, optional
+        The same in words: "uniform", "normal:mean=80,sd=30", "log-normal:mean=80,sd=90", "gamma:mean=80,sd=60", "exponential:mean=90" or "poisson:mean=3". Without a prior and
+        a shape, labels are taken as uniform between the bounds, and the result is a rough guide.
+    target_r2 : float, optional
+        The R² that a model shall reach: the least ε and the least numbers of records are found.
+    target_error : float, optional
+        The same as a root mean squared error, in the unit of the labels.
+    rows_per_person : int
+        How many labels belong to one person, for what ε risks.
+    value : float, optional
+        Risks are stated for labels above this; by default the middle of the bounds.
+    public : bool
+        Whether a release will take the distribution as its public prior, so that all of ε goes to the labels.
+
+    Returns
+    -------
+    Advice
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of its range, or the prior does not lie within the bounds.
+
+    Privacy
+    -------
+    Costs nothing: no label is read. An `explained` that was measured on true labels is not public; guess it, or measure it on private ones.
+
+    Examples
+    --------
+    >>> from labeldp import advise
+    >>> advice = advise((0, 400), records=50_000, shape="log-normal:mean=80,sd=90", target_r2=0.4)
+    >>> advice.target.epsilon_labels
+    0.21
+    >>> print(advice.outlooks[2].risk.sentence("more than 200"))
+    Someone who knows all other records and gives 50 % to "more than 200" before will give at most 73 % after, and at least 27 %.
+    """
+    frame = Domain.of(domain)
+    _check_records(records)
+    check_share(explained)
+    budgets = _budgets(epsilons)
+    middle = (frame.lower + frame.upper) / 2 if value is None else _within(value, frame)
+    known = _distribution(prior, shape, frame)
+    models = ModelErrors(known, float(explained), domain=frame, public=public)
+    if not math.sqrt(models.prior.variance) > NARROWEST * (frame.upper - frame.lower):
+        raise InvalidInput(
+            "by this distribution all labels are in the same cell, so there is nothing for a model to predict: give narrower bounds, or another "
+            "distribution"
+        )
+    wanted = wanted_r2(models, target_r2, target_error)
+    outlooks = tuple(
+        Outlook(
+            epsilon,
+            models.labels(epsilon, records),
+            models.paper(epsilon, records),
+            models.sums(epsilon, records),
+            Risk(epsilon, rows_per_person),
+        )
+        for epsilon in budgets
+    )
+    unit = f" {frame.unit}" if frame.unit else ""
+    return Advice(
+        records=int(records),
+        explained=float(explained),
+        prior=models.prior,
+        assumed=prior is None and shape is None,
+        outlooks=outlooks,
+        not_private=models.not_private(records),
+        mean_only=models.mean_only(),
+        statement=f"more than {middle:g}{unit}",
+        target=None if wanted is None else target_of(models, records, budgets, wanted),
+    )
+
+
+def _check_records(records: object) -> None:
+    if isinstance(records, bool) or not isinstance(records, int) or not 1 <= records <= MOST_RECORDS:
+        raise InvalidInput(f"records must be a whole number from 1 to 10^15, got {described(records)}")
+
+
+def _budgets(epsilons: Iterable[Epsilon]) -> list[float]:
+    if isinstance(epsilons, (str, bytes)) or not isinstance(epsilons, Iterable):
+        raise InvalidInput(f"epsilons must be a list, as in [0.5, 1, 2], got {described(epsilons)}")
+    budgets = sorted({float(exact_epsilon(epsilon)) for epsilon in epsilons})
+    if not budgets:
+        raise InvalidInput("epsilons must have at least one value")
+    return budgets
+
+
+def _within(value: object, domain: Domain) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not domain.lower <= value < domain.upper:
+        raise InvalidInput(
+            f"value must lie within the bounds, from {domain.lower:g} to below {domain.upper:g}, got {described(value)}: nobody "
+            "learns anything from what is certain"
+        )
+    return float(value)
+
+
+def _distribution(prior: Prior | None, shape: str | None, domain: Domain) -> Prior | None:
+    """Return the distribution that was given; None for none."""
+    if prior is not None and shape is not None:
+        raise InvalidInput("give one distribution of the labels: a prior or a shape, not both")
+    if prior is None:
+        return None if shape is None else shaped_prior(shape, domain)
+    expect_prior(prior)
+    slack = BEYOND * (domain.upper - domain.lower)
+    held = prior.values[prior.masses > 0]
+    if held[0] < domain.lower - slack or held[-1] > domain.upper + slack:
+        raise InvalidInput(
+            f"the prior has labels from {held[0]:g} to {held[-1]:g}, and the bounds are {domain.lower:g} to {domain.upper:g}: "
+            "give bounds that hold them all, or a prior in the unit of the bounds"
+        )
+    return prior
+
+
+def known_from_message(path: str | os.PathLike[str]) -> tuple[Domain, int, Prior]:
+    """Return bounds, number of records and prior of a message. Its private labels are not read.
+
+    Parameters
+    ----------
+    path : str or Path
+        The message's folder.
+
+    Returns
+    -------
+    domain : Domain
+        The bounds of the labels.
+    records : int
+        The number of records.
+    prior : Prior
+        The distribution that the mechanism was designed for.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder is not a message, or its mechanism was not designed for a prior.
+    """
+    message = Message.open(path)
+    prior, domain = message.mechanism.prior, message.mechanism.domain
+    if prior is None:
+        raise InvalidInput(
+            f"the mechanism of {path} was not designed for a prior, so the message has none: give bounds and a shape instead "
+            "(--lower, --upper, --shape)"
+        )
+    return domain or Domain(float(prior.values[0]), float(prior.values[-1])), message.records, prior

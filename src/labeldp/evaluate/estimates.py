@@ -1,0 +1,348 @@
+"""How good a model is, judged by private labels alone: the noise is known, so it can be taken out of the error.
+
+For a prediction f made without the record's own label, (f − y)² = f² − 2·f·y + y². Numbers t and s for each code with
+E[t | y] = y and E[s | y] = y² turn that into f² − 2·f·t + s, an unbiased estimate from one code. Its mean over records
+estimates the test error and its spread gives an interval. Both t and s follow from the public mechanism
+(`labeldp.evaluate.moments`).
+
+A mechanism with few outputs has no such numbers: labels with nearly the same output probabilities cannot be told apart,
+however many records there are. Then t and s come from least squares, and the interval covers every joint distribution of
+predictions and labels that the codes do not contradict (`labeldp.evaluate.intervals`, explained in `docs/concepts/intervals.md`).
+"""
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from labeldp.arrays import Floats, label_array
+from labeldp.errors import InvalidInput, described, expect
+from labeldp.evaluate.intervals import consistent_range, explained_range
+from labeldp.evaluate.moments import Target
+from labeldp.formatting import ReprMixin, plain
+from labeldp.mechanisms import PrivateLabels
+from labeldp.mechanisms.bias_variance import VISIBLE
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate(ReprMixin):
+    """An estimate of one number from private labels, with its confidence interval.
+
+    The interval assumes nothing about the features or the prior, and of the labels only that they lie within the bounds
+    (the domain's, or else the prior's least and greatest values). Its sampling error is approximate, for many records.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    lower, upper : float
+        The ends of the interval.
+    standard_error : float
+        The estimate's standard error, which measures noise and sampling but no bias.
+    bias_allowance : float
+        How much further the interval reaches to either side, on average, than sampling alone would ask for. What is
+        left of it with many records is due to labels that the mechanism's codes cannot tell apart.
+    confidence : float
+        The probability with which the interval covers the truth.
+    records : int
+        The number of private labels.
+
+    Examples
+    --------
+    >>> from labeldp.evaluate import Estimate
+    >>> estimate = Estimate(
+    ...     value=91.5, lower=88.0, upper=95.0, standard_error=1.5, bias_allowance=0.5, confidence=0.95, records=10_000
+    ... )
+    >>> print(estimate)
+    91.5 (95% interval 88 to 95, 10,000 private labels)
+    """
+
+    quantity: ClassVar[str] = ""
+
+    value: float
+    lower: float
+    upper: float
+    standard_error: float
+    bias_allowance: float
+    confidence: float
+    records: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.quantity}{plain(self.value)} ({100 * self.confidence:g}% interval {plain(self.lower)} to "
+            f"{plain(self.upper)}, {self.records:,} private labels)"
+        )
+
+    def _facts(self) -> dict[str, str]:
+        facts = {name: f"{getattr(self, name):.6g}" for name in ("value", "lower", "upper", "confidence")}
+        return facts | {"records": f"{self.records:,}"}
+
+
+class ErrorEstimate(Estimate):
+    """An estimate of a mean squared test error from private labels, with its confidence interval.
+
+    Attributes
+    ----------
+    value, mean_squared_error : float
+        The estimate.
+    lower, upper : float
+        The ends of the interval.
+    standard_error, bias_allowance, confidence, records
+        As in `Estimate`.
+
+    Examples
+    --------
+    >>> from labeldp.evaluate import ErrorEstimate
+    >>> estimate = ErrorEstimate(
+    ...     value=4700, lower=4100, upper=5300, standard_error=250, bias_allowance=80, confidence=0.95, records=5000
+    ... )
+    >>> print(estimate)
+    mean squared error 4,700 (95% interval 4,100 to 5,300, 5,000 private labels)
+    >>> estimate.mean_squared_error
+    4700
+    """
+
+    quantity: ClassVar[str] = "mean squared error "
+
+    @property
+    def mean_squared_error(self) -> float:
+        """The estimate."""
+        return self.value
+
+
+def estimate_error(
+    private: PrivateLabels,
+    predictions: Any,
+    *,
+    confidence: float = 0.95,
+    visible: float = VISIBLE,
+    assume: Collection[str] = (),
+) -> ErrorEstimate:
+    """Estimate the mean squared error of predictions against the true labels behind private ones.
+
+    The predictions must not depend on these records' own private labels: predict records that were held out of the
+    training, or use `cross_validated_error`.
+
+    Parameters
+    ----------
+    private : PrivateLabels
+        The private labels of the records, whose mechanism carries a prior.
+    predictions : array of float
+        A prediction for each record, in the same order.
+    confidence : float
+        How often the interval is to cover the truth.
+    visible : float
+        The share of the label that features are taken to explain, from 0 to 1. It decides which estimate has the least
+        error where none is unbiased; the interval is valid whatever the features explain.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
+        records are a random part of those that the labels party privatized together, where they are not all of them.
+
+    Returns
+    -------
+    ErrorEstimate
+
+    Raises
+    ------
+    InvalidInput
+        If the predictions do not match the private labels, there are fewer than two, or the mechanism carries no prior.
+
+    Privacy
+    -------
+    Costs nothing: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Domain, LabelRandomizer, estimate_error
+    >>> feature = np.random.default_rng(0).integers(0, 10, 5000)
+    >>> labels = np.minimum(feature + 1, 9)
+    >>> private = LabelRandomizer(epsilon=4, domain=Domain.integers(0, 9), mechanism="unbiased").randomize(labels)
+    >>> estimate = estimate_error(private, feature)
+    >>> abs(estimate.value - 0.9) < 1  # the truth is about 0.9
+    True
+    """
+    predicted = _checked(private, predictions, confidence)
+    target = Target.error(private.mechanism, predicted)
+    return _estimate(ErrorEstimate, private, target, confidence, visible, assume=assume)
+
+
+def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95, assume: Collection[str] = ()) -> Estimate:
+    """Estimate the mean of the true labels behind private ones.
+
+    Parameters
+    ----------
+    private : PrivateLabels
+        The private labels of the records, whose mechanism carries a prior.
+    confidence : float
+        How often the interval is to cover the truth.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, see `estimate_error`. Only "part" matters for the mean.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    InvalidInput
+        If there are fewer than two private labels, or the mechanism carries no prior.
+
+    Privacy
+    -------
+    Costs nothing: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Domain, LabelRandomizer
+    >>> from labeldp.evaluate import estimate_mean
+    >>> labels = np.random.default_rng(0).binomial(9, 0.5, 5000)
+    >>> private = LabelRandomizer(epsilon=4, domain=Domain.integers(0, 9), mechanism="unbiased").randomize(labels)
+    >>> estimate = estimate_mean(private)
+    >>> abs(estimate.value - 4.5) < 0.5
+    True
+    """
+    _checked(private, np.ones(np.size(getattr(private, "codes", 0))), confidence)
+    return _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), confidence, assume=assume)
+
+
+def estimate_gain(
+    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, assume: Collection[str] = ()
+) -> Estimate:
+    """Estimate how much lower the squared error of predictions is than that of always answering their mean.
+
+    The gain is negative if their error is higher. The squares of the labels cancel in this difference, so it is known
+    much better than either error.
+
+    Parameters
+    ----------
+    private : PrivateLabels
+        The private labels of the records, whose mechanism carries a prior.
+    predictions : array of float
+        A prediction for each record, in the same order, made without the record's own private label.
+    confidence : float
+        How often the interval is to cover the truth.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
+        records are a random part of those that the labels party privatized together, where they are not all of them.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    InvalidInput
+        If the predictions do not match the private labels, there are fewer than two, or the mechanism carries no prior.
+
+    Privacy
+    -------
+    Costs nothing: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Domain, LabelRandomizer
+    >>> from labeldp.evaluate import estimate_gain
+    >>> feature = np.random.default_rng(0).integers(0, 10, 5000)
+    >>> private = LabelRandomizer(epsilon=4, domain=Domain.integers(0, 9), mechanism="unbiased").randomize(feature)
+    >>> bool(estimate_gain(private, feature).lower > 0)  # the feature tells something about the labels
+    True
+    """
+    predicted = _checked(private, predictions, confidence)
+    return _estimate(Estimate, private, Target.gain(private.mechanism, predicted), confidence, assume=assume)
+
+
+def estimate_r2(
+    private: PrivateLabels, predictions: Any, *, confidence: float = 0.95, assume: Collection[str] = ()
+) -> Estimate:
+    """Estimate R², the share of the labels' variance that predictions explain.
+
+    It is 1 − E[(prediction − label)²] / Var(label): 1 for perfect predictions, 0 for always answering the mean label, and
+    negative for predictions that are worse than that.
+
+    Parameters
+    ----------
+    private : PrivateLabels
+        The private labels of the records, whose mechanism carries a prior.
+    predictions : array of float
+        A prediction for each record, in the same order, made without the record's own private label.
+    confidence : float
+        How often the interval is to cover the truth.
+    assume : collection of {"tails", "part"}
+        What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
+        tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
+        records are a random part of those that the labels party privatized together, where they are not all of them.
+
+    Returns
+    -------
+    Estimate
+        `lower` is −inf where the codes do not rule out that all labels are equal. There is no standard error: it is NaN, as
+        is the allowance for bias.
+
+    Raises
+    ------
+    InvalidInput
+        If the predictions do not match the private labels, there are fewer than two, or the mechanism carries no prior.
+
+    Privacy
+    -------
+    Costs nothing: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import Domain, LabelRandomizer
+    >>> from labeldp.evaluate import estimate_r2
+    >>> feature = np.random.default_rng(0).integers(0, 10, 5000)
+    >>> private = LabelRandomizer(epsilon=4, domain=Domain.integers(0, 9), mechanism="unbiased").randomize(feature)
+    >>> bool(estimate_r2(private, feature).lower > 0.5)  # the feature is the label
+    True
+    """
+    predicted = _checked(private, predictions, confidence)
+    risk = (1 - confidence) / 2  # one half for the mean, one for the ratio
+    mean = _estimate(Estimate, private, Target.mean(private.mechanism, len(private)), 1 - risk, assume=assume)
+    slack = max(mean.upper - mean.value, mean.value - mean.lower)
+    lower, upper, value = explained_range(private, predicted, mean.value, slack, risk, assume=assume)
+    return Estimate(value, lower, upper, math.nan, math.nan, confidence, len(private))
+
+
+Kind = TypeVar("Kind", bound=Estimate)
+
+
+def _checked(private: PrivateLabels, predictions: Any, confidence: float) -> Floats:
+    expect(private, PrivateLabels, "private", "LabelRandomizer(...).randomize(labels) gives one, Message.labels too")
+    predicted = label_array(predictions, "predictions")
+    if len(private) < 2:
+        raise InvalidInput(f"an estimate needs at least two private labels, got {len(private)}")
+    if predicted.size != len(private):
+        raise InvalidInput(f"one prediction per private label is needed: got {predicted.size:,} for {len(private):,}")
+    if not 0 < confidence < 1:
+        raise InvalidInput(f"confidence must lie between 0 and 1, got {described(confidence)}")
+    return predicted
+
+
+def _estimate(
+    kind: type[Kind],
+    private: PrivateLabels,
+    target: Target,
+    confidence: float,
+    visible: float = 1.0,
+    *,
+    assume: Collection[str] = (),
+) -> Kind:
+    lower, upper, sample = consistent_range(private, target, 1 - confidence, visible, assume=assume)
+    return kind(
+        value=float(np.clip(sample.mean, lower, upper)) + target.constant,
+        lower=lower + target.constant,
+        upper=upper + target.constant,
+        standard_error=sample.standard_error,
+        bias_allowance=max(0.0, (upper - lower - sample.below - sample.above) / 2),
+        confidence=confidence,
+        records=len(private),
+    )

@@ -1,0 +1,214 @@
+"""ε in words: what somebody who knows everything else can learn about one label.
+
+`meaning` states the bounds for a reader who knows all other records, and for any other reader. The m rows of one person together
+count as m·ε.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from labeldp.budget import exact_epsilon
+from labeldp.errors import InvalidInput, described
+from labeldp.formatting import ReprMixin, count_of, plain
+
+ALMOST_SURE = 0.95
+"""An advantage from which on little is protected."""
+KNOWS_OTHERS, ANY_READER = 1, 2
+"""Multiples of ε in the exponent of the largest change of odds, for a reader who knows all other records and for any reader.
+
+Let t be the message, D the labels, and D' the same labels with one replaced by a fixed value. The odds of a claim given t and the
+odds given that t was made from D' differ by (Σ_A P[t | D]p(D) / Σ_A P[t | D']p(D)) / (the same over not A). Each fraction lies between
+e^-ε and e^ε, hence 2ε. A reader who knows all other records has one P[t | D'] for all D, which cancels, hence ε.
+"""
+
+
+def meaning() -> str:
+    """Return what ε means for beliefs about one label, in the words that the documentation uses.
+
+    Examples
+    --------
+    >>> from labeldp.evaluate.risk import meaning
+    >>> print(meaning().partition(". ")[0])
+    For a reader who knows all other records, the message changes the odds of any claim about your label by a factor of at most e^ε
+    """
+    return (
+        "For a reader who knows all other records, the message changes the odds of any claim about your label by a factor of at most "
+        f"{_power(KNOWS_OTHERS)}. For any other reader, compare two beliefs about your label after the message: the actual one, and the one "
+        "they would hold if they knew that your label had been replaced by a fixed value before the message was made. Their odds differ by a "
+        f"factor of at most {_power(ANY_READER)}. What the other records teach about people like you is not limited."
+    )
+
+
+def _power(multiple: int) -> str:
+    return "e^ε" if multiple == 1 else f"e^({multiple}ε)"
+
+
+@dataclass(frozen=True, repr=False)
+class Risk(ReprMixin):
+    """What an ε lets somebody who knows everything but one label learn about it, in the worst case.
+
+    Attributes
+    ----------
+    epsilon : float
+        The ε of one label.
+    rows : int
+        How many labels belong to one person.
+
+    Raises
+    ------
+    InvalidInput
+        If ε is not in (0, 40], or rows is not a whole number from 1 on.
+
+    Privacy
+    -------
+    Bounds for an attacker who knows all features and all other records. `meaning` has the bound for other readers. What the other records
+    teach about people like this one is not limited (docs/guides/what-an-attacker-can-do.md). Measured attacks achieve less
+    (docs/guides/attack.md).
+
+    Examples
+    --------
+    >>> from labeldp.evaluate import Risk
+    >>> risk = Risk(epsilon=1)
+    >>> print(risk.sentence("more than 200"))
+    Someone who knows all other records and gives 50 % to "more than 200" before will give at most 73 % after, and at least 27 %.
+    >>> round(risk.odds_factor, 2), round(risk.advantage, 2)
+    (2.72, 0.46)
+    >>> round(Risk(epsilon=1, rows=3).odds_factor, 1)
+    20.1
+    """
+
+    epsilon: float
+    rows: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", float(exact_epsilon(self.epsilon)))
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
+            raise InvalidInput(f"rows per person must be a whole number from 1 on, got {described(self.rows)}")
+
+    @property
+    def total(self) -> float:
+        """The ε of one person: that of a label, times the number of rows."""
+        return self.epsilon * self.rows
+
+    @property
+    def odds_factor(self) -> float:
+        """The most by which the odds of anything about this person's labels can change for somebody who knows all others; infinite where floats end."""
+        try:
+            return math.exp(KNOWS_OTHERS * self.total)
+        except OverflowError:
+            return math.inf
+
+    @property
+    def advantage(self) -> float:
+        """How far an attacker can be above guessing between two equally likely values: right minus wrong answers, as a share."""
+        return math.tanh(self.total / 2)
+
+    @property
+    def protects(self) -> bool:
+        """Whether an attacker stays clearly below certainty: an advantage of less than 0.95."""
+        return self.advantage < ALMOST_SURE
+
+    def most(self, belief: float) -> float:
+        """The most that a belief can become.
+
+        Parameters
+        ----------
+        belief : float
+            The probability given to a statement before the release, from 0 to 1.
+
+        Returns
+        -------
+        float
+        """
+        _check(belief)
+        return belief / (belief + (1 - belief) * math.exp(-self.total)) if belief else 0.0
+
+    def least(self, belief: float) -> float:
+        """The least that a belief can become.
+
+        Parameters
+        ----------
+        belief : float
+            The probability given to a statement before the release, from 0 to 1.
+
+        Returns
+        -------
+        float
+        """
+        _check(belief)
+        small = belief * math.exp(-self.total)
+        return small / (small + 1 - belief) if belief < 1 else 1.0
+
+    def sentence(self, statement: str, belief: float = 0.5) -> str:
+        """The risk as one would say it.
+
+        Parameters
+        ----------
+        statement : str
+            What somebody wants to know about a label, such as "more than 200".
+        belief : float
+            The probability given to it before.
+
+        Returns
+        -------
+        str
+        """
+        return (
+            f'Someone who knows all other records and gives {percent(belief)} to "{statement}" before will give at most '
+            f"{percent(self.most(belief))} after, and at least {percent(self.least(belief))}."
+        )
+
+    def words(self, statement: str) -> list[str]:
+        """The risk in a few sentences.
+
+        Parameters
+        ----------
+        statement : str
+            What somebody wants to know about a label.
+
+        Returns
+        -------
+        list of str
+            One line each. The first says for whom the others hold.
+        """
+        hidden = "this label" if self.rows == 1 else "this person's labels"
+        whose = "one label" if self.rows == 1 else f"the {count_of(self.rows, 'row')} of one person together"
+        strong = "" if self.protects else " That is hardly any protection."
+        right = percent((1 + self.advantage) / 2)
+        return [
+            f"For somebody who knows everything but {hidden}:",
+            self.sentence(statement),
+            f"The odds of anything about {whose} change at most {odds(self.odds_factor)} times.",
+            f"Between two equally likely values an attacker who would guess right in 50 % of the cases is right in at most {right}.{strong}",
+        ]
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "epsilon": f"{self.epsilon:g}",
+            "rows": f"{self.rows:,}",
+            "odds_factor": plain(self.odds_factor, 3),
+            "advantage": f"{self.advantage:.3g}",
+        }
+
+
+def percent(share: float) -> str:
+    """A share in percent, never rounded to certainty."""
+    for digits in range(6):
+        text = f"{100 * share:.{digits}f}"
+        if 0 < float(text) < 100 or share in {0.0, 1.0}:
+            return f"{text} %"
+    return "nearly 0 %" if share < 0.5 else "nearly 100 %"
+
+
+def odds(factor: float) -> str:
+    """A factor of odds, with words where it has more digits than anybody reads."""
+    if factor < 1e6:
+        return plain(factor, 3)
+    return f"10^{math.log10(factor):.0f}" if math.isfinite(factor) else "endlessly many"
+
+
+def _check(belief: float) -> None:
+    if isinstance(belief, bool) or not isinstance(belief, (int, float)) or not 0 <= belief <= 1:
+        raise InvalidInput(f"a belief is a probability from 0 to 1, got {described(belief)}")

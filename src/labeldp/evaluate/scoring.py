@@ -1,0 +1,195 @@
+"""Scores of predictions: against true labels, against private ones for any loss, and as a scikit-learn scorer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labeldp.arrays import Floats, label_array, number_array
+from labeldp.errors import InvalidInput, described, expect
+from labeldp.evaluate.moments import Target, moment_values
+from labeldp.losses import Loss, LossLike, Poisson, get_loss
+from labeldp.mechanisms import FiniteMechanism, PrivateLabels
+from labeldp.mechanisms.decoding import code_values, learnable_values, prior_of
+
+
+def metrics(predictions: Floats, labels: Floats, loss: str = "squared") -> dict[str, float | None]:
+    """Squared and absolute error, R², bias, and the Poisson deviance, by name; None where one is not defined.
+
+    A model for another loss has that one first.
+    """
+    error = predictions - labels
+    variance = float(np.var(labels))
+    squared = float(np.mean(error**2))
+    has_deviance = labels.min() >= 0 and predictions.min() > 0
+    return _own(predictions, labels, loss) | {
+        "mean squared error": squared,
+        "root mean squared error": squared**0.5,
+        "mean absolute error": float(np.mean(np.abs(error))),
+        "R squared": None if variance == 0 else 1 - squared / variance,
+        "mean bias": float(np.mean(error)),
+        "mean Poisson deviance": float(np.mean(Poisson()(predictions, labels))) if has_deviance else None,
+    }
+
+
+def _own(predictions: Floats, labels: Floats, loss: str) -> dict[str, float | None]:
+    try:
+        measure = get_loss(loss)
+    except InvalidInput:  # a function that had a name only where the model was trained
+        return {}
+    if measure.name in ("squared", "absolute", "poisson"):
+        return {}
+    with np.errstate(all="ignore"):
+        mean = float(np.mean(measure(predictions, labels)))
+    return {f"mean {measure.name} loss, which it was trained for": mean if np.isfinite(mean) else None}
+
+
+GROUPS = 64
+"""The number of groups of predictions."""
+CONSTANTS = 99
+"""The number of quantiles of the prior that are tried as single answers."""
+
+
+@dataclass(frozen=True)
+class LossEstimate:
+    """How much a model loses on average, and how much the best single answer does.
+
+    Attributes
+    ----------
+    model, constant : float
+        The mean loss of the predictions, and of the best single answer.
+    chance : float
+        Two standard errors of their difference: noise and sampling, not what the mechanism hides.
+
+    Examples
+    --------
+    >>> from labeldp.evaluate import LossEstimate
+    >>> LossEstimate(model=13.0, constant=48.0, chance=2.0).better
+    True
+    """
+
+    model: float
+    constant: float
+    chance: float
+
+    @property
+    def better(self) -> bool | None:
+        """Whether the model loses less than the best single answer; None if chance could explain the difference."""
+        gain = self.constant - self.model
+        return None if abs(gain) <= self.chance else gain > 0
+
+
+def estimate_loss(private: PrivateLabels, predictions: Any, loss: LossLike) -> LossEstimate:
+    """Estimate the mean loss of predictions that were made without the records' own labels.
+
+    Predictions are taken together in groups of nearly the same value, and every group's loss is a function of the label.
+
+    Parameters
+    ----------
+    private : PrivateLabels
+        The private labels, whose mechanism carries a prior.
+    predictions : array-like of float
+        A prediction for each of them, by a model that was trained on other records.
+    loss : str, Loss or callable
+        The loss.
+
+    Returns
+    -------
+    LossEstimate
+        A number and its chance error. There is no interval: what the mechanism hides of the loss is not known.
+
+    Privacy
+    -------
+    Costs nothing: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import LabelRandomizer
+    >>> from labeldp.evaluate import estimate_loss
+    >>> labels = np.random.default_rng(0).uniform(0, 100, 20_000)
+    >>> private = LabelRandomizer(epsilon=4, domain=(0, 100)).randomize(labels)
+    >>> estimate_loss(private, labels, "absolute").better  # than one answer for all records
+    True
+    """
+    expect(private, PrivateLabels, "private", "LabelRandomizer(...).randomize(labels) gives one, Message.labels too")
+    predictions = label_array(predictions, "predictions")
+    if len(predictions) != len(private) or not len(private):
+        raise InvalidInput(f"one prediction per private label is needed: got {len(predictions)} for {len(private)}")
+    measure, codes = get_loss(loss), private.codes.astype(np.intp)
+    order = np.argsort(predictions, kind="stable")
+    groups = np.empty(len(private), np.intp)
+    groups[order] = np.arange(len(private)) * min(GROUPS, len(private)) // max(len(private), 1)
+    answers = np.bincount(groups, predictions) / np.bincount(groups)
+    levels = (np.arange(CONSTANTS) + 0.5) / CONSTANTS
+    prior = prior_of(private.mechanism)
+    constants = np.unique(np.interp(levels, np.cumsum(prior.masses) - prior.masses / 2, prior.values))
+    with np.errstate(all="ignore"):  # one answer for all must be finite for all: 0 is none for a deviance
+        constants = constants[np.isfinite(measure(constants[:, None], prior.values[None, :])).all(axis=1)]
+    lost = _losses(private, measure, answers)[codes, groups]
+    single = _losses(private, measure, constants)
+    best = int(np.argmin(np.bincount(codes, minlength=len(single)) @ single))
+    gain = single[codes, best] - lost
+    return LossEstimate(
+        float(lost.mean()), float(single[codes, best].mean()), float(2 * gain.std() / np.sqrt(max(len(private), 1)))
+    )
+
+
+def _losses(private: PrivateLabels, loss: Loss, answers: Floats) -> Floats:
+    """The decoded loss of each answer (column) for each code (row)."""
+    return learnable_values(private.mechanism, lambda labels: loss(answers[None, :], labels[:, None]), len(private))
+
+
+def noise_corrected_scorer(mechanism: FiniteMechanism, decoder: str = "auto") -> Callable[[Any, Any, Any], float]:
+    """Make a scikit-learn scorer for private labels: minus the mean squared error against the true labels, estimated.
+
+    Use it as `scoring=` in `cross_val_score` or `GridSearchCV`. With few records noise can take a score above zero. It
+    is the same noise for all models, so they can still be compared.
+
+    Parameters
+    ----------
+    mechanism : FiniteMechanism
+        What randomized the labels, `private.mechanism`. It must carry a prior.
+    decoder : {"auto", "bins", "debiased", "positive"}
+        The values that models are trained on and scored against, see `PrivateLabels.values`.
+
+    Returns
+    -------
+    callable
+        `score(estimator, X, y)`, where y are some of `private.values(decoder)`.
+
+    Privacy
+    -------
+    Costs nothing: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from labeldp import Domain, LabelRandomizer
+    >>> from labeldp.evaluate import noise_corrected_scorer
+    >>> feature = np.random.default_rng(0).integers(0, 10, 5000)
+    >>> private = LabelRandomizer(epsilon=4, domain=Domain.integers(0, 9), mechanism="unbiased").randomize(feature)
+    >>> search = GridSearchCV(Ridge(), {"alpha": [1, 1e9]}, scoring=noise_corrected_scorer(private.mechanism))
+    >>> search.fit(feature[:, None], private.values()).best_params_
+    {'alpha': 1}
+    """
+    expect(mechanism, FiniteMechanism, "mechanism", "give the mechanism of private labels or of a message")
+    values = code_values(mechanism, decoder)
+    order = np.argsort(values, kind="stable")
+
+    def score(estimator: Any, X: Any, y: Any) -> float:
+        targets = number_array(y, "y")
+        codes = order[np.searchsorted(values, targets, sorter=order).clip(max=values.size - 1)]
+        if not np.array_equal(values[codes], targets):
+            raise InvalidInput(
+                "y holds numbers that are not this mechanism's values. Score against private.values(decoder), with the "
+                f"decoder of the scorer, {described(decoder)}."
+            )
+        squared = Target.error(mechanism, np.asarray(estimator.predict(X), np.float64))
+        moments = moment_values(mechanism, codes.size, origin=squared.origin)
+        return -float(squared.values(moments, PrivateLabels(codes, mechanism)).mean())
+
+    return score

@@ -1,0 +1,143 @@
+"""Cross-validation on private labels, and the figures that `labeldp train` prints."""
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.errors import InvalidInput, expect
+from labeldp.evaluate.constraints import LabelPieces, usable_counts
+from labeldp.evaluate.estimates import (
+    ErrorEstimate,
+    Estimate,
+    estimate_error,
+    estimate_gain,
+    estimate_mean,
+    estimate_r2,
+)
+from labeldp.evaluate.intervals import ASSUMPTIONS, PART, TAILS
+from labeldp.mechanisms import PrivateLabels
+
+
+def cross_validated_error(
+    estimator: Any, X: Any, private: PrivateLabels, *, decoder: str = "auto", folds: int = 5, confidence: float = 0.95
+) -> ErrorEstimate:
+    """Estimate the test error of an estimator trained on private labels.
+
+    Every record is predicted by a model that was trained without it. So the estimate is that of models trained on
+    (folds − 1)/folds of the records.
+
+    Parameters
+    ----------
+    estimator : scikit-learn regressor
+        What to train; it is cloned for each fold.
+    X : array or table
+        The features, a row for each private label.
+    private : PrivateLabels
+        The private labels, whose mechanism carries a prior.
+    decoder : {"auto", "bins", "debiased", "positive"}
+        The values to train on, see `PrivateLabels.values`.
+    folds : int
+        The number of folds, and of models trained.
+    confidence : float
+        How often the interval is to cover the truth.
+
+    Returns
+    -------
+    ErrorEstimate
+
+    Raises
+    ------
+    InvalidInput
+        If the mechanism carries no prior.
+
+    Privacy
+    -------
+    Costs nothing: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from labeldp import Domain, LabelRandomizer
+    >>> from labeldp.evaluate import cross_validated_error
+    >>> feature = np.random.default_rng(0).integers(0, 10, 5000)
+    >>> private = LabelRandomizer(epsilon=4, domain=Domain.integers(0, 9), mechanism="unbiased").randomize(feature)
+    >>> estimate = cross_validated_error(LinearRegression(), feature[:, None], private)
+    >>> bool(estimate.upper < np.var(feature))  # much of the label is explained
+    True
+    """
+    expect(private, PrivateLabels, "private", "LabelRandomizer(...).randomize(labels) gives one, Message.labels too")
+    predictions = out_of_fold_predictions(estimator, X, private.values(decoder), folds)
+    return estimate_error(private, predictions, confidence=confidence)
+
+
+def out_of_fold_predictions(estimator: Any, X: Any, targets: Floats, folds: int) -> Floats:
+    """Return a prediction for every record by a clone of `estimator` that was trained without the record's fold."""
+    from sklearn.model_selection import KFold, cross_val_predict
+
+    # A fixed shuffle: which record falls into which fold must not depend on the order of labels.
+    predictions: Floats = cross_val_predict(estimator, X, targets, cv=KFold(folds, shuffle=True, random_state=0))
+    return predictions
+
+
+Figures = dict[str, dict[str, float | None]]
+"""For each figure, by name, its `value` and the ends of its 95 % interval, `lower` and `upper`; None for no end at all."""
+
+
+def estimates_of_mean(private: PrivateLabels, assume: Collection[str] = ()) -> Figures:
+    """Return the labels' `mean`, and `error_of_mean`: the mean squared error of always predicting it.
+
+    Empty if the mechanism has no prior or too many outputs to be evaluated, or if there are fewer than two labels.
+    """
+    try:
+        mean = estimate_mean(private, assume=assume)
+        error = estimate_error(private, np.full(len(private), mean.value), visible=1.0, assume=assume)
+    except InvalidInput:
+        return {}
+    return _figures(mean=mean, error_of_mean=error)
+
+
+def estimates_of_model(private: PrivateLabels, predictions: Floats, assume: Collection[str] = ()) -> Figures:
+    """Return a model's mean squared test `error`, its `gain` over answering the mean, and its `r2`, from out-of-fold predictions."""
+    return _figures(
+        error=estimate_error(private, predictions, visible=1.0, assume=assume),
+        gain=estimate_gain(private, predictions, assume=assume),
+        r2=estimate_r2(private, predictions, assume=assume),
+    )
+
+
+def predicted_out_of_fold(
+    estimator: Any, X: Any, targets: NDArray[Any], private: PrivateLabels, folds: int
+) -> Floats | None:
+    """Return a prediction for every record by a model that was trained on the `targets` of the other folds, within the bounds.
+
+    None if there are fewer than two records for each fold.
+    """
+    if len(private) < 2 * folds:
+        return None
+    predictions = out_of_fold_predictions(estimator, X, targets, folds)
+    domain = private.mechanism.domain
+    return predictions if domain is None else np.clip(predictions, domain.lower, domain.upper)
+
+
+def _figures(**estimates: Estimate) -> Figures:
+    return {
+        name: {
+            key: end if math.isfinite(end := getattr(estimate, key)) else None for key in ("value", "lower", "upper")
+        }
+        for name, estimate in estimates.items()
+    }
+
+
+def made_assumptions(private: PrivateLabels, assume: Collection[str]) -> list[str]:
+    """Return the names of the accepted assumptions that make a difference for these labels."""
+    counts = usable_counts(private.mechanism, len(private))
+    matters = {
+        TAILS: bool(LabelPieces.of(private.mechanism).tails()),
+        PART: counts is not None and counts.records > len(private),
+    }
+    return [name for name in ASSUMPTIONS if name in assume and matters[name]]

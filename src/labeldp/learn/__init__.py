@@ -1,0 +1,30 @@
+"""The features party and the team with both sides: features to numbers, join by id, learners, estimators, `train`, saved models.
+
+| file | what it does |
+|---|---|
+| `feature_tables`, `feature_columns` | tables of any kind as Arrow columns, and columns as the arrays that models take |
+| `joined_features` | the features of a file beside the private labels of a message |
+| `learners`, `sizing`, `conditional` | learners by name, their size for noisy labels, and models of other losses than the squared one |
+| `sums/` | the model from noisy sums |
+| `regressor`, `method` | `LabelDPRegressor`, and its choice between noisy labels and noisy sums |
+| `train`, `verdict` | `labeldp.train`, and its report in words |
+| `saved`, `prediction_files`, `stored/` | models as files |
+
+May import `evaluate`, `release` and below. Does not import `paper` or the command line, except the network by name (`learners`, `stored`).
+"""
+
+from labeldp.learn.conditional import ConditionalRegressor
+from labeldp.learn.joined_features import Joined, join
+from labeldp.learn.learners import BoostingRegressor
+from labeldp.learn.sizing import boosting_settings
+from labeldp.learn.train import TrainingResult
+
+__all__ = [
+    "LEARNERS",
+    "BoostingRegressor",
+    "ConditionalRegressor",
+    "Joined",
+    "TrainingResult",
+    "boosting_settings",
+    "join",
+]

@@ -1,0 +1,353 @@
+"""Models for losses other than squared: the conditional distribution of the label first, then its best answer.
+
+A private value is not a label. A median or a quantile of private values estimates nothing, and a deviance cannot take their
+negative values. What can be learned from private values is a mean, and a mean of any function of the label (`best_values`).
+So two means are learned: of the label's normal score z, and of its square. They give each record a normal distribution of z,
+with a location and a spread, and hence a distribution of the label. The prediction is the answer that loses least under it
+(`Loss.best_answers`): the median, a quantile, a mean.
+
+The spread is learned from squared residuals of predictions that did not see the record (cross-fitting), and is drawn
+towards a common spread as far as it is noise according to other folds.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import truncnorm
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.utils.validation import check_is_fitted
+
+from labeldp.arrays import Floats
+from labeldp.errors import InvalidInput, described, expect
+from labeldp.evaluate.scoring import estimate_loss
+from labeldp.learn.estimator_checks import check_fit_parameters, check_learns_means, without_values
+from labeldp.learn.feature_tables import FeatureTable
+from labeldp.learn.learners import BoostingRegressor, EncodedFeatures
+from labeldp.losses import Loss, LossLike, Squared, get_loss, seeks_mean
+from labeldp.mechanisms import FiniteMechanism, PrivateLabels
+from labeldp.mechanisms.bias_variance import NormalScores
+from labeldp.mechanisms.decoding import DECODERS, FLOOR_SHARE, code_values, learnable_values, prior_of
+from labeldp.mechanisms.label_cells import coarse_prior
+from labeldp.mechanisms.prediction import label_share, value_share
+from labeldp.priors import BudgetWarning
+from labeldp.release.randomizer import check_bounds
+
+FOLDS = 3
+"""Of the cross-fitting: two thirds of the records are nearly all, and eight models are trained in all."""
+LEAST_SPREAD = 0.02
+"""Of the squared score: the label is never taken to be known exactly."""
+SPREADS = (0.1, 5.0)
+"""How far a record's squared spread may lie from the common one, as factors."""
+LEAST_KNOWN = 0.25
+"""A standard error of the labels' mean above this share of it causes a warning."""
+FACTORS = (0.5, 2.0)
+"""How far a mean model may be moved to the labels' mean, as factors."""
+OUTCOMES = 101
+"""The number of equally likely labels that represent a record's distribution."""
+CHUNK = 1 << 14
+"""Rows that are answered at a time."""
+
+
+class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Predicts the best answer for any loss, from the codes of private labels.
+
+    Parameters
+    ----------
+    estimator : regressor or None
+        What learns means: squared loss, any sign of targets. It is cloned. None means the default of
+        `LabelDPRegressor`, a line and then trees, sized by what the private values are worth.
+    mechanism : FiniteMechanism
+        What randomized the labels; it carries a prior.
+    loss : str, Loss or callable
+        The loss that predictions should keep small.
+
+    Attributes
+    ----------
+    location_, spread_ : regressor
+        Models of the label's normal score, and of its squared distance from the location.
+    level_ : float
+        The common squared spread.
+    weight_ : float
+        How much of `spread_` is taken, from 0 (the common spread for all) to 1.
+    factor_ : float
+        For Poisson and gamma loss: what brings the mean prediction to the labels' mean; else 1.
+
+    Notes
+    -----
+    Costs no privacy: it reads private labels and public numbers only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import LabelRandomizer
+    >>> from labeldp.learn import ConditionalRegressor
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X = np.random.default_rng(0).normal(size=(2000, 1))
+    >>> private = LabelRandomizer(4, (0, 400), loss="pinball(0.9)").randomize(np.exp(4 + X[:, 0]))
+    >>> model = ConditionalRegressor(LinearRegression(), private.mechanism, "pinball(0.9)").fit(X, private)
+    >>> bool(model.predict([[1.0]])[0] > model.predict([[0.0]])[0])
+    True
+    """
+
+    def __init__(self, estimator: Any, mechanism: FiniteMechanism, loss: LossLike) -> None:
+        self.estimator = estimator
+        self.mechanism = mechanism
+        self.loss = loss
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
+        """Learn location and spread from features and codes.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+        y : PrivateLabels or array of int
+            The private labels, or their codes.
+        **fit_params : dict
+            More parameters for the `fit` of every clone, such as `sample_weight`. Parameters that could carry labels are refused.
+
+        Returns
+        -------
+        ConditionalRegressor
+            The fitted regressor itself.
+        """
+        expect(self.mechanism, FiniteMechanism, "mechanism", "take that of the private labels: private.mechanism")
+        check_fit_parameters(fit_params)
+        if self.estimator is not None:
+            check_learns_means(self.estimator, get_loss(self.loss))
+        codes = self._codes(y)
+        prior, _ = coarse_prior(prior_of(self.mechanism))
+        self.scores_ = NormalScores.under(prior)
+        functions = np.stack([self.scores_.scores, self.scores_.squares], axis=1)
+        values = learnable_values(self.mechanism, lambda _: functions, codes.size)
+        shares = [value_share(self.mechanism, values[:, j], prior, functions[:, j]) for j in range(2)]
+        self.floor_ = FLOOR_SHARE * prior.mean if get_loss(self.loss).valid_outputs.lower == 0 else -np.inf
+        make, X = self._prepared(X, codes.size)
+        score, square = values[codes].T
+        with without_values():
+            self.location_ = make(shares[0]).fit(X, score, **fit_params)
+        seen = _out_of_fold(make(shares[0]), X, score, fit_params)
+        squares = square - 2 * seen * score + np.square(seen)
+        self.level_ = _common_spread(squares)
+        spread = _out_of_fold(make(shares[1]), X, squares, fit_params)
+        moving = float(np.var(spread))
+        explained = float(np.mean((squares - squares.mean()) * (spread - spread.mean())))
+        self.weight_ = float(np.clip(explained / moving, 0, 1)) if moving > 0 else 0.0
+        self.spread_ = make(shares[1]).fit(X, squares, **fit_params) if self.weight_ > 0 else None
+        self.factor_ = 1.0
+        if seeks_mean(self.loss):  # the labels' mean is known well, and the model's distributions need not have it
+            means = code_values(self.mechanism)[codes]
+            mean, error = float(means.mean()), float(means.std()) / np.sqrt(codes.size)
+            if error > LEAST_KNOWN * max(mean, 0.0):
+                warnings.warn(
+                    f"the noise hides the mean of the labels: {codes.size:,} private labels at epsilon = {self.mechanism.epsilon:.3g} give "
+                    f"{mean:.3g} ± {2 * error:.2g}, and predictions can be off by as much. Narrower bounds, more records or a larger epsilon help.",
+                    BudgetWarning,
+                    stacklevel=2,
+                )
+            answered = float(self._answers(*self._scores(X)).mean())
+            if mean > 2 * error and answered > 0:
+                self.factor_ = float(np.clip(mean / answered, *FACTORS))
+        return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
+        """How little the predictions lose, estimated from private labels of other records: the negative mean loss.
+
+        Parameters
+        ----------
+        X : table or array
+            The features of records that were not trained on.
+        y : PrivateLabels or array of int
+            Their private labels, or the codes of these.
+        sample_weight : None
+            Not used.
+
+        Returns
+        -------
+        float
+            The higher the better; see `estimate_loss`.
+        """
+        private = PrivateLabels(self._codes(y).astype(np.uint32), self.mechanism)
+        return -estimate_loss(private, self.predict(X), self.loss).model
+
+    def _codes(self, y: Any) -> NDArray[np.intp]:
+        """Return codes of this mechanism; raise `InvalidInput` for anything else, above all for true labels."""
+        codes = np.asarray(y.codes if isinstance(y, PrivateLabels) else y)
+        most = self.mechanism.outputs.size
+        fits = (
+            codes.ndim == 1 and codes.dtype.kind in "iu" and (codes.size == 0 or 0 <= codes.min() <= codes.max() < most)
+        )
+        if not fits:
+            raise InvalidInput(
+                f"y must be private labels or their codes, whole numbers from 0 to {most - 1}: pass the PrivateLabels themselves, "
+                "not their values"
+            )
+        return codes.astype(np.intp)
+
+    def predict(self, X: Any) -> Floats:
+        """The best answer for each row.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        array of float
+            A prediction for each row.
+        """
+        location, spread = self.predict_scores(X)
+        return self._answers(location, spread)
+
+    def _answers(self, location: Floats, spread: Floats) -> Floats:
+        """The best answers for these distributions of scores."""
+        loss, answers = get_loss(self.loss), np.empty(location.size)
+        nodes = ndtri((np.arange(OUTCOMES) + 0.5) / OUTCOMES)
+        for start in range(0, location.size, CHUNK):
+            rows = slice(start, start + CHUNK)
+            outcomes = self.scores_.labels_at(location[rows, None] + spread[rows, None] * nodes)
+            answers[rows] = loss.best_answers(outcomes)
+        return np.maximum(self.factor_ * answers, self.floor_)
+
+    def predict_scores(self, X: Any) -> tuple[Floats, Floats]:
+        """The location and the spread of each row's normal score.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        location, spread : array of float
+        """
+        check_is_fitted(self)
+        return self._scores(X if self.encoder_ is None else self.encoder_.ordinal(X))
+
+    def _scores(self, X: Any) -> tuple[Floats, Floats]:
+        """`predict_scores` of features that are encoded already."""
+        with without_values("the features"):
+            location = np.asarray(self.location_.predict(X), np.float64)
+        squared = np.full(location.size, self.level_)
+        if self.spread_ is not None:
+            squared += self.weight_ * (np.asarray(self.spread_.predict(X), np.float64) - self.level_)
+        return location, np.sqrt(np.clip(squared, *(self.level_ * np.asarray(SPREADS))))
+
+    def _prepared(self, X: Any, rows: int) -> tuple[Callable[[float], Any], Any]:
+        """How to make a regressor for values of some worth, and the features that it takes: tables are encoded once."""
+        self.encoder_ = None
+        boosting, numeric = BoostingRegressor() if self.estimator is None else self.estimator, None
+        if not isinstance(boosting, BoostingRegressor):
+            return lambda _: clone(self.estimator), X
+        if isinstance(X, EncodedFeatures) or FeatureTable.is_frame(X):
+            encoded = boosting.encode(X)
+            self.encoder_, X, numeric = encoded.encoder, encoded.matrix, len(encoded.encoder.numeric)
+        return lambda share: clone(boosting).set_params(share=share).trees(rows, numeric), X
+
+
+def _common_spread(squares: Floats) -> float:
+    """The mean of the squared residuals, given that it lies between `LEAST_SPREAD` and 1, a label of which nothing is known.
+
+    A noisy mean may come out near zero by chance, and a model that is sure of itself then loses much. So the estimate is
+    the mean of the truncated normal distribution around it, which is the estimate itself where it is precise.
+    """
+    mean, error = float(np.mean(squares)), float(np.std(squares)) / np.sqrt(squares.size)
+    if error == 0:
+        return float(np.clip(mean, LEAST_SPREAD, 1))
+    ends = (np.array([LEAST_SPREAD, 1.0]) - mean) / error
+    return float(np.clip(truncnorm.mean(*ends, loc=mean, scale=error), LEAST_SPREAD, 1))
+
+
+def _out_of_fold(estimator: Any, X: Any, targets: Floats, fit_params: dict[str, Any]) -> Floats:
+    if targets.size < 2 * FOLDS:
+        return np.full(targets.size, targets.mean())
+    folds = KFold(FOLDS, shuffle=True, random_state=0)  # fixed: folds must not depend on the order of labels
+    return np.asarray(cross_val_predict(estimator, X, targets, cv=folds, params=fit_params or None), np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Training for one loss on the private labels of one mechanism.
+
+    For squared loss, and if values are named, a learner trains on a number for each code. For every other loss it
+    learns the conditional distribution of the label, whose best answer is predicted (`ConditionalRegressor`).
+
+    Attributes
+    ----------
+    mechanism : FiniteMechanism
+        What randomized the labels.
+    loss : Loss
+        The loss that predictions should keep small.
+    decoder : str
+        The values of codes, a name for `code_values`; "distribution" if there is more than one number for a code.
+
+    Examples
+    --------
+    >>> from labeldp import LabelRandomizer
+    >>> from labeldp.learn.conditional import Recipe
+    >>> mechanism = LabelRandomizer(1, (0, 400)).rehearse(records=1000)
+    >>> Recipe.of(mechanism, "squared").decoder, Recipe.of(mechanism, "absolute").decoder
+    ('auto', 'distribution')
+    """
+
+    mechanism: FiniteMechanism
+    loss: Loss
+    decoder: str
+
+    @classmethod
+    def of(cls, mechanism: FiniteMechanism, loss: LossLike, target_values: str | None = None) -> Recipe:
+        """Return the recipe for a loss, or for values that the user names; raise `InvalidInput` if it cannot work."""
+        measure = get_loss(loss)
+        check_target_values(target_values)
+        if target_values not in (None, "auto") or isinstance(measure, Squared):
+            recipe = cls(mechanism, measure, target_values or "auto")
+            _ = recipe.values
+            return recipe
+        domain = mechanism.domain
+        if domain is not None:
+            check_bounds(measure, domain)
+        if mechanism.prior is None:
+            raise InvalidInput(
+                f"a model for {measure.name} loss needs to know how the labels are distributed, and the mechanism {mechanism.kind} "
+                "carries no prior. Use squared loss, or release the labels with the mechanism auto"
+            )
+        return cls(mechanism, measure, "distribution")
+
+    @property
+    def conditional(self) -> bool:
+        """Whether the conditional distribution is learned."""
+        return self.decoder == "distribution"
+
+    @cached_property
+    def values(self) -> Floats:
+        """A number for each code: those to train on, or of a conditional recipe those that a mean is learned from."""
+        return code_values(self.mechanism, "auto" if self.conditional else self.decoder)
+
+    @property
+    def share(self) -> float:
+        """The worth of a private value as a share of a true label, which sizes the learner."""
+        return label_share(self.mechanism, self.values)
+
+    def targets(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return the y for the model's `fit`."""
+        return codes if self.conditional else self.values[codes]
+
+    def model(self, learner: Any) -> Any:
+        """The unfitted model, from a regressor that learns means."""
+        return ConditionalRegressor(learner, self.mechanism, self.loss) if self.conditional else learner
+
+
+def check_target_values(target_values: object) -> None:
+    """Raise `InvalidInput` unless this names values to train on."""
+    if target_values is not None and not (isinstance(target_values, str) and target_values in DECODERS):
+        raise InvalidInput(f"unknown target values {described(target_values)}; choose from {', '.join(DECODERS)}")

@@ -1,0 +1,386 @@
+"""Features joined with private labels by id, from a table or from a file that is read in batches.
+
+`join` finds the private label of each row, `joined_features` reads the rows that have one, and `read_features` reads all rows with
+their ids, for cells and sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp.artifact.reader import Message
+from labeldp.engines.batches import checked_ids, written_as_integers
+from labeldp.errors import InvalidInput, expect
+from labeldp.learn.feature_tables import CompactTable, FeatureTable, is_text, one_array
+from labeldp.learn.suspects import is_index_name
+from labeldp.release.outcome import Phase
+from labeldp.tables.feature_file import FeatureFile, pandas_index
+from labeldp.tables.files import require_columns
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """The rows of a features table that have a private label in a message; made by `join`.
+
+    Attributes
+    ----------
+    rows : array of int
+        The positions of these rows in the table, in increasing order.
+    codes : array of int
+        The private code of each of them.
+    without_label : int
+        The number of rows without a private label.
+    without_features : int
+        The number of private labels without features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.learn import Joined
+    >>> Joined(np.array([0, 2]), np.array([1, 1]), without_label=1, without_features=0).rows
+    array([0, 2])
+
+    """
+
+    rows: NDArray[np.int64]
+    codes: NDArray[np.uint32]
+    without_label: int
+    without_features: int
+
+
+def join(message: Message, ids: Any) -> Joined:
+    """Look up every id of a features table in a message. O(rows) time and memory.
+
+    Each record must occur once on either side: a second row with the same id would train on the same draw twice.
+
+    Parameters
+    ----------
+    message : Message
+        The message from the labels party.
+    ids : array-like
+        The ids of the features table, in its row order: an Arrow, NumPy or pandas column, or a list. If the message was made
+        without ids (`message.header.row_numbers`), these are the row numbers of the labels, from 0.
+
+    Returns
+    -------
+    Joined
+        The rows that have a private label, and their codes.
+
+    Raises
+    ------
+    InvalidInput
+        If an id is missing or occurs twice, if the ids have another type than those of the message, or if none is found.
+        The text gives row numbers and kinds, and shows no id.
+
+    Privacy
+    -------
+    Costs nothing: it reads the message, which is private already.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelRandomizer, LabelSource, Message, Prior, privatize
+    >>> from labeldp.learn import join
+    >>> from labeldp.mechanisms import code_values
+    >>> randomizer = LabelRandomizer(1, (0, 4), prior=Prior([0, 1, 2, 3, 4], [1, 1, 1, 1, 1]))
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = Path(name)
+    ...     pq.write_table(pa.table({"order": [1, 2, 3], "amount": [0.0, 2.0, 4.0]}), folder / "labels.parquet")
+    ...     outcome = privatize(LabelSource(folder / "labels.parquet", "amount", "order"), randomizer, folder / "message")
+    ...     message = Message.open(folder / "message")
+    ...     joined = join(message, [3, 7, 1])
+    >>> joined.rows, joined.without_label, joined.without_features
+    (array([0, 2]), 1, 1)
+    >>> targets = code_values(message.mechanism, "auto")[joined.codes]
+
+    """
+    expect(message, Message, "message", "read one with Message.open(folder)")
+    batches = list(message.batches())
+    released = one_array(pa.chunked_array([ids for ids, _ in batches]))
+    codes = np.concatenate([codes for _, codes in batches])
+    wanted = _one_column(ids)
+    if wanted.null_count:
+        one = wanted.null_count == 1
+        lack = "1 row of the features has" if one else f"{wanted.null_count:,} rows of the features have"
+        raise InvalidInput(f"{lack} no id: drop or repair {'it' if one else 'them'}")
+    found = matched_rows(released, wanted, message.path)
+    labels = np.flatnonzero(found >= 0)
+    if not labels.size:
+        raise InvalidInput(
+            f"no id of the features is in {message.path}: is the id column right? The message's ids are "
+            f"{_shape(released)}, those of the features {_shape(wanted)}"
+            if len(wanted) and len(released)
+            else f"no id of the features is in {message.path}: one of the two is empty"
+        )
+    of_row = np.full(len(wanted), -1, np.int64)
+    of_row[found[labels]] = labels
+    rows = np.flatnonzero(of_row >= 0)
+    return Joined(rows, codes[of_row[rows]], len(wanted) - rows.size, len(released) - rows.size)
+
+
+def matched_rows(
+    released: pa.Array, ids: pa.Array, where: object, features: object = "the features"
+) -> NDArray[np.int64]:
+    """Return the row of each released id among the ids of the features, or −1. O(rows) time and memory.
+
+    `where` and `features` name the two in errors. A released id in two rows is an error, since there is one label or sum for it.
+    """
+    ids = _of_type(released.type, ids, where)
+    places = np.asarray(pc.fill_null(pc.index_in(ids, value_set=released, skip_nulls=True), -1)).astype(np.int64)
+    rows = np.flatnonzero(places >= 0)
+    times = np.bincount(places[rows], minlength=1)
+    if times.max() > 1:
+        first, second = np.flatnonzero(places == np.argmax(times))[:2]
+        raise InvalidInput(
+            f"rows {first} and {second} of {features} (rows count from 0) have the same id, which they hold "
+            f"{int(times.max())} times, but each record must be there once: combine these rows or drop all but one"
+        )
+    found = np.full(len(released), -1, np.int64)
+    found[places[rows]] = rows
+    return found
+
+
+def _one_column(ids: Any) -> pa.Array:
+    """What the caller gave as ids, as one Arrow array."""
+    if FeatureTable.is_frame(ids):
+        raise InvalidInput(
+            f'ids must be one column, got a table ({type(ids).__name__}): give its id column, as in join(message, table["id"])'
+        )
+    try:
+        column = one_array(ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # whose text shows an id
+        raise InvalidInput("ids must be one column, all whole numbers or all text, but these are neither") from None
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _of_type(kind: pa.DataType, ids: pa.Array, where: object) -> pa.Array:
+    whole = pa.types.is_integer(ids.type)
+    if whole != pa.types.is_integer(kind) or not (whole or is_text(ids.type)):
+        raise InvalidInput(
+            f"the features' ids are {_kind(ids.type)} and those of {where} are {_kind(kind)}: convert them to the same "
+            "type"
+        )
+    try:
+        return ids.cast(kind)
+    except pa.ArrowInvalid:  # whose text shows an id
+        raise InvalidInput(
+            f"some of the features' ids do not fit {kind}, the type of the ids of {where}: is the id column right?"
+        ) from None
+
+
+def _kind(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "whole numbers"
+    if is_text(kind):
+        return "text"
+    return "decimal numbers" if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else f"of type {kind}"
+
+
+def _shape(ids: pa.Array) -> str:
+    """What ids look like, without one of them: "text of 11 characters"."""
+    text = pc.replace_substring(ids.cast(pa.large_string()), "-", "", max_replacements=1)
+    ends = pc.min_max(pc.utf8_length(text if pa.types.is_integer(ids.type) else ids)).as_py()
+    least, most = ends["min"], ends["max"]
+    unit = ("digit" if pa.types.is_integer(ids.type) else "character") + ("" if most == 1 else "s")
+    return f"{_kind(ids.type)} of {most if least == most else f'{least} to {most}'} {unit}"
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedFeatures:
+    """Features and private labels of the same records; made by `joined_features`.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The columns to learn from, a row for each record.
+    joined : Joined
+        The private codes of these records, and what had no partner.
+    index : list of str
+        The index columns of pandas, which were left out.
+    """
+
+    table: pa.Table
+    joined: Joined
+    index: list[str]
+
+
+def joined_features(
+    message: Message,
+    features: pa.Table | str | Path,
+    id_column: str,
+    *,
+    exclude: Sequence[str] = (),
+    categorical: Collection[str | int] = (),
+    numeric: Collection[str | int] = (),
+    delimiter: str | None = None,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> JoinedFeatures:
+    """Join features with a message by id.
+
+    Of a file only the columns to learn from are read, in batches, and only rows with a private label are kept, in a
+    `CompactTable`. Index columns of pandas are left out unless `categorical` or `numeric` names them.
+    """
+    named = {*categorical, *numeric}
+    if isinstance(features, pa.Table):
+        where, schema = "the table of features", features.schema
+        key = _key(message, id_column, schema.names)
+        used, index = feature_columns(schema.names, pandas_index(schema), where, key, exclude, named)
+        ids = _row_numbers(message, where, features.num_rows) if key is None else features.column(key)
+        joined = join(message, ids)
+        return JoinedFeatures(features.select(used).take(joined.rows), joined, index)
+    file = FeatureFile.open(features, delimiter)
+    key = _key(message, id_column, file.names)
+    used, index = feature_columns(file.names, file.index_columns, file.path, key, exclude, named)
+    table = _compact(file, used, categorical, phase)
+    joined = join(message, _ids(file, key, used[0], message, phase))
+    first = 0
+    for batch in file.batches(used, phase("reading", file.rows)):
+        begin, end = np.searchsorted(joined.rows, [first, first + batch.num_rows])
+        whole = end - begin == batch.num_rows
+        table.add(batch, None if whole else joined.rows[begin:end] - first)
+        first += batch.num_rows
+    return JoinedFeatures(table.finish(), joined, index)
+
+
+@dataclass(frozen=True, eq=False)
+class IdentifiedFeatures:
+    """The columns of a file to learn from, and the id of each row; made by `read_features`.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    ids : pyarrow.Array
+        The ids: int64, uint64 or text.
+    table : pyarrow.Table
+        The columns.
+    index : list of str
+        The index columns of pandas, which were left out.
+    """
+
+    path: Path
+    ids: pa.Array
+    table: pa.Table
+    index: list[str]
+
+
+def read_features(
+    path: Path,
+    id_column: str,
+    *,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    id_type: str | None = None,
+    delimiter: str | None = None,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> IdentifiedFeatures:
+    """Read a file of features with its ids. By default all columns but the id and the index of pandas are features."""
+    file = FeatureFile.open(path, delimiter)
+    file.require(id_column)
+    used, index = list(columns or ()), list[str]()
+    if columns is None:
+        named = {*categorical, *numeric}
+        used, index = feature_columns(file.names, file.index_columns, file.path, id_column, exclude, named)
+    for name in used:
+        file.require(name)
+    table = _compact(file, used, categorical, phase)
+    ids = []
+    for batch in file.batches(used, phase("reading", file.rows), as_written=id_column):
+        table.add(batch.select(range(len(used))))
+        ids.append(batch.column(len(used)))
+    whole = one_array(pa.chunked_array(ids, file.type_as_written(id_column)))
+    if not len(whole):
+        raise InvalidInput(f"{path} holds no records: give the features of the records in the message")
+    checked = checked_ids(whole, id_column, 0, path, id_type, text_file=file.delimiter is not None)
+    return IdentifiedFeatures(file.path, checked, table.finish(), index)
+
+
+def _compact(file: FeatureFile, used: list[str], categorical: Collection[str | int], phase: Phase) -> CompactTable:
+    """Return an empty table for these columns of a file."""
+    categories = FeatureTable(None, used, 0).resolve(categorical, "categorical")
+    file.prepare(used, phase)
+    return CompactTable(file.schema(used), categories)
+
+
+def _key(message: Message, id_column: str, names: Sequence[str]) -> str | None:
+    """The id column; None if the message's ids are row numbers, which do not need a column."""
+    header = message.header
+    if header.row_numbers and id_column != header.id_column:
+        raise InvalidInput(
+            f"the ids of this message are row numbers: give --id {header.id_column}. Ids of another kind, as perhaps in "
+            f"{id_column!r}, would get the labels of other records"
+        )
+    return None if header.row_numbers and id_column not in names else id_column
+
+
+def _ids(file: FeatureFile, key: str | None, some: str, message: Message, phase: Phase) -> pa.ChunkedArray | pa.Array:
+    """The ids of a file, read in batches. Row numbers are counted in `some` column if the file does not state the number of rows."""
+    tick = phase("joining", file.rows) if key is not None or file.rows is None else None
+    if key is None:
+        rows = sum(batch.num_rows for batch in file.batches([some], tick)) if file.rows is None else file.rows
+        return _row_numbers(message, file.path, rows)
+    parts = [batch.column(0) for batch in file.batches([], tick, as_written=key)]
+    ids = pa.chunked_array(parts, file.type_as_written(key))
+    return ids if file.delimiter is None else _from_text(ids, key, file, message.id_type)
+
+
+def _from_text(ids: pa.ChunkedArray, key: str, file: FeatureFile, kind: pa.DataType) -> pa.ChunkedArray:
+    """The ids of a text file as the message has them: integers if its ids are, and that loses nothing, or text."""
+    ids = pc.if_else(pc.equal(ids, ""), None, ids)  # an empty field is a missing id
+    if not pa.types.is_integer(kind):
+        return ids
+    wide = pa.uint64() if kind == pa.uint64() else pa.int64()
+    plain = pc.fill_null(written_as_integers(ids, wide), fill_value=True)
+    row = pc.index(plain, value=False).as_py()
+    if row >= 0:
+        raise InvalidInput(
+            f"{file.path}: the message's ids are whole numbers, but the id in row {row} (rows count from 0) of {key!r} is not "
+            "written as one, such as 17. Is the id column right? If so, write all ids as in the message, or ask for a message "
+            "that was made with --id-type str"
+        )
+    return ids.cast(wide)
+
+
+def _row_numbers(message: Message, where: object, rows: int) -> pa.Array:
+    if rows != message.records:
+        raise InvalidInput(
+            f"the ids of {message.path} are the row numbers of the labels, but {where} has {rows:,} rows and the message "
+            f"{message.records:,}. Give the features of the same records in the same order, with a column "
+            f"{message.header.id_column!r} of row numbers from 0 if some are left out, or ask for a message that was made with --id"
+        )
+    return pa.array(np.arange(rows))
+
+
+def feature_columns(
+    names: Sequence[str],
+    pandas: Sequence[str],
+    where: object,
+    key: str | None,
+    exclude: Sequence[str],
+    wanted: Collection[str | int],
+) -> tuple[list[str], list[str]]:
+    """The columns to learn from, and the index columns that are left out."""
+    require_columns([*(() if key is None else (key,)), *exclude], names, where)
+    rest = [name for name in names if name not in {key, *exclude}]
+    index = [name for name in rest if (name in pandas or is_index_name(name)) and name not in wanted]
+    used = [name for name in rest if name not in index]
+    if not used:
+        raise InvalidInput(
+            f"{where} has no column left to learn from besides {key!r}: give a file with features, or leave fewer of them out"
+        )
+    for name in used:
+        if used.count(name) > 1:
+            raise InvalidInput(f"{where} has more than one column called {name!r}: rename one")
+    return used, index

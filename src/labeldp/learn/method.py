@@ -1,0 +1,96 @@
+"""The choice between noisy sums and noisy labels for `LabelDPRegressor`, from public numbers alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput, described
+from labeldp.learn.sums.partitions import MOST_COLUMNS
+from labeldp.mechanisms.prediction import ModelErrors
+from labeldp.release.grid_labels import FINE_CELLS
+from labeldp.sampling.integer_noise import WIDEST
+
+METHODS = ("auto", "labels", "sums")
+WIDEST_RANGE = 1e60
+"""Labels whose range is wider than this, or narrower than its inverse, are not summed: inference squares their variances."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """How `LabelDPRegressor` was fitted.
+
+    Attributes
+    ----------
+    name : {"labels", "sums"}
+        Noisy labels, or noisy sums of labels.
+    why : str
+        The reason in words.
+
+    Examples
+    --------
+    >>> from labeldp.learn.method import choose_method
+    >>> from labeldp import Domain
+    >>> [choose_method(10_000, epsilon, 20, Domain(0, 400)).name for epsilon in (0.5, 8)]
+    ['sums', 'labels']
+    """
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+def check_method(method: object) -> None:
+    """Raise `InvalidInput` unless `method` is one of `METHODS`."""
+    if not (isinstance(method, str) and method in METHODS):
+        raise InvalidInput(f"unknown method {described(method)}; choose from {', '.join(METHODS)}")
+
+
+def fits_sums(domain: Domain) -> bool:
+    """Return whether floats can hold what is inferred from sums of labels of this range."""
+    return 1 / WIDEST_RANGE <= domain.upper - domain.lower <= WIDEST_RANGE
+
+
+def grid_for_sums(domain: Domain, epsilon: Fraction) -> Domain:
+    """Return the bounds with the grid on which labels are summed.
+
+    A fine grid costs nothing, so cells that the user gave for a prior do not count; whole labels keep theirs. At a tiny ε the
+    grid is coarser, so that noise of a hundredth of ε on hundreds of sums fits into 64-bit integers.
+    """
+    most = max(2, int(epsilon * WIDEST // 100 // 300))
+    if domain.whole and domain.count <= most:
+        return replace(domain, unit=None)
+    return Domain(domain.lower, domain.upper, min(FINE_CELLS, most))
+
+
+def choose_method(records: int, epsilon: float, columns: int, domain: Domain) -> Method:
+    """Return the method of the smaller predicted error for a mean model without an estimator of the user's own.
+
+    The prediction is that of `labeldp.advise` for bounds alone: labels are uniform, and features explain half of their variance.
+
+    Parameters
+    ----------
+    records : int
+        The number of labels.
+    epsilon : float
+        The budget.
+    columns : int
+        The number of columns of the features.
+    domain : Domain
+        The public bounds of the labels.
+
+    Returns
+    -------
+    Method
+    """
+    if columns > MOST_COLUMNS:
+        return Method("labels", f"there are {columns:,} columns of features, and sums are for at most {MOST_COLUMNS}")
+    models = ModelErrors(None, domain=domain)
+    sums, labels = models.sums(epsilon, records), models.labels(epsilon, records)
+    return Method(
+        "sums" if sums.mse <= labels.mse else "labels",
+        f"for {records:,} records at epsilon = {epsilon:g} a model is predicted to reach R² = {sums.r2:.3f} with sums and {labels.r2:.3f} with labels",
+    )

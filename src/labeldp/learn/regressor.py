@@ -1,0 +1,568 @@
+"""A scikit-learn meta-estimator whose `fit` is label-private.
+
+`LabelDPRegressor` chooses one of two strategies, `_SumsFit` or `_LabelsFit`. Each reads everything first and raises an error for what
+cannot work (`prepare`), then releases (`release`), then trains on what was released (`train`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sized
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.utils import Bunch, check_array, column_or_1d, get_tags
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    get_routing_for_object,
+    process_routing,
+)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from labeldp.arrays import Floats, are_durations, as_numpy, duration_numbers
+from labeldp.budget import exact_epsilon, float_up
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput, RepeatedRelease, described, expect
+from labeldp.learn.conditional import Recipe, check_target_values
+from labeldp.learn.estimator_checks import (
+    QuietScore,
+    check_fit_parameters,
+    check_learns_means,
+    check_routing,
+    check_weights,
+    try_fit,
+    without_values,
+)
+from labeldp.learn.feature_tables import FeatureTable, in_memory
+from labeldp.learn.learners import BoostingRegressor, EncodedFeatures
+from labeldp.learn.method import Method, check_method, choose_method, fits_sums, grid_for_sums
+from labeldp.learn.sums.sums_learner import SumsLearner
+from labeldp.losses import Squared, get_loss
+from labeldp.mechanisms import releasable
+from labeldp.mechanisms.private_labels import PrivateLabels
+from labeldp.priors import BudgetWarning
+from labeldp.release.ledger import Ledger
+from labeldp.release.randomizer import LabelRandomizer, Plan
+from labeldp.release.sum_queries import SumQueries
+
+if TYPE_CHECKING:
+    from labeldp.priors import Prior
+
+NEGLIGIBLE_NOISE = 30
+"""From this ε on, a label changes with a probability below 1e-12 for each output, so that two fits hardly differ."""
+
+
+class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: ignore[misc]
+    """A regressor whose `fit` is label-private: it learns from noisy sums of `y`, or from labels that are randomized one by one.
+
+    Parameters
+    ----------
+    estimator : regressor, optional
+        What learns means from randomized labels, with squared loss. Without one, `method` decides; labels are then learned by a
+        ridge regression followed by gradient boosting that is sized for noisy labels (`boosting_settings`). In a pandas, polars
+        or Arrow table text, categories and dates are read too. Size your own estimator for noisy labels: large leaves, few steps.
+    epsilon : float, str, Decimal or Fraction
+        The privacy budget of one fit.
+    domain : Domain or (lower, upper)
+        The public bounds of the labels. They must be given and are never read off `y`.
+    loss : str, Loss or callable
+        The loss that predictions should keep small. For squared loss the model learns the mean. For any other it learns the
+        label's conditional distribution and predicts the answer that loses least: a median, a quantile, a positive mean. A
+        callable is called as loss(output, label).
+    mechanism : str
+        The name of an exact mechanism. "auto" is designed for training, "rr-on-bins" is the paper's.
+    method : {"auto", "labels", "sums"}
+        "labels" randomizes each label and trains on the result. "sums" adds noise to sums of labels over groups of records that
+        the features define, which needs far less noise while ε is small, and learns effects of columns and of pairs of columns.
+        "auto" takes sums where less error is expected of them (from ε, the numbers of records and columns), unless something else
+        is given that only labels have: an estimator, a loss other than squared, a mechanism, a prior, values, sample weights.
+    target_values : {"auto", "bins", "debiased", "positive"}
+        The values that represent private labels in training. "auto" is the best recipe for the loss. The others are single
+        numbers for each code, see `code_values`; "bins" is the paper's choice.
+    prior : Prior, optional
+        A public prior. By default a private one is drawn, which takes a part of ε.
+    ledger : Ledger, optional
+        Charge every fit to `dataset` in this ledger, before anything is drawn. Even before that, features, weights and settings are
+        checked, and your own estimator is fitted once to 500 rows with made-up targets as extreme as private values can be, so that
+        what cannot work costs nothing.
+    dataset : str, optional
+        The dataset in `ledger` to charge.
+    clip_predictions : bool
+        Clip predictions into the public bounds.
+    out_of_range : {"clip", "clip-all", "error"}
+        What to do with labels outside the bounds, as in `LabelRandomizer`.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The regressor, fitted on private labels, or the `SumsModel`. It is public.
+    method_ : Method
+        Which method was used, and why.
+    mechanism_ : FiniteMechanism
+        The public mechanism that randomized the labels; not there for sums.
+    sums_ : PrivateSums
+        The noisy sums with their proof; not there for labels. If training failed, these are the sums that were released until then.
+    epsilon_spent_ : float
+        What all fits of this object have cost, rounded up, including those that failed after the charge.
+    private_labels_ : PrivateLabels
+        Set only if training failed: the labels that were released for it, to train on again. There is no `estimator_` then. The
+        next fit that releases labels drops them.
+
+    Notes
+    -----
+    Privacy: one `fit` is ε-label-DP with respect to `y`, for replacing one label. The fitted object and its pickle contain no
+    labels and no keys, and nothing of earlier fits. **Every `fit` is a new release.** A grid search of ten candidates on five folds releases each label 41 times, and its scores against raw labels are
+    not private at all. The first repeat among an object and its clones gives a `RepeatedRelease` warning (worker processes
+    count for themselves). To try several models, randomize once with `LabelRandomizer` and use ordinary scikit-learn on
+    `private.values()`.
+
+    There is no `random_state`: secure randomness has no seed, so two fits differ. Sample weights reach the inner estimator
+    and must not depend on the labels. The same holds for what `estimator` contains before `fit`, such as a frozen step, a
+    callback or validation data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp import LabelDPRegressor
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> model = LabelDPRegressor(epsilon=2, domain=(0, 400)).fit(X, 200 + 50 * X[:, 0])
+    >>> model.predict(X).shape
+    (1000,)
+    >>> model.epsilon_spent_
+    2.0
+
+    Several models from one release:
+
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from labeldp import LabelRandomizer
+    >>> private = LabelRandomizer(2, (0, 400)).randomize(200 + 50 * X[:, 0])
+    >>> search = GridSearchCV(Ridge(), {"alpha": [0.1, 10]}).fit(X, private.values())
+    >>> search.predict(X).shape
+    (1000,)
+
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        epsilon: float = 1.0,
+        domain: Domain | tuple[float, float] | None = None,
+        loss: Any = "squared",
+        mechanism: str = "auto",
+        method: str = "auto",
+        target_values: str = "auto",
+        prior: Prior | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        clip_predictions: bool = True,
+        out_of_range: str = "clip",
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.domain = domain
+        self.loss = loss
+        self.mechanism = mechanism
+        self.method = method
+        self.target_values = target_values
+        self.prior = prior
+        self.ledger = ledger
+        self.dataset = dataset
+        self.clip_predictions = clip_predictions
+        self.out_of_range = out_of_range
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Release noisy sums of `y`, or randomize it once, and train on that.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+        y : array-like
+            The true labels: numbers, or durations if the domain has a unit.
+        sample_weight : array-like, optional
+            Weights for the inner estimator. They must not depend on the labels.
+        **fit_params : dict
+            More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
+            that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
+
+        Returns
+        -------
+        LabelDPRegressor
+            The fitted regressor itself.
+
+        Raises
+        ------
+        InvalidInput
+            If a setting cannot work or a label is refused. Nothing is charged then.
+        InsufficientBudget
+            If the ledger has less than ε left for the dataset.
+
+        Privacy
+        -------
+        Costs ε, every time.
+
+        """
+        randomizer = LabelRandomizer(
+            self.epsilon,
+            self.domain,  # type: ignore[arg-type] # None is refused there, with the reason
+            self.loss,
+            self.mechanism,
+            self.prior,
+            self.out_of_range,  # type: ignore[arg-type]
+        )
+        self._check_ledger()
+        X = in_memory(X)
+        with without_values():
+            labels = self._checked(X, y)
+        parameters = self._fit_parameters(sample_weight, fit_params)
+        method = self._chosen(len(labels), X, parameters)
+        fitting: _SumsFit | _LabelsFit
+        if method.name == "sums":
+            fitting = _SumsFit.prepare(self, X, labels)
+        else:
+            fitting = _LabelsFit.prepare(self, randomizer, X, labels, parameters)
+        private = fitting.release(self._count)
+        for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
+            self.__dict__.pop(name, None)  # the object and its pickle hold what comes from one release
+        self.method_ = method
+        fitting.train(self, private)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predict with the inner estimator and clip into the public bounds, unless `clip_predictions` is off.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+
+        Returns
+        -------
+        array of float
+            A prediction for each row.
+
+        """
+        check_is_fitted(self, "estimator_")
+        X = in_memory(X)
+        if getattr(X, "ndim", 2) == 2:  # anything else the inner estimator refuses
+            validate_data(self, X, reset=False, skip_check_array=True)
+        with without_values("the features"):
+            predict = getattr(self.estimator_, "unbounded", self.estimator_.predict)  # a model from sums clips its own
+            predictions = np.asarray(predict(X))
+        if not self.clip_predictions:
+            return predictions
+        domain = self._bounds
+        return np.asarray(np.clip(predictions, domain.lower, domain.upper))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The coefficient of determination R² of the predictions.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+        y : array-like
+            The labels to compare with: numbers, or durations if the domain has a unit. What comes out depends on them and is not
+            private.
+        sample_weight : array-like, optional
+            A weight for each row.
+
+        Returns
+        -------
+        float
+            At most 1; 0 is as good as always answering the mean of `y`.
+
+        """
+        if isinstance(y, Sized):  # anything else is not a column of labels, and is refused below
+            given = as_numpy(y, "labels")
+            if are_durations(given):  # as plain numbers they would be in another unit
+                y = duration_numbers(given, self._bounds.unit, "labels")
+        return super().score(X, y, sample_weight)
+
+    def plot_effects(self, **options: Any) -> Any:
+        """Draw what each column does to the prediction, with the known uncertainty. Only models from sums can be shown so.
+
+        Parameters
+        ----------
+        **options : dict
+            As `SumsModel.plot_effects` takes them.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        """
+        check_is_fitted(self, "estimator_")
+        if self.method_.name != "sums":
+            raise InvalidInput(
+                "effects with a known uncertainty can be drawn for a model from noisy sums only, and this one was trained on noisy "
+                f'labels ({self.method_.why}). Fit with method="sums"'
+            )
+        return self.estimator_.plot_effects(**options)
+
+    @property
+    def _bounds(self) -> Domain:
+        return Domain.of(self.domain)  # type: ignore[arg-type]
+
+    def _check_ledger(self) -> None:
+        if self.ledger is None:
+            if self.dataset is not None:
+                raise InvalidInput("dataset names a dataset in a ledger: give ledger=Ledger(path) too")
+            return
+        expect(self.ledger, Ledger, "ledger", "make one with Ledger(path), or Ledger.create(path) for a new one")
+        if self.dataset is None:
+            raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
+        if not isinstance(self.dataset, str):
+            raise InvalidInput(f"dataset must be the name of a dataset in the ledger, got {described(self.dataset)}")
+
+    def _checked(self, X: Any, y: Any) -> NDArray[Any]:
+        """Return the labels as a column as long as the features. Their values are checked when they are read."""
+        if y is None:
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        validate_data(self, X, skip_check_array=True)
+        given = as_numpy(y, "y")
+        if given.dtype.kind == "c":
+            raise InvalidInput("Complex data not supported: y must be real numbers")
+        plain = given.dtype.kind in "fiub"
+        if not plain and given.ndim == 2 and given.shape[1] == 1:
+            given = given.ravel()
+        # The errors of scikit-learn would show text; the randomizer reads durations and Decimal, and refuses the rest.
+        flat = column_or_1d(given if plain else np.zeros(given.shape), warn=True)
+        least = 1 if self.prior is not None else 2  # no histogram of one record is private
+        labels = check_array(flat, ensure_2d=False, dtype="numeric", input_name="y", ensure_min_samples=least)
+        check_consistent_length(X, labels)
+        return np.asarray(labels, np.float64) if plain else given
+
+    def _fit_parameters(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        parameters = weights | fit_params
+        if _routing_enabled():
+            routed: Bunch = process_routing(self, "fit", **parameters)
+            parameters = dict(routed.estimator.fit)
+            if parameters:
+                check_routing(get_routing_for_object(self._estimator()))
+        check_fit_parameters(parameters)  # after routing, which renames parameters
+        return parameters
+
+    def _chosen(self, records: int, X: Any, parameters: dict[str, Any]) -> Method:
+        """Return sums or labels. What only labels can do is refused for sums, before anything is drawn."""
+        check_method(self.method)
+        check_target_values(self.target_values)
+        loss = get_loss(self.loss)
+        only_labels = {
+            "an estimator of your own": self.estimator is not None,
+            f"{loss.name} loss": not isinstance(loss, Squared),
+            f"the mechanism {self.mechanism!r}": self.mechanism != "auto",
+            "target values": self.target_values != "auto",
+            "a prior": self.prior is not None,
+            "sample weights or other parameters of fit": any(value is not None for value in parameters.values()),
+        }
+        given = next((what for what, there in only_labels.items() if there), None)
+        if self.method == "labels":
+            return Method("labels", "as asked for")
+        if self.method == "sums":
+            if given is not None:
+                raise InvalidInput(f'noisy sums learn means without {given}: leave it out, or use method="labels"')
+            if not fits_sums(self._bounds):
+                raise InvalidInput(
+                    "the bounds are too far apart or too close for sums: give the labels in another unit"
+                )
+            return Method("sums", "as asked for")
+        if given is not None:
+            return Method("labels", f"only labels can be used with {given}")
+        if records < 2:
+            return Method("labels", "there is one record only")
+        if not fits_sums(self._bounds):
+            return Method("labels", "the bounds are too far apart or too close for sums")
+        columns = getattr(X, "shape", (0, 1))[-1]
+        return choose_method(records, float(exact_epsilon(self.epsilon)), columns, self._bounds)
+
+    def _count(self, spent: Fraction) -> None:
+        """Add up what this object has spent, and warn at the first repeat among it and its clones."""
+        self._spent = getattr(self, "_spent", Fraction(0)) + spent
+        self.epsilon_spent_ = float_up(self._spent)
+        family = self._family()
+        family["fits"] += 1
+        if family["fits"] == 2:
+            warnings.warn(
+                "this is the second fit of this LabelDPRegressor or a clone of it, and every fit releases its labels again. "
+                "A record that is in two fits costs twice epsilon. To try several models, folds or settings, "
+                "randomize once with LabelRandomizer and use ordinary scikit-learn on private.values(), or for a loss other than "
+                "squared ConditionalRegressor on the private labels. This warning is shown once.",
+                RepeatedRelease,
+                stacklevel=4,
+            )
+
+    def _family(self) -> dict[str, int]:
+        """Return the number of fits, which clones share, so that a grid search is noticed."""
+        return self.__dict__.setdefault("_fits", {"fits": 0})  # type: ignore[no-any-return]
+
+    def __sklearn_clone__(self) -> Self:
+        copy: Self = super().__sklearn_clone__()
+        copy.__dict__["_fits"] = self._family()
+        return copy
+
+    def _estimator(self) -> Any:
+        return HistGradientBoostingRegressor() if self.estimator is None else self.estimator
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Metadata routing of scikit-learn: parameters of `fit` that cannot carry labels go to the inner estimator.
+
+        Returns
+        -------
+        MetadataRouter
+            The router.
+
+        """
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add(estimator=self._estimator(), method_mapping=mapping)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._estimator())
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.target_tags.required = True
+        try:
+            noisy = exact_epsilon(self.epsilon) < NEGLIGIBLE_NOISE
+        except InvalidInput:
+            noisy = True
+        tags.non_deterministic = tags.regressor_tags.poor_score = noisy
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class _SumsFit:
+    """A model from noisy sums of the labels."""
+
+    learner: SumsLearner
+    queries: SumQueries
+
+    @classmethod
+    def prepare(cls, model: LabelDPRegressor, X: Any, labels: NDArray[Any]) -> Self:
+        with without_values("the features"):
+            if not FeatureTable.is_frame(X):
+                check_array(X, dtype=np.float64, ensure_all_finite=False)
+            learner = SumsLearner(X)
+        domain = Domain.of(model.domain)  # type: ignore[arg-type]
+        grid = replace(grid_for_sums(domain, exact_epsilon(model.epsilon)), unit=domain.unit)
+        queries = SumQueries(
+            labels,
+            model.epsilon,
+            grid,
+            out_of_range=model.out_of_range,  # type: ignore[arg-type]
+            ledger=model.ledger,
+            dataset=model.dataset,
+        )
+        return cls(learner, queries)
+
+    def release(self, count: Callable[[Fraction], None]) -> None:
+        """Charge ε. Sums are drawn while the model is trained, because later ones depend on earlier ones."""
+        self.queries.charge()
+        count(self.queries.epsilon_exact)
+
+    def train(self, model: LabelDPRegressor, _: PrivateLabels | None) -> None:
+        try:
+            model.estimator_ = self.learner.learn(self.queries)
+        except BaseException as error:  # also an interrupt: keep what was released
+            error.add_note("ε is spent. What was released until then is in sums_ of this regressor.")
+            raise
+        finally:
+            model.sums_ = self.queries.released
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelsFit:
+    """A model from labels that are randomized one by one."""
+
+    plan: Plan
+    features: Any
+    labels: Floats
+    parameters: dict[str, Any]
+    ledger: Ledger | None
+    dataset: str
+
+    @classmethod
+    def prepare(
+        cls, model: LabelDPRegressor, randomizer: LabelRandomizer, X: Any, labels: Any, parameters: dict[str, Any]
+    ) -> Self:
+        values = randomizer.checked(labels)
+        loss, default = get_loss(model.loss), model.estimator is None
+        if not default and model.target_values == "auto":
+            check_learns_means(model.estimator, loss)
+        check_weights(X, parameters)
+        features = _encoded(X, parameters) if default else X
+        # With a private prior, the default estimator works for every named loss. Otherwise a design without labels is tried.
+        own_loss = model.ledger is not None and not isinstance(model.loss, str)
+        if not default or own_loss or model.target_values != "auto" or not releasable(model.mechanism).needs_prior:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BudgetWarning)
+                mechanism = randomizer.rehearse(values.size)
+            recipe = Recipe.of(mechanism, loss, model.target_values)
+            if not default:
+                extremes = [recipe.values.min(), recipe.values.max()]
+                targets = np.resize(extremes, values.size)
+                try_fit(model.estimator, X, targets, parameters, loss)
+        plan = randomizer.plan(values.size)
+        plan.warn(stacklevel=3)
+        return cls(plan, features, values, parameters, model.ledger, str(model.dataset))
+
+    def release(self, count: Callable[[Fraction], None]) -> PrivateLabels:
+        """Charge ε and draw. The cost is counted before anything is drawn."""
+        cost = exact_epsilon(self.plan.request.epsilon)
+        release = "" if self.ledger is None else self.ledger.reserve(self.dataset, cost).id
+        count(cost)
+        mechanism = self.plan.fit(self.labels)
+        if self.ledger is not None:
+            self.ledger.fix(release, mechanism)
+        private = PrivateLabels(mechanism.codes(self.labels), mechanism)
+        if self.ledger is not None:
+            self.ledger.commit(release)
+        return private
+
+    def train(self, model: LabelDPRegressor, private: Any) -> None:
+        model.mechanism_ = private.mechanism
+        try:
+            recipe = Recipe.of(private.mechanism, model.loss, model.target_values)
+            fitted = recipe.model(self._learner(model.estimator, recipe))
+            with without_values():
+                fitted.fit(self.features, recipe.targets(private.codes), **self.parameters)
+        except BaseException as error:  # also an interrupt: keep what was released
+            model.private_labels_ = private
+            error.add_note(
+                "ε is spent, but the released labels are kept: train on private_labels_.values() of this regressor, at no "
+                "further cost."
+            )
+            raise
+        model.estimator_ = fitted
+
+    def _learner(self, estimator: Any, recipe: Recipe) -> Any:
+        """Return a clone of the user's estimator, or trees sized for values of that worth. Arrays are not encoded."""
+        if estimator is not None:
+            return clone(estimator)
+        boosting = BoostingRegressor(share=recipe.share)
+        encoded = recipe.conditional or isinstance(self.features, EncodedFeatures)
+        return boosting if encoded else boosting.trees(self.labels.size)
+
+
+def _encoded(X: Any, parameters: dict[str, Any]) -> Any:
+    """Return features that the default estimator can read: a table is encoded, an array only checked."""
+    if others := sorted(parameters.keys() - {"sample_weight"}):
+        raise InvalidInput(
+            f"the default estimator takes sample_weight and no {others[0]}: leave it out, or give an estimator"
+        )
+    if FeatureTable.is_frame(X):
+        return BoostingRegressor().encode(X)
+    with without_values("the features"):
+        check_array(X, dtype=np.float64, ensure_all_finite=False)
+    return X

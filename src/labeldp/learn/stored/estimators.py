@@ -1,0 +1,300 @@
+"""The estimators that a model file may contain: the parts of our learners, and a few whose losses skops does not trust."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn._loss.loss import (
+    AbsoluteError,
+    HalfGammaLoss,
+    HalfPoissonLoss,
+    HalfSquaredError,
+    HalfTweedieLoss,
+    HalfTweedieLossIdentity,
+)
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.linear_model import GammaRegressor, PoissonRegressor, RidgeCV, TweedieRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
+
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
+from labeldp.learn.conditional import ConditionalRegressor
+from labeldp.learn.feature_columns import ColumnEncoder, ConstantsToZero
+from labeldp.learn.learners import BoostingRegressor, LinearStart, Trees
+from labeldp.learn.method import Method
+from labeldp.learn.record_checks import exactly, is_a
+from labeldp.learn.regressor import LabelDPRegressor
+from labeldp.learn.stored.codec import Kind, NotStorable, State, add, add_on_demand
+from labeldp.learn.stored.trees import MOST_CATEGORIES, check_boosting
+from labeldp.learn.sums.sums_model import SumsModel
+from labeldp.losses import Loss
+from labeldp.mechanisms import FiniteMechanism
+from labeldp.mechanisms.bias_variance import NormalScores
+from labeldp.priors import Prior
+from labeldp.release.private_sums import PrivateSums
+
+Types = tuple[type, ...]
+NONE = type(None)
+NUMBER: Types = (int, float)
+
+
+def estimator(
+    kind: type,
+    attributes: Mapping[str, Types] | None = None,
+    check: Callable[[Any], None] = lambda model: None,  # noqa: ARG005
+    *,
+    fitted: Iterable[str] = (),
+) -> Kind:
+    """The entry of an estimator: its parameters and fitted attributes, and no other attribute.
+
+    `attributes` has the types of attributes that prediction uses, `fitted` the other attributes that fitting sets, and
+    `check` looks at the whole.
+    """
+    needed = dict(attributes or {})
+    names: Any = getattr(kind, "_get_param_names", tuple)
+    parameters = frozenset(names())
+    known = parameters.union(needed, fitted)
+
+    def state(model: Any) -> State:
+        if others := sorted(set(vars(model)) - known):
+            raise NotStorable(f"a {kind.__name__} with the attribute {others[0]} cannot be stored")
+        check(model)
+        return dict(vars(model))
+
+    def build(state: State) -> Any:
+        if missing := sorted(parameters - set(state)):
+            raise InvalidInput(f"the parameter {missing[0]} is missing")
+        if others := sorted(set(state) - known):  # one could hide a method, or switch off a check of scikit-learn
+            raise InvalidInput(f"it cannot have an attribute {others[0]!r:.60}")
+        for name in needed.keys() & state.keys():
+            is_a(state[name], *needed[name], what=name)
+        made: Any = object.__new__(kind)
+        made.__dict__.update(state)
+        check(made)
+        return made
+
+    return Kind(kind.__name__, kind, state, build)
+
+
+def _check_pipeline(pipeline: Any) -> None:
+    if pipeline.memory is not None:  # a folder of pickles, which the next fit would load
+        raise NotStorable("a pipeline with a cache (memory) cannot be stored: set memory=None")
+    for step in is_a(pipeline.steps, list, what="steps"):
+        if not isinstance(step, tuple) or len(step) != 2 or not isinstance(step[0], str):
+            raise InvalidInput("a step of a pipeline is a name and a transformer")
+        if not isinstance(step[1], BaseEstimator) and step[1] not in (None, "passthrough"):
+            raise InvalidInput("a step of a pipeline is not an estimator")
+
+
+def _check_function(transformer: Any) -> None:
+    """Refuse any function but the one that our scaling ends with: a keyword of NumPy can change types or write elsewhere."""
+    arguments = transformer.kw_args or {}
+    numbers = all(type(number) in {int, float} for number in arguments.values())
+    clips = transformer.func is np.clip and set(arguments) == {"a_min", "a_max"} and numbers
+    if (
+        not (clips or (transformer.func is None and not arguments))
+        or transformer.inverse_func
+        or transformer.inv_kw_args
+    ):
+        raise NotStorable("a FunctionTransformer can be stored only without a function")
+
+
+def _boosting(kind: type) -> Kind:
+    """A `HistGradientBoostingRegressor`. Of the step that encodes its categorical columns, only the fitted encoder is stored.
+
+    The step selects columns and calls functions, so it is made again from the list of categorical columns.
+    """
+    plain = estimator(kind, check=check_boosting, fitted=TREES)
+
+    def state(model: Any) -> State:
+        found = plain.state(model)
+        if found.get("_preprocessor") is not None:
+            found["_preprocessor"] = found["_preprocessor"].named_transformers_["encoder"]
+        return found
+
+    def build(state: State) -> Any:
+        if state.get("_preprocessor") is not None:
+            state["_preprocessor"] = _column_step(
+                state["_preprocessor"], state["is_categorical_"], state.get("feature_names_in_")
+            )
+        return plain.build(state)
+
+    return Kind(kind.__name__, kind, state, build)
+
+
+def _column_step(encoder: Any, categorical: Any, names: Any) -> ColumnTransformer:
+    """The first step of a fitted `HistGradientBoostingRegressor`, as scikit-learn makes it.
+
+    It must give as many columns as the trees expect, because nothing checks that later.
+    """
+    is_a(encoder, OrdinalEncoder, what="the encoder")
+    columns = is_a(categorical, np.ndarray, what="is_categorical_").size
+    if categorical.dtype != np.bool_ or categorical.shape != (columns,) or not categorical.any():
+        raise InvalidInput("the list of categorical columns is damaged")
+    if names is not None and (not isinstance(names, np.ndarray) or names.shape != (columns,)):
+        raise InvalidInput("the names of the columns are damaged")
+    # Trees that are fitted to zeros have the same step, except for the categories.
+    model = HistGradientBoostingRegressor(categorical_features=categorical, max_iter=1)
+    step = model.fit(np.zeros((2, columns)), np.zeros(2))._preprocessor  # noqa: SLF001
+    fresh, rest = (step.named_transformers_[name] for name in ("encoder", "numerical"))
+    count = int(categorical.sum())
+    same = all(repr(value) == repr(encoder.get_params()[name]) for name, value in fresh.get_params().items())
+    sizes = [np.size(found) for found in is_a(encoder.categories_, list, what="the categories")]
+    if not same or encoder.n_features_in_ != count or len(sizes) != count or max(sizes) > MOST_CATEGORIES:
+        raise InvalidInput("the encoder does not fit the categorical columns")
+    if names is not None:
+        step.feature_names_in_, rest.feature_names_in_ = names, names[~categorical]
+    step.transformers_[0] = ("encoder", encoder, categorical)
+    return step
+
+
+def _check_encoded(model: Any) -> None:
+    if not hasattr(model, "trees_"):
+        return
+    columns = len(model.encoder_.numeric) + len(model.encoder_.categorical)
+    if model.n_features_in_ != columns or model.trees_.n_features_in_ != columns:
+        raise InvalidInput("the trees do not fit the columns")
+
+
+def _check_private(model: Any) -> None:
+    if model.ledger is not None:  # a copy without it could be fitted at no charge
+        raise NotStorable("a regressor with a ledger cannot be stored: save its estimator_, with the bounds as facts")
+
+
+def _loss(kind: type) -> Kind:
+    """A loss of scikit-learn. Its compiled part is created again and not stored."""
+
+    def build(state: State) -> Any:
+        (constant,) = exactly(state, "constant_hessian")
+        made = kind()
+        made.constant_hessian = is_a(constant, bool, what="constant_hessian")
+        return made
+
+    return Kind(kind.__name__, kind, lambda loss: {"constant_hessian": bool(loss.constant_hessian)}, build)
+
+
+def _tweedie(kind: type) -> Kind:
+    """A loss of scikit-learn for one power."""
+
+    def build(state: State) -> Any:
+        (power,) = exactly(state, "power")
+        return kind(power=is_a(power, int, float, what="power"))
+
+    return Kind(kind.__name__, kind, lambda loss: {"power": float(loss.closs.power)}, build)
+
+
+def _generator_state(generator: np.random.Generator) -> State:
+    state: Any = generator.bit_generator.state
+    if state["bit_generator"] != "PCG64":
+        raise NotStorable(f"a random generator of the type {state['bit_generator']} cannot be stored")
+    return {**state["state"], "has_uint32": state["has_uint32"], "uinteger": state["uinteger"]}
+
+
+def _generator(state: State) -> np.random.Generator:
+    place, inc, has, left = (
+        is_a(part, int, what="the state") for part in exactly(state, "state", "inc", "has_uint32", "uinteger")
+    )
+    made = np.random.PCG64(0)
+    made.state = {"bit_generator": "PCG64", "state": {"state": place, "inc": inc}, "has_uint32": has, "uinteger": left}
+    return np.random.Generator(made)
+
+
+BOOSTING: Types = (HistGradientBoostingRegressor,)
+INPUT = ("n_features_in_", "feature_names_in_")
+OUTPUT = (*INPUT, "_sklearn_output_config")
+TREES = (
+    *INPUT,
+    *("is_categorical_", "_preprocessor", "_is_categorical_remapped", "n_trees_per_iteration_"),
+    *("_random_seed", "_feature_subsample_rng", "_n_features", "_fitted_with_sw", "_loss"),
+    *("do_early_stopping_", "_use_validation_data", "_bin_mapper", "_baseline_prediction", "_predictors"),
+    *("_scorer", "train_score_", "validation_score_"),
+)
+"""What fitting gives to trees. `_in_fit` is not among them: with it, scikit-learn predicts without a look at the features."""
+SCALED = (*OUTPUT, "n_samples_seen_", "mean_", "var_", "scale_")
+IMPUTED = (*OUTPUT, "_fit_dtype", "_fill_dtype", "indicator_", "statistics_")
+INDICATED = (*OUTPUT, "_precomputed", "_n_features", "features_")
+add(
+    _boosting(HistGradientBoostingRegressor),
+    _boosting(Trees),
+    estimator(TreePredictor, fitted=("nodes", "binned_left_cat_bitsets", "raw_left_cat_bitsets")),
+    estimator(
+        _BinMapper, fitted=("is_categorical_", "missing_values_bin_idx_", "bin_thresholds_", "n_bins_non_missing_")
+    ),
+    *(_loss(kind) for kind in (HalfSquaredError, HalfPoissonLoss, HalfGammaLoss, AbsoluteError)),
+    *(_tweedie(kind) for kind in (HalfTweedieLoss, HalfTweedieLossIdentity)),
+    *(
+        estimator(kind, {"_base_loss": losses}, fitted=(*INPUT, "n_iter_", "intercept_", "coef_"))
+        for kind, losses in (
+            (PoissonRegressor, (HalfPoissonLoss,)),
+            (GammaRegressor, (HalfGammaLoss,)),
+            (TweedieRegressor, (HalfTweedieLoss, HalfTweedieLossIdentity)),
+        )
+    ),
+    estimator(Pipeline, check=_check_pipeline),
+    estimator(FunctionTransformer, check=_check_function, fitted=OUTPUT),
+    estimator(StandardScaler, fitted=SCALED),
+    estimator(ConstantsToZero, fitted=SCALED),
+    estimator(SimpleImputer, fitted=IMPUTED),
+    estimator(MissingIndicator, fitted=INDICATED),
+    estimator(RidgeCV, fitted=(*INPUT, "alpha_", "best_score_", "cv_results_", "coef_", "intercept_")),
+    estimator(
+        LinearStart,
+        {
+            "trees": BOOSTING,
+            "trees_": BOOSTING,
+            "line_": (Pipeline, NONE),
+            "used_": (np.ndarray,),
+            "numeric": (int, NONE),
+        },
+        fitted=INPUT,
+    ),
+    estimator(
+        BoostingRegressor, {"encoder_": (ColumnEncoder,), "trees_": (LinearStart, Trees)}, _check_encoded, fitted=INPUT
+    ),
+    estimator(
+        ConditionalRegressor,
+        {
+            "mechanism": (FiniteMechanism,),
+            "loss": (str, Loss),
+            "encoder_": (ColumnEncoder, NONE),
+            "scores_": (NormalScores,),
+            "location_": (BaseEstimator,),
+            "spread_": (BaseEstimator, NONE),
+            "level_": NUMBER,
+            "weight_": NUMBER,
+            "factor_": NUMBER,
+            "floor_": NUMBER,
+        },
+    ),
+    estimator(
+        LabelDPRegressor,
+        {
+            "domain": (Domain, tuple),
+            "loss": (str, Loss),
+            "prior": (Prior, NONE),
+            "ledger": (NONE,),
+            "method_": (Method,),
+            "mechanism_": (FiniteMechanism,),
+            "sums_": (PrivateSums,),
+            "estimator_": (BaseEstimator, SumsModel),
+            "_spent": (Fraction,),
+            "_fits": (dict,),
+        },
+        _check_private,
+        fitted=(*INPUT, "epsilon_spent_"),
+    ),
+    Kind("Generator", np.random.Generator, _generator_state, _generator),
+)
+# The paper's network is in a room above this one, so its entry is imported by name when a model needs it.
+add_on_demand("NetworkRegressor", "labeldp", partial(import_module, "labeldp.paper.network.network_file"))

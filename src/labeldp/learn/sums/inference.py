@@ -1,0 +1,312 @@
+"""Inference from noisy sums: the posterior of the effects of cells.
+
+1. The mean of a label is the sum of the effects of its record's cells. The effects of a block are Gaussian with covariance τ·K, where K
+   is the block's `kernel`: smooth along numbers, independent between categories.
+2. A noisy sum Σ ψ·y + noise is then Gaussian too, and so is everything that follows from it. `Evidence` holds the sums, `infer` the
+   variances τ that maximise their likelihood, times a prior that keeps the variances of one kind alike.
+
+Noise of the sums is not Gaussian, but its variance is known exactly and different sums have uncorrelated noise, so for given τ the
+posterior means are still the best linear estimates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.optimize import minimize
+
+from labeldp.arrays import Floats
+from labeldp.learn.sums.partitions import Codes
+from labeldp.linear_algebra import cholesky, eigh
+from labeldp.release.noisy_sums import Answer
+
+Integers = NDArray[np.int64]
+
+LINE = 0.4
+"""The share of a numeric column's variance that is expected to be a straight line."""
+KEPT = 1e-3
+"""Directions with less than this share of the variance are left out."""
+
+
+def kernel(weights: Floats, *, ordered: bool, missing: bool = False, centres: Floats | None = None) -> Floats:
+    """The prior covariance of the effects of cells with these shares of the records.
+
+    Over the records, effects have mean zero and variance one. Along numbers they follow a line in the numbers themselves and two
+    Matérn processes in their ranks; the effect of missing numbers is free of them. Effects of categories are independent.
+    """
+    cells = len(weights)
+    along = cells - 1 if missing else cells
+    smooth = ordered and along > 2 and weights[:along].sum() > 0
+    plain = np.eye(cells)
+    if smooth:
+        shares = weights[:along] / weights[:along].sum()
+        ranks = np.cumsum(shares) - shares / 2
+        distance = np.abs(np.subtract.outer(ranks, ranks))
+        slow = np.sqrt(3) * distance / 0.5
+        plain[:along, :along] = 0.6 * (1 + slow) * np.exp(-slow) + 0.4 * np.exp(-distance / 0.3)
+    centred = np.eye(cells) - weights[None, :]
+    covariance = _scaled(centred @ plain @ centred.T, weights)
+    if smooth and centres is not None:
+        line = np.zeros(cells)
+        unit = centres / max(float(np.abs(centres).max()), 1e-300)  # the squares of huge numbers overflow
+        line[:along] = unit - np.average(unit, weights=weights[:along])
+        peak = float(np.abs(line).max())
+        line = line / peak if peak > 1e-12 else np.zeros(cells)
+        covariance = (1 - LINE) * covariance + LINE * _scaled(np.outer(line, line), weights)
+    return covariance
+
+
+def roots(covariance: Floats) -> Floats:
+    """A matrix with few columns whose product with its transpose is nearly the covariance."""
+    values, vectors = eigh(covariance)
+    kept = values > KEPT * max(values.sum(), 1e-300)
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+def _scaled(covariance: Floats, weights: Floats) -> Floats:
+    """A covariance of variance one over the records, unless all records lie in one cell."""
+    variance = float(weights @ np.diag(covariance))
+    return np.asarray(covariance / variance if variance > 1e-12 else covariance)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A partition of the records, and a root of the prior covariance of its cells' effects (at an average variance of 1).
+
+    Attributes
+    ----------
+    name : str
+        The column, or two columns.
+    kind : {"mean", "column", "pair"}
+        What it represents: the overall mean is one cell.
+    roots : array of float
+        One row for each cell.
+    ordered : bool
+        Whether the cells lie along a line.
+    """
+
+    name: str
+    kind: str
+    roots: Floats
+    ordered: bool = False
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return len(self.roots)
+
+
+class Evidence:
+    """Blocks with the counts of records in all pairs of their cells; questions and answers.
+
+    A question is a number for each cell of all blocks, most of them zero: the sum of the labels of the records, each times the
+    numbers of its cells. Answers are less the sum that a label of `offset` everywhere would give.
+    """
+
+    def __init__(self, records: int, offset: float) -> None:
+        self.records = records
+        self.offset = offset
+        self.blocks: list[Block] = []
+        self.codes: list[Codes] = []
+        self.ends = np.zeros(1, np.int64)
+        self.gram = np.zeros((0, 0))
+        self.questions = np.zeros((0, 0))
+        self.answers = np.zeros(0)
+        self.noise = np.zeros(0)
+
+    def add(self, blocks: list[Block], codes: list[Codes]) -> None:
+        """Add blocks, with the cell of each record in them."""
+        known = len(self.blocks)
+        self.blocks += blocks
+        self.codes += codes
+        self.ends = np.concatenate([[0], np.cumsum([block.cells for block in self.blocks])])
+        gram = np.zeros((self.ends[-1], self.ends[-1]))
+        gram[: len(self.gram), : len(self.gram)] = self.gram
+        for j in range(known, len(self.blocks)):
+            for i in range(j + 1):
+                counts = self._crossed(i, j)
+                gram[self.place(i), self.place(j)] = counts
+                gram[self.place(j), self.place(i)] = counts.T
+        self.gram = gram
+        more = len(gram) - len(self.questions)
+        self.questions = np.vstack([self.questions, np.zeros((more, self.questions.shape[1]))])
+
+    def learn(self, questions: Floats, answer: Answer) -> None:
+        """Take an answer to questions, which are given as one column of numbers for each."""
+        self.questions = np.hstack([self.questions, questions])
+        self.answers = np.concatenate([self.answers, answer.sums - self.offset * answer.counts])
+        self.noise = np.concatenate([self.noise, np.full(questions.shape[1], answer.sums_variance)])
+
+    def place(self, block: int) -> slice:
+        """Where a block's cells are among all."""
+        return slice(int(self.ends[block]), int(self.ends[block + 1]))
+
+    def block_of(self, question: Floats) -> int:
+        """The block that a question is about, if it is about the cells of one."""
+        return int(np.searchsorted(self.ends, np.flatnonzero(question)[0], side="right")) - 1
+
+    def cells_of(self, block: int) -> Floats:
+        """The questions for the sums over each cell of a block."""
+        return np.eye(len(self.gram))[:, self.place(block)]
+
+    def roots(self) -> Floats:
+        """The roots of all blocks as one matrix, and nothing between blocks."""
+        whole = np.zeros((len(self.gram), self.owners().size))
+        column = 0
+        for number, block in enumerate(self.blocks):
+            width = block.roots.shape[1]
+            whole[self.place(number), column : column + width] = block.roots
+            column += width
+        return whole
+
+    def owners(self) -> NDArray[np.int64]:
+        """The block of each column of `roots`."""
+        return np.repeat(np.arange(len(self.blocks)), [block.roots.shape[1] for block in self.blocks])
+
+    def _crossed(self, i: int, j: int) -> Floats:
+        """The number of records in each pair of cells of two blocks."""
+        rows, columns = self.blocks[i].cells, self.blocks[j].cells
+        if i == j:
+            return np.diag(np.bincount(self.codes[j], minlength=columns).astype(np.float64))
+        pairs = self.codes[i].astype(np.int32) * np.int32(columns) + self.codes[j]
+        return np.bincount(pairs, minlength=rows * columns).astype(np.float64).reshape(rows, columns)
+
+
+SPREAD = {"column": 1.5, "pair": 1.0}
+"""The standard deviation of the logarithms of the variances of one kind."""
+SHARE = {"column": 0.5, "pair": 0.05}
+"""The share of the label's variance that all blocks of one kind are expected to explain."""
+LEVEL = {"column": 2.0, "pair": 1.0}
+"""The standard deviation of the logarithm of that share. Noise looks like pairs easily, so theirs is small."""
+LEAST_REST = 0.2
+"""Features are taken to leave at least this share of the label's variance unexplained."""
+ROUNDS, STEPS = 3, 60
+"""How often variances and what features leave are found in turn, and the most steps of each search."""
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The posterior distribution of the effects.
+
+    In coordinates w with f = roots·(deviations·w) and w standard normal beforehand, w has mean `mean` and covariance
+    1 − narrowed'·narrowed.
+
+    Attributes
+    ----------
+    variances : array of float
+        τ of each block.
+    rest : float
+        The variance of a label that features leave.
+    deviations : array of float
+        √τ of each coordinate's block.
+    mean : array of float
+        The posterior mean of each coordinate.
+    narrowed : array of float
+        One row for each noisy sum.
+    """
+
+    variances: Floats
+    rest: float
+    deviations: Floats
+    mean: Floats
+    narrowed: Floats
+
+    def effects(self, evidence: Evidence) -> Floats:
+        """The posterior mean of the effect of each cell of all blocks."""
+        return np.asarray(evidence.roots() @ (self.deviations * self.mean))
+
+    def spread(self, evidence: Evidence) -> Floats:
+        """A root of the posterior covariance of the effects of all cells."""
+        left = np.eye(self.mean.size) * (1 + 1e-9) - self.narrowed.T @ self.narrowed
+        return np.asarray((evidence.roots() * self.deviations) @ cholesky(left))
+
+
+def prior_belief(evidence: Evidence, label_variance: float) -> Posterior:
+    """Return the prior of the effects: columns explain half of the label's variance, in equal parts, and pairs little."""
+    kinds = np.array([block.kind for block in evidence.blocks])
+    shares = {kind: share / max(1, int(np.sum(kinds == kind))) for kind, share in SHARE.items()} | {"mean": 1.0}
+    variances = label_variance * np.array([shares[kind] for kind in kinds])
+    return posterior_given(evidence, variances, 0.6 * label_variance)
+
+
+def posterior_given(evidence: Evidence, variances: Floats, rest: float) -> Posterior:
+    """The posterior for given variances of the blocks and of what features leave."""
+    deviations = np.sqrt(variances[evidence.owners()])
+    images = deviations[:, None] * (evidence.roots().T @ (evidence.gram @ evidence.questions))
+    if not evidence.answers.size:
+        return Posterior(variances, rest, deviations, np.zeros(deviations.size), images.T)
+    covariance = images.T @ images + rest * (evidence.questions.T @ (evidence.gram @ evidence.questions))
+    factor = cholesky(covariance + np.diag(evidence.noise))
+    mean = images @ cho_solve((factor, True), evidence.answers)
+    return Posterior(variances, rest, deviations, mean, solve_triangular(factor, images.T, lower=True))
+
+
+def infer(evidence: Evidence, label_variance: float) -> Posterior:
+    """The posterior with variances by maximum a posteriori. `label_variance` is that of a clipped label.
+
+    Each round finds the variances of the blocks, then what the features leave. A step takes O(r·s²) time for r coordinates and s
+    sums.
+    """
+    search = _Search(evidence, label_variance)
+    logs, rest = search.start(), 0.75 * label_variance
+    weigh = evidence.roots().T @ evidence.gram @ evidence.roots() / evidence.records
+    for _ in range(ROUNDS):
+        logs = search.run(logs, rest)
+        found = posterior_given(evidence, search.variances(logs), rest)
+        explained = np.where(search.kinds[search.owners] == "mean", 0.0, found.deviations * found.mean)
+        rest = max(LEAST_REST * label_variance, label_variance - float(explained @ weigh @ explained))
+    return found
+
+
+class _Search:
+    """The search for the logarithms of the variances of all blocks but the mean, whose variance is that of a label."""
+
+    def __init__(self, evidence: Evidence, label_variance: float) -> None:
+        self.evidence, self.label_variance = evidence, label_variance
+        self.kinds = np.array([block.kind for block in evidence.blocks])
+        self.free = np.flatnonzero(self.kinds != "mean")
+        self.owners = evidence.owners()
+        self.groups = {kind: np.flatnonzero(self.kinds[self.free] == kind) for kind in SPREAD}
+        images = evidence.gram @ evidence.questions
+        self.images = evidence.roots().T @ images
+        self.shared = evidence.questions.T @ images
+
+    def variances(self, logs: Floats) -> Floats:
+        whole = np.full(len(self.kinds), self.label_variance)
+        whole[self.free] = np.exp(logs)
+        return whole
+
+    def start(self) -> Floats:
+        return np.full(len(self.free), np.log(0.3 * self.label_variance / max(1, len(self.groups["column"]))))
+
+    def run(self, logs: Floats, rest: float) -> Floats:
+        if not logs.size:
+            return logs
+        base = rest * self.shared + np.diag(self.evidence.noise)
+        bounds = [(np.log(1e-7 * self.label_variance), np.log(4 * self.label_variance))] * len(logs)
+        options: dict[str, Any] = {"maxiter": STEPS}
+        found = minimize(self._loss, logs, args=(base,), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        return np.asarray(found.x)
+
+    def _loss(self, logs: Floats, base: Floats) -> tuple[float, Floats]:
+        """Minus the logarithm of likelihood times prior, and its derivatives."""
+        scaled = self.images * np.sqrt(self.variances(logs)[self.owners])[:, None]
+        factor = cholesky(base + scaled.T @ scaled)
+        weights = cho_solve((factor, True), self.evidence.answers, check_finite=False)
+        loss = 0.5 * self.evidence.answers @ weights + np.log(np.diag(factor)).sum()
+        traces = np.square(solve_triangular(factor, scaled.T, lower=True, check_finite=False)).sum(axis=0)
+        slopes = (
+            0.5 * np.bincount(self.owners, traces - np.square(scaled @ weights), minlength=len(self.kinds))[self.free]
+        )
+        for kind, group in self.groups.items():
+            if group.size:
+                level = logs[group].mean()
+                away = (level - np.log(SHARE[kind] * self.label_variance / group.size)) / LEVEL[kind]
+                apart = (logs[group] - level) / SPREAD[kind]
+                loss += 0.5 * (apart @ apart) + 0.5 * away**2
+                slopes[group] += apart / SPREAD[kind] + away / LEVEL[kind] / group.size
+        return float(loss), np.asarray(slopes, np.float64)

@@ -1,0 +1,233 @@
+"""From features and noisy sums to a model: the order of the sums, and the division of ε.
+
+1. A histogram of the labels sets the clip. It costs at most 6 % of ε.
+2. A coarse look at every column: a few signed sums, 12 % of the rest.
+3. Pairs of the columns that seem to matter join in. The plan of least expected error is asked: sums over whole partitions where a
+   column with many cells matters, signed sums elsewhere.
+
+All sums are then inferred jointly (`labeldp.learn.sums.inference`). Labels are seen through `SumQueries` alone, so that everything here
+is post-processing, and a mistake here costs accuracy but no privacy.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from labeldp.arrays import Floats
+from labeldp.domain import Domain
+from labeldp.learn.sums.inference import Block, Evidence, Posterior, infer, kernel, posterior_given, prior_belief, roots
+from labeldp.learn.sums.partitions import Codes, Partitions
+from labeldp.learn.sums.questions import Plan, plan, sign_questions
+from labeldp.learn.sums.sums_model import Pair, SumsModel
+from labeldp.release.label_range import LabelRange, first_look
+from labeldp.release.sum_queries import SumQueries
+
+COARSE = Fraction(12, 100)
+"""The share of the remaining ε for the coarse look."""
+ALL_PAIRED = 8
+"""With at most this number of columns, all pairs are considered from the start."""
+EARLY_SIGNS = 4
+"""The number of signs of each of two columns that are multiplied in that case."""
+EARLY_CELLS = 8
+"""The most coarse cells of a column in a pair in that case."""
+PAIRED = 5
+"""The number of columns, by largest variance, that form pairs."""
+PAIR_CELLS = 5
+"""The most coarse cells of a column in a pair."""
+MOST_CANDIDATES = 1200
+"""The approximate number of candidate signed sums of columns. Time grows with their square."""
+LEAST_VARIANCE = 0.002
+"""A column with less of the label's variance forms no pair."""
+PAIR_SIGNS = 10
+"""The number of signs of each of two columns that are multiplied."""
+PAIR_SHARE = 0.15
+"""A pair is expected to have this share of the product of its columns' variances, over the variance of all columns."""
+LEAST_PAIR = 1e-5
+"""A pair is expected to have at least this share of the label's variance."""
+
+
+class SumsLearner:
+    """Learns a model from features and from noisy sums of labels.
+
+    The constructor reads the features and counts cells, without labels. `learn` then asks for sums.
+
+    Parameters
+    ----------
+    features : table or array
+        The features of all records, in the order of the labels.
+    partitions : Partitions, optional
+        How columns become cells. By default it is learned from the features.
+    """
+
+    def __init__(self, features: Any, partitions: Partitions | None = None, **columns: Any) -> None:
+        if partitions is None:
+            self.partitions, self.codes = Partitions.fit_cells(features, **columns)
+        else:
+            self.partitions, self.codes = partitions, partitions.cells(features)
+        sizes = self.partitions.sizes
+        self.weights = [np.bincount(self.codes[:, j], minlength=size) / len(self.codes) for j, size in enumerate(sizes)]
+
+    def learn(self, queries: SumQueries) -> SumsModel:
+        """Spend all of what `queries` may cost on a model."""
+        found = first_look(queries)
+        evidence = Evidence(queries.records, found.mean)
+        evidence.add(*self.columns())
+        candidates = self.candidates(evidence)
+        pairs = self._all_pairs()
+        if pairs:
+            candidates = self._add_pairs(evidence, candidates, pairs, EARLY_SIGNS)
+        belief = prior_belief(evidence, found.variance)
+        coarse = queries.remaining * COARSE
+        self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, coarse), [(0, 1.0)]), coarse)
+        belief = infer(evidence, found.variance)
+        if not pairs and (pairs := self._pairs(belief, found.variance)):
+            candidates = self._add_pairs(evidence, candidates, pairs, PAIR_SIGNS)
+            belief = self._with_pairs(evidence, belief, pairs, found.variance)
+        rest = queries.remaining
+        self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, rest)), rest)
+        return self.model(evidence, infer(evidence, found.variance), tuple(pairs), found, queries.domain)
+
+    def columns(self) -> tuple[list[Block], list[Codes]]:
+        """A block for the mean and one for each column: column j is block j + 1."""
+        blocks, codes = [Block("mean", "mean", np.ones((1, 1)))], [np.zeros(len(self.codes), np.uint16)]
+        for j, name in enumerate(self.partitions.names):
+            ordered = self.partitions.ordered(j)
+            covariance = kernel(
+                self.weights[j],
+                ordered=ordered,
+                missing=ordered and self.partitions.missing[j],
+                centres=self.partitions.centres[j] if ordered else None,
+            )
+            blocks.append(Block(name, "column", roots(covariance), ordered))
+            codes.append(self.codes[:, j])
+        return blocks, codes
+
+    def candidates(self, evidence: Evidence) -> Floats:
+        """Signed sums for the mean and for each column; with many columns, only some for each."""
+        found = [_placed(evidence, 0, np.ones((1, 1)))]
+        most = max(4, MOST_CANDIDATES // len(self.weights))
+        for j, weights in enumerate(self.weights):
+            if len(weights) > 1:
+                signs = sign_questions(weights, ordered=self.partitions.ordered(j))
+                found.append(_placed(evidence, j + 1, _some(signs, most)))
+        return np.hstack(found)
+
+    def _all_pairs(self) -> list[Pair]:
+        """All pairs of columns, if columns are few: then pairs are found whose columns do nothing alone."""
+        several = self._several()
+        return self._paired(several, EARLY_CELLS) if len(several) <= ALL_PAIRED else []
+
+    def _pairs(self, belief: Posterior, variance: float) -> list[Pair]:
+        """All pairs of the columns that seem to matter most."""
+        shares = belief.variances[1:] / variance
+        top = sorted((j for j in self._several() if shares[j] > LEAST_VARIANCE), key=lambda j: -shares[j])
+        return self._paired(top[:PAIRED], PAIR_CELLS)
+
+    def _several(self) -> list[int]:
+        """The columns with records in several cells."""
+        return [j for j, weights in enumerate(self.weights) if np.count_nonzero(weights) > 1]
+
+    def _paired(self, columns: list[int], cells: int) -> list[Pair]:
+        return [Pair((i, j), (self._coarse(i, cells), self._coarse(j, cells))) for i, j in combinations(columns, 2)]
+
+    def _coarse(self, column: int, cells: int) -> Codes:
+        """Coarse cells of a column: equal parts of ordered ones; the most frequent categories, and all others in one."""
+        weights = self.weights[column]
+        if len(weights) <= cells:
+            return np.arange(len(weights), dtype=np.uint16)
+        if self.partitions.ordered(column):
+            middles = np.cumsum(weights) - weights / 2
+            parts = np.minimum(middles * cells, cells - 1).astype(np.int64)
+            return np.unique(parts, return_inverse=True)[1].astype(np.uint16)
+        coarse = np.full(len(weights), cells - 1, np.uint16)
+        coarse[np.argsort(-weights, kind="stable")[: cells - 1]] = np.arange(cells - 1)
+        return coarse
+
+    def _add_pairs(self, evidence: Evidence, candidates: Floats, pairs: list[Pair], most: int) -> Floats:
+        """Add the blocks of pairs to the evidence. Returns the candidates with products of `most` signs of each of two columns."""
+        blocks, codes, signs = [], [], []
+        for pair in pairs:
+            weights = [
+                np.asarray(np.bincount(coarse, self.weights[j]), np.float64)
+                for j, coarse in zip(pair.columns, pair.maps, strict=True)
+            ]
+            ordered = [self.partitions.ordered(j) for j in pair.columns]
+            sides = [kernel(w, ordered=o) for w, o in zip(weights, ordered, strict=True)]
+            name = " × ".join(self.partitions.names[j] for j in pair.columns)
+            blocks.append(Block(name, "pair", roots(np.asarray(np.kron(*sides), np.float64))))
+            codes.append(pair.cells(self.codes).astype(np.uint16))
+            one, other = (_some(sign_questions(w, ordered=o), most) for w, o in zip(weights, ordered, strict=True))
+            signs.append(np.array([np.kron(a, b) for a in one for b in other]))
+        first = len(evidence.blocks)
+        evidence.add(blocks, codes)
+        longer = np.vstack([candidates, np.zeros((len(evidence.gram) - len(candidates), candidates.shape[1]))])
+        return np.hstack([longer, *(_placed(evidence, first + i, rows) for i, rows in enumerate(signs))])
+
+    @staticmethod
+    def _with_pairs(evidence: Evidence, belief: Posterior, pairs: list[Pair], variance: float) -> Posterior:
+        """Return the prior of pairs before any sum about them: pairs of important columns are expected to matter more."""
+        columns = belief.variances[1:]
+        products = np.array([columns[i] * columns[j] for i, j in (pair.columns for pair in pairs)])
+        guess = PAIR_SHARE * products / columns.sum() + LEAST_PAIR * variance
+        return posterior_given(evidence, np.concatenate([belief.variances, guess]), belief.rest)
+
+    def _ask(self, queries: SumQueries, evidence: Evidence, asked: Plan, epsilon: Fraction) -> None:
+        """Ask what was planned, for this ε in all."""
+        signed = epsilon * Fraction(asked.share).limit_denominator(100)
+        for block in asked.partitions:
+            codes, cells = evidence.codes[block], evidence.blocks[block].cells
+            answer = queries.over_cells(codes, cells, (epsilon - signed) / len(asked.partitions))
+            evidence.learn(evidence.cells_of(block), answer)
+        if asked.signs.shape[1]:
+            answer = queries.against_signs(signs_of(evidence, asked.signs), signed)
+            evidence.learn(asked.signs, answer)
+
+    def model(
+        self, evidence: Evidence, belief: Posterior, pairs: tuple[Pair, ...], found: LabelRange, domain: Domain
+    ) -> SumsModel:
+        """The model of what is believed."""
+        effects = belief.effects(evidence)
+        split = [effects[evidence.place(b)] for b in range(len(evidence.blocks))]
+        weights = [np.diag(evidence.gram)[evidence.place(b)] / evidence.records for b in range(len(evidence.blocks))]
+        return SumsModel(
+            partitions=self.partitions,
+            pairs=pairs,
+            mean=found.mean + float(split[0][0]),
+            effects=tuple(split[1:]),
+            weights=tuple(weights[1:]),
+            spread=belief.spread(evidence),
+            rest=belief.rest,
+            range=found,
+            bounds=(domain.lower, domain.upper),
+        )
+
+
+def _some(rows: Floats, most: int) -> Floats:
+    """Return at most `most` of the rows, evenly spaced: thresholds are in order."""
+    return rows[np.unique(np.linspace(0, len(rows) - 1, most).round().astype(np.int64))]
+
+
+def _placed(evidence: Evidence, block: int, rows: Floats) -> Floats:
+    """Questions about one block's cells as columns over all cells."""
+    whole = np.zeros((len(evidence.gram), len(rows)))
+    whole[evidence.place(block)] = rows.T
+    return whole
+
+
+def signs_of(evidence: Evidence, questions: Floats) -> Any:
+    """The sign of each record for each question, which is about the cells of one block."""
+    signs = np.empty((evidence.records, questions.shape[1]), np.int8, order="F")
+    for column, question in enumerate(questions.T):
+        block = evidence.block_of(question)
+        signs[:, column] = question[evidence.place(block)].astype(np.int8)[evidence.codes[block]]
+    return signs
+
+
+def _scale(queries: SumQueries, epsilon: Fraction) -> float:
+    """The scale of noise in the unit of labels, for one sum of this ε."""
+    lower, upper = queries.clipped
+    return float((upper - lower) / epsilon) * queries.domain.step

@@ -1,0 +1,124 @@
+"""What a trained model is worth, in words: the lines that `labeldp train` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labeldp.evaluate.intervals import ASSUMPTIONS
+from labeldp.evaluate.scoring import LossEstimate
+from labeldp.formatting import count_of, plain
+
+ALL = 99.5
+"""A share in percent that is printed as 100 %. No model explains more, so "at most 100 %" is not worth printing."""
+Line = tuple[str, str]
+"""A title, which is empty if the line continues the one before, and a sentence."""
+
+
+def report_lines(facts: dict[str, Any]) -> list[Line]:
+    """Return the report on a model from the facts of its training."""
+    lines = [("model", _trained_on(facts))]
+    sums = facts["model"] == "sums"
+    for name, noun, lack in (
+        (
+            "features_without_label",
+            "row",
+            "of features {were} not summed" if sums else "of features had no private label",
+        ),
+        ("labels_without_features", "private label", "had no features"),
+    ):
+        if number := facts.get(name):
+            were = "was" if number == 1 else "were"
+            unused = " and not used" if sums else f" and {were} not used"
+            lines.append(("unpaired", f"{count_of(number, noun)} {lack.format(were=were)}{unused}"))
+    return lines + (_verdict_of_sums(facts["explained"]) if sums else verdict_of_labels(facts))
+
+
+def _trained_on(facts: dict[str, Any]) -> str:
+    if facts["model"] == "sums":
+        return f"sums of {count_of(facts['records'], 'label')} for squared loss, ε = {facts['epsilon']:g}"
+    named = facts["target_values"] not in ("auto", "distribution")
+    values = f" with {facts['target_values']} values" if named else ""
+    records = count_of(facts["records"], "record")
+    return f"{facts['model']} for {facts['loss']} loss on {records}{values}, ε = {facts['epsilon']:g}"
+
+
+def _verdict_of_sums(explained: dict[str, float]) -> list[Line]:
+    value, low, high = (f"{100 * explained[name]:.0f} %" for name in ("value", "lower", "upper"))
+    return [
+        ("verdict", f"the model explains about {value} ({low} to {high}) of the labels' variation"),
+        (
+            "",
+            "(from the noisy sums alone, if effects of columns add up; the interval is for the noise of the histogram)",
+        ),
+    ]
+
+
+def verdict_of_labels(facts: dict[str, Any]) -> list[Line]:
+    """Return what the private labels show about the model."""
+    estimates, lost = facts["estimates"], facts.get("estimated_loss")
+    lines = _verdict_of_loss(facts["loss"], lost) if lost else []
+    if "r2" in estimates:
+        share = {key: None if value is None else 100 * value for key, value in estimates["r2"].items()}
+        lines.append(("" if lines else "verdict", _explained(share)))
+        lines.append(("", f"its mean squared test error is {_interval(estimates['error'])}"))
+    if not estimates and not lost:
+        lines.append(
+            ("verdict", "none: these private labels do not tell how good a model is (labeldp evaluate needs true ones)")
+        )
+    if "r2" in estimates or (estimates and not lost):
+        if "error_of_mean" in estimates:
+            error = _interval(estimates["error_of_mean"])
+            lines.append(("", f"always answering the mean has a mean squared error of {error}"))
+        lines.append(("", f"the labels' mean is {_interval(estimates['mean'])}"))
+        made = [f"that {ASSUMPTIONS[name]}" for name in facts["assumptions"]]
+        besides = f", and {', and '.join(made)} (--assume-nothing does without)" if made else ""
+        bare = "95 % intervals, from the private labels alone; they assume that labels lie within the bounds"
+        lines.append(("", f"({bare}{besides})"))
+    (title, text), *others = lines
+    return [(title or "labels", text), *others]  # without a verdict the figures are about the labels alone
+
+
+def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[Line]:
+    better = LossEstimate(**lost).better
+    judged = "these labels do not show whether it is better than"
+    if better is not None:
+        judged = "it is better than" if better else "it is worse than"
+    model, constant, chance = (plain(lost[key], 4) for key in ("model", "constant", "chance"))
+    return [
+        (
+            "verdict",
+            f"the model's {name} loss is about {model}, that of the best single answer about {constant}: {judged} that",
+        ),
+        (
+            "",
+            f"(from the private labels alone; the difference is uncertain by ±{chance}, and by what they hide of this loss)",
+        ),
+    ]
+
+
+def _explained(share: dict[str, float | None]) -> str:
+    lower, upper = share["lower"], share["upper"]
+    if lower is not None and lower > 0:
+        judged = "it is better than always answering the mean"
+    elif upper is not None and upper < 0:
+        judged = "it is worse than always answering the mean"
+    else:
+        known = (("at least", lower), ("at most", None if upper is None or upper >= ALL else upper))
+        ends = [f"{word} {_figure(end, ' %', 2)}" for word, end in known if end is not None]
+        share_known = f": it explains {' and '.join(ends)} of the labels' variation" if ends else ""
+        return f"too noisy to say whether the model is better than always answering the mean{share_known}"
+    return f"the model explains {_interval(share, ' %', digits=2)} of the labels' variation: {judged}"
+
+
+def _interval(figure: dict[str, float | None], unit: str = "", digits: int = 4) -> str:
+    value, lower, upper = (figure[key] for key in ("value", "lower", "upper"))
+    lower = 0.0 if lower is not None and value is not None and abs(lower) < 1e-6 * abs(value) else lower
+    if lower is not None and upper is not None and value in (lower, upper):  # cut off there, so not an estimate
+        most = _figure(upper, unit, digits)
+        return f"at most {most}" if lower == 0 else f"between {_figure(lower, unit, digits)} and {most}"
+    ends = f"to {_figure(upper, unit, digits)}" if lower is not None else f"at most {_figure(upper, unit, digits)}"
+    return f"about {_figure(value, unit, digits)} ({'' if lower is None else _figure(lower, unit, digits) + ' '}{ends})"
+
+
+def _figure(value: float | None, unit: str, digits: int) -> str:
+    return "unknown" if value is None else f"{plain(value, digits)}{unit}"

@@ -1,0 +1,321 @@
+"""What every loss offers: a value, the labels and outputs it accepts, and the threshold between two outputs."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from labeldp.arrays import Floats
+from labeldp.catalogue import Catalogue
+from labeldp.errors import InvalidInput
+
+_SHOWN = 3
+C = TypeVar("C", bound=type)
+_MOST_BISECTIONS = 1100  # enough for any two doubles
+_TRIED = 25
+_REFINEMENTS = 16  # to less than a thousandth of the distance between two that were tried
+_GOLDEN = 0.6180339887498949
+
+
+@dataclass(frozen=True)
+class SquaredDistance:
+    """ℓ = (g(ŷ) − g(y))² with g increasing: the minimiser is the weighted mean on the scale of g."""
+
+    scale: Literal["identity", "log1p"] = "identity"
+
+
+@dataclass(frozen=True)
+class Deviance:
+    """A Tweedie unit deviance of power 1 (Poisson) or 2 (gamma): the minimiser is the weighted mean."""
+
+    power: Literal[1, 2]
+
+
+@dataclass(frozen=True)
+class PinballDistance:
+    """ℓ = under·(y − ŷ) for labels above the output, over·(ŷ − y) below it: the minimiser is a weighted quantile."""
+
+    under: float
+    over: float
+
+
+@dataclass(frozen=True)
+class HuberDistance:
+    """ℓ = half the squared distance up to `delta`, linear beyond: its derivative is increasing and piecewise linear."""
+
+    delta: float
+
+
+Structure = SquaredDistance | Deviance | PinballDistance | HuberDistance
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval of real numbers; infinite ends never belong to it.
+
+    Parameters
+    ----------
+    lower, upper : float, optional
+        The ends; infinite by default.
+    lower_open, upper_open : bool, default False
+        Whether the end itself lies outside.
+
+    Examples
+    --------
+    >>> from labeldp.losses import Interval
+    >>> positive = Interval(lower=0, lower_open=True)
+    >>> print(positive)
+    (0, inf)
+    >>> positive.contains([0, 1]).tolist()
+    [False, True]
+    """
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    lower_open: bool = False
+    upper_open: bool = False
+
+    def contains(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return whether each of `values` is finite and inside.
+
+        Parameters
+        ----------
+        values : array-like of float
+            The numbers to look at.
+
+        Returns
+        -------
+        array of bool
+            One answer per number.
+        """
+        array = np.asarray(values, dtype=np.float64)
+        above = array > self.lower if self.lower_open else array >= self.lower
+        below = array < self.upper if self.upper_open else array <= self.upper
+        return np.asarray(np.isfinite(array) & above & below)
+
+    def check(self, values: npt.ArrayLike, what: str) -> None:
+        """Raise `InvalidInput` if some of `values` lie outside; the message says at which positions, and shows no value.
+
+        Parameters
+        ----------
+        values : array-like of float
+            The numbers to look at.
+        what : str
+            What the numbers are, for the message: "labels".
+        """
+        array: npt.NDArray[Any] = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        wrong = np.flatnonzero(~self.contains(array))
+        if wrong.size:
+            shown = ", ".join(str(i) for i in wrong[:_SHOWN])
+            more = f" and {wrong.size - _SHOWN} more" if wrong.size > _SHOWN else ""
+            raise InvalidInput(f"{what} must lie in {self}, which fails at position {shown}{more}")
+
+    def __str__(self) -> str:
+        left = "(" if self.lower_open or math.isinf(self.lower) else "["
+        right = ")" if self.upper_open or math.isinf(self.upper) else "]"
+        return f"{left}{self.lower:g}, {self.upper:g}{right}"
+
+
+REALS = Interval()
+
+
+@dataclass(frozen=True)
+class LossEntry:
+    """What the catalogue knows about a loss.
+
+    Parameters
+    ----------
+    name : str
+        The name as users write it, without a number: "pinball".
+    help : str
+        One line for `--help`.
+    make : callable
+        Makes the loss; takes the number if there is one.
+    example : str
+        The name as users write it, with a number if it takes one: "pinball(0.3)".
+    seeks_mean : bool
+        Whether the mean of the labels minimises the loss.
+    rank : int
+        The position in lists.
+    """
+
+    name: str
+    help: str
+    make: Callable[..., Any]
+    example: str
+    seeks_mean: bool = False
+    rank: int = 50
+
+    @property
+    def takes_number(self) -> bool:
+        """Whether the name is followed by a number in parentheses."""
+        return "(" in self.example
+
+
+LOSSES: Catalogue[LossEntry] = Catalogue("loss", "labeldp.losses")
+"""Every named loss, by name."""
+
+
+def loss(name: str, *, example: str | None = None, **facts: Any) -> Callable[[C], C]:
+    """Return a class decorator that adds a loss to the catalogue; `facts` are the other fields of `LossEntry`."""
+
+    def enter(cls: C) -> C:
+        LOSSES.add(LossEntry(name, make=cls, example=example or name, **facts))
+        return cls
+
+    return enter
+
+
+class Loss(ABC):
+    """A loss ℓ(output, label) ≥ 0 that does not fall as output and label move apart (the paper's Assumption 1).
+
+    Subclasses are frozen dataclasses, so equal losses compare and hash equal. A new loss needs a `name` and `__call__`. A
+    `structure` makes optimal bins exact and fast, and a closed form of `threshold` saves its bisection.
+
+    Attributes
+    ----------
+    name : str
+        The text from which `get_loss` makes this loss again (except for callables).
+    structure : object or None
+        How to minimise the loss over an interval of outputs exactly. None means that it is minimised over a finite set of
+        candidate outputs.
+    valid_labels, valid_outputs : Interval
+        The labels and outputs for which the loss is defined.
+
+    Examples
+    --------
+    >>> from labeldp.losses import get_loss
+    >>> loss = get_loss("squared")
+    >>> loss([1, 2], 4).tolist()
+    [9.0, 4.0]
+    >>> float(loss.threshold(0, 10))
+    5.0
+    """
+
+    valid_labels: ClassVar[Interval] = REALS
+    valid_outputs: ClassVar[Interval] = REALS
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The text from which `get_loss` makes this loss again (except for callables)."""
+
+    @property
+    def structure(self) -> Structure | None:
+        """How to minimise the loss over an interval of outputs exactly, or None."""
+        return None
+
+    @abstractmethod
+    def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
+        """The loss of `output` when the truth is `label`, broadcast, in float64."""
+
+    def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
+        """Return the label between two outputs at which both lose the same.
+
+        Found by bisection: under Assumption 1, the larger the label, the more the lower output loses against the higher.
+
+        Parameters
+        ----------
+        low_output, high_output : array-like of float
+            Outputs with `low_output <= high_output`, broadcast against each other.
+
+        Returns
+        -------
+        array of float64
+            Labels at or below it lose least at `low_output`, labels above it at `high_output`.
+        """
+        low, high = np.broadcast_arrays(as_float(low_output), as_float(high_output))
+        left, right = low.copy(), high.copy()
+        for _ in range(_MOST_BISECTIONS):
+            middle = left + (right - left) / 2
+            if np.all((middle <= left) | (middle >= right)):
+                break
+            low_wins = self(low, middle) <= self(high, middle)
+            left, right = np.where(low_wins, middle, left), np.where(low_wins, right, middle)
+        return as_float(left)
+
+    def stretched(self, labels: Floats, mean: float) -> Floats | None:  # noqa: ARG002
+        """Labels on the scale where a model's errors matter alike to this loss: what `auto` designs a mechanism for.
+
+        Parameters
+        ----------
+        labels : array of float64
+            Labels in increasing order.
+        mean : float
+            The mean of the labels' distribution.
+
+        Returns
+        -------
+        array of float64 or None
+            An increasing function of the labels. None, the default, means their normal scores.
+        """
+        return None
+
+    def best_answers(self, outcomes: Floats) -> Floats:
+        """Return the answer of least expected loss for each row of equally likely outcomes.
+
+        Found by trying outcomes as answers and refining the best one: the expected loss need not be convex.
+
+        Parameters
+        ----------
+        outcomes : array of float64
+            One row per question, each in increasing order.
+
+        Returns
+        -------
+        array of float64
+            One answer per row.
+        """
+        tried = outcomes[:, np.linspace(0, outcomes.shape[1] - 1, min(_TRIED, outcomes.shape[1])).round().astype(int)]
+        risks = np.stack([self(tried[:, [j]], outcomes).mean(axis=1) for j in range(tried.shape[1])], axis=1)
+        best = np.argmin(risks, axis=1)[:, None]
+        low, high = (np.take_along_axis(tried, np.clip(best + step, 0, tried.shape[1] - 1), axis=1) for step in (-1, 1))
+        for _ in range(_REFINEMENTS):  # golden section
+            left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+            lower_wins = self(left, outcomes).mean(axis=1) <= self(right, outcomes).mean(axis=1)
+            low, high = np.where(lower_wins[:, None], low, left), np.where(lower_wins[:, None], right, high)
+        return as_float((low + high)[:, 0] / 2)
+
+    def check_assumption(self, values: npt.ArrayLike) -> None:  # noqa: B027 - proven for the named losses
+        """Raise `InvalidInput` if the loss breaks Assumption 1 on the range of `values`.
+
+        Parameters
+        ----------
+        values : array-like of float
+            Labels in increasing order.
+        """
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DistanceLoss(Loss):
+    """A loss of the distance |output − label| alone: the threshold is the midpoint."""
+
+    def threshold(self, low_output: npt.ArrayLike, high_output: npt.ArrayLike) -> Floats:
+        """Return the midpoint of two outputs.
+
+        Parameters
+        ----------
+        low_output, high_output : array-like of float
+            Outputs with `low_output <= high_output`, broadcast against each other.
+
+        Returns
+        -------
+        array of float64
+            Labels at or below it lose least at `low_output`, labels above it at `high_output`.
+        """
+        low = as_float(low_output)
+        return as_float(low + (as_float(high_output) - low) / 2)
+
+
+def as_float(values: npt.ArrayLike) -> Floats:
+    return np.asarray(values, dtype=np.float64)
+
+
+LossLike = str | Loss | Callable[[Floats, Floats], Floats]
+"""A loss as an argument: its name, a `Loss`, or a callable (output, label)."""

@@ -1,0 +1,410 @@
+"""What every mechanism can do, and how labels are encoded as symbols."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats, frozen, number_array
+from labeldp.budget import decimal_text, float_up
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput
+from labeldp.formatting import ReprMixin
+from labeldp.json_text import parse_json
+from labeldp.losses import LossLike
+from labeldp.mechanisms.registry import MECHANISMS
+from labeldp.priors import Prior
+from labeldp.priors.prior import expect_prior
+from labeldp.sampling import Randomness, count_below
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Symbols = NDArray[np.uint32]
+LARGEST_OUTPUT = 1e150
+"""No output and no threshold lies beyond this, so that its square is finite."""
+
+FORMAT = "labeldp-mechanism"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """Interval j holds the labels above j of the sorted thresholds; a label on a threshold goes below it.
+
+    The symbol is the interval's number, or what `symbol_of` says for that interval.
+    """
+
+    thresholds: Floats
+    symbol_of: Symbols | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("thresholds", "symbol_of"):
+            if (array := getattr(self, name)) is not None and array.ndim == 1:
+                object.__setattr__(self, name, frozen(array))
+        if self.thresholds.ndim != 1 or not (np.abs(self.thresholds) <= LARGEST_OUTPUT).all():
+            raise InvalidInput(f"thresholds must be a flat list of numbers, none of them beyond {LARGEST_OUTPUT:g}")
+        if (np.diff(self.thresholds) < 0).any():
+            raise InvalidInput("thresholds must not decrease")
+        if self.symbol_of is not None and self.symbol_of.size != self.thresholds.size + 1:
+            raise InvalidInput("an encoder needs one symbol for each interval between its thresholds")
+
+    @property
+    def symbols(self) -> int:
+        return self.thresholds.size + 1 if self.symbol_of is None else int(self.symbol_of.max()) + 1
+
+    def encode(self, labels: Floats) -> Symbols:
+        intervals = count_below(labels, self.thresholds)
+        return intervals if self.symbol_of is None else self.symbol_of[intervals]
+
+    def representatives(self) -> Floats:
+        """One label for each interval: its upper threshold, and something above the last."""
+        last = self.thresholds[-1] if self.thresholds.size else 0.0
+        return np.append(self.thresholds, last + max(1.0, abs(last)))
+
+    def canonical(self) -> bytes:
+        chosen = b"" if self.symbol_of is None else self.symbol_of.astype("<u4").tobytes()
+        return b"thresholds" + self.thresholds.astype("<f8").tobytes() + chosen
+
+    def to_json(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"type": "thresholds", "thresholds": self.thresholds.tolist()}
+        if self.symbol_of is not None:
+            record["symbol_of"] = self.symbol_of.tolist()
+        return record
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The number of the nearest cell of a public grid."""
+
+    domain: Domain
+
+    @property
+    def symbols(self) -> int:
+        return self.domain.count
+
+    def encode(self, labels: Floats) -> Symbols:
+        return self.domain.cell(labels)
+
+    def representatives(self) -> Floats:
+        """One label for each cell."""
+        return self.domain.grid
+
+    def canonical(self) -> bytes:
+        frame = np.asarray([self.domain.lower, self.domain.upper], "<f8").tobytes()
+        return b"grid" + frame + self.domain.count.to_bytes(8, "little")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"type": "grid", "domain": self.domain.to_json()}
+
+
+Encoder = Thresholds | Grid
+
+
+def encoder_from_json(record: dict[str, Any]) -> Encoder:
+    if record["type"] == "thresholds":
+        chosen = record.get("symbol_of")
+        symbols = None if chosen is None else np.asarray(chosen, np.uint32)
+        return Thresholds(np.asarray(record["thresholds"], np.float64), symbols)
+    if record["type"] == "grid":
+        return Grid(Domain(*record["domain"]))
+    raise InvalidInput(f"unknown encoder type {record['type']!r}")
+
+
+class Mechanism(ReprMixin, ABC):
+    """A randomizer of single labels: a frozen value without labels, keys or randomness.
+
+    `exact` mechanisms decide every output by integers and may be released. The others are float mechanisms for
+    comparison, and releases refuse them.
+
+    Attributes
+    ----------
+    kind : str
+        Its name on the command line and in JSON.
+    exact : bool
+        Whether it may be released.
+    epsilon_exact : Fraction
+        The ε of one label.
+    domain : Domain or None
+        The public bounds of the labels, where it knows them.
+    outputs : array
+        The private labels that it gives, in the order of their codes.
+
+    Examples
+    --------
+    >>> from labeldp.mechanisms import Mechanism, RROnBins
+    >>> mechanism = RROnBins([10, 100], epsilon=1)
+    >>> Mechanism.from_json(mechanism.to_json()) == mechanism
+    True
+    """
+
+    kind: ClassVar[str]
+    exact: ClassVar[bool]
+    epsilon_exact: Fraction
+    domain: Domain | None
+    outputs: Floats
+
+    @property
+    def epsilon(self) -> float:
+        """The ε of one label, rounded up to a float."""
+        return float_up(self.epsilon_exact)
+
+    @abstractmethod
+    def randomize(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> Floats:
+        """Draw one private label for each label.
+
+        Parameters
+        ----------
+        labels : array-like
+            The true labels.
+        ids : array-like, optional
+            One id a record, for `KeyedRandomness`.
+        randomness : OsEntropy or KeyedRandomness, optional
+            Where the random bits come from; the operating system by default.
+
+        Returns
+        -------
+        array of float64
+            The private labels.
+
+        Privacy
+        -------
+        ε-DP for each label, for exact mechanisms. Every call with the operating system's bits is a new release.
+        """
+
+    @abstractmethod
+    def conditional_loss(self, values: Floats, loss: LossLike = "squared") -> Floats:
+        """Return E[ℓ(ŷ, y) | y] for each label, computed from the probabilities and never sampled.
+
+        Parameters
+        ----------
+        values : array-like
+            Labels.
+        loss : str, Loss or callable
+            The loss.
+
+        Returns
+        -------
+        array of float64
+        """
+
+    @abstractmethod
+    def conditional_moments(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return E[ŷ | y] and Var[ŷ | y] for each label.
+
+        Parameters
+        ----------
+        values : array-like
+            Labels.
+
+        Returns
+        -------
+        means, variances : arrays of float64
+        """
+
+    @abstractmethod
+    def output_rows(self, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
+        """Return the outputs that each label can get and their probabilities, for plots.
+
+        Parameters
+        ----------
+        values : array
+            Labels.
+        edges : array
+            The borders of the plot's cells.
+
+        Returns
+        -------
+        outputs, probabilities : arrays of float64
+            One row a label.
+        """
+
+    def expected_loss(self, prior: Prior, loss: LossLike = "squared") -> float:
+        """Return E[ℓ(ŷ, y)] with y from a prior, computed and not sampled.
+
+        Parameters
+        ----------
+        prior : Prior
+            The distribution of the labels.
+        loss : str, Loss or callable
+            The loss; "squared" is (ŷ − y)², without a half.
+
+        Returns
+        -------
+        float
+        """
+        expect_prior(prior)
+        held = prior.masses > 0
+        return float(prior.masses[held] @ self.conditional_loss(prior.values[held], loss))
+
+    def bias(self, values: Any) -> Floats:
+        """Return E[ŷ | y] − y for each label.
+
+        Parameters
+        ----------
+        values : array-like
+            Labels.
+
+        Returns
+        -------
+        array of float64
+        """
+        points = number_array(values, "values")
+        return self.conditional_moments(points)[0] - points
+
+    def variance(self, values: Any) -> Floats:
+        """Return Var[ŷ | y] for each label.
+
+        Parameters
+        ----------
+        values : array-like
+            Labels.
+
+        Returns
+        -------
+        array of float64
+        """
+        return self.conditional_moments(number_array(values, "values"))[1]
+
+    @abstractmethod
+    def to_record(self) -> dict[str, Any]:
+        """Return the complete public description as plain data.
+
+        Returns
+        -------
+        dict
+            Ready for JSON.
+        """
+
+    def to_json(self) -> str:
+        """Return the complete public description.
+
+        Returns
+        -------
+        str
+            JSON.
+        """
+        return json.dumps(self.to_record(), indent=1, ensure_ascii=False) + "\n"
+
+    def _header(self) -> dict[str, Any]:
+        """What the descriptions of all mechanisms begin with."""
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "kind": self.kind,
+            "epsilon": decimal_text(self.epsilon_exact, places=400),
+            "domain": None if self.domain is None else self.domain.to_json(),
+        }
+
+    @classmethod
+    @abstractmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """Return the mechanism from its parsed description, proven and checked again.
+
+        Parameters
+        ----------
+        record : dict
+            The JSON object that `to_json` wrote.
+
+        Returns
+        -------
+        Mechanism
+        """
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the mechanism that `to_json` described.
+
+        `Mechanism.from_json` reads every kind, and each class only its own: `FiniteMechanism.from_json` refuses mechanisms for
+        comparison only.
+
+        Parameters
+        ----------
+        text : str
+            The description.
+
+        Returns
+        -------
+        Mechanism
+
+        Raises
+        ------
+        InvalidInput
+            If the description was edited or damaged, comes from another version, or is of another kind of mechanism.
+        PrivacyRefused
+            If its ε cannot be proven.
+        """
+        return cls.from_description(parse_json(text, "the mechanism"))
+
+    @classmethod
+    def from_description(cls, record: Any) -> Self:
+        """Return the mechanism from what `parse_json` made of its description; as `from_json`, which most callers need.
+
+        Parameters
+        ----------
+        record : dict
+            The description as plain data. Other fields are ignored.
+
+        Returns
+        -------
+        Mechanism
+        """
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise InvalidInput(
+                f"this JSON does not describe a labeldp mechanism (its format is not {FORMAT!r}): give the mechanism.json of a message"
+            )
+        if record.get("format_version") != FORMAT_VERSION:
+            raise InvalidInput(
+                f"the mechanism has format version {record.get('format_version')!r}, this labeldp reads "
+                f"{FORMAT_VERSION}: install the version that wrote it, or a newer one"
+            )
+        entry = MECHANISMS.get(record.get("kind"))
+        if entry is None or entry.cls is None:
+            known = ", ".join(entry.name for entry in MECHANISMS if entry.cls is not None)
+            raise InvalidInput(f"unknown mechanism {record.get('kind')!r}; known: {known}")
+        try:
+            made: Mechanism = entry.cls.from_record(record)  # type: ignore[attr-defined]
+        except InvalidInput:
+            raise
+        except (AttributeError, KeyError, TypeError, IndexError, ArithmeticError, ValueError) as error:
+            raise InvalidInput(
+                f"the mechanism's description is damaged: {type(error).__name__} {error}. Copy the file again, or ask for it again"
+            ) from error
+        if not isinstance(made, cls):
+            reason = "" if made.exact else ": it is for comparison only and cannot release labels"
+            raise InvalidInput(f"the mechanism {made.kind} is not a {cls.__name__}{reason}")
+        return made
+
+    def plot(self, prior: Prior | None = None, *, view: str = "bins", ax: Axes | None = None) -> Axes:
+        """Draw the mechanism with matplotlib.
+
+        Parameters
+        ----------
+        prior : Prior, optional
+            The distribution of the labels; the mechanism's own by default.
+        view : {"bins", "joint"}
+            The outputs over the prior, or the joint density of true and private labels.
+        ax : matplotlib axes, optional
+            Where to draw; new axes by default.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from labeldp.mechanisms.plotting import plot_mechanism
+
+        return plot_mechanism(self, prior, view, ax)
+
+    def _facts(self) -> dict[str, str]:
+        return {"epsilon": f"{self.epsilon:g}"}
+
+    def _caption(self) -> str:
+        return (
+            f"{type(self).__name__} ({'exact: may be released' if self.exact else 'comparison only: never released'})"
+        )

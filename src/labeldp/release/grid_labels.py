@@ -1,0 +1,160 @@
+"""Labels as whole numbers on a grid, and exact sums of them. Nothing here is private: these are the labels themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import as_numpy, offending_rows
+from labeldp.domain import Domain, OutOfRange, check_out_of_range
+from labeldp.engines.passes import Integers, add_over_cells, centre_of, row_blocks, signed_sums, units_of
+from labeldp.errors import InvalidInput, described
+from labeldp.release.noisy_sums import LARGEST_SUM, MOST_SUMS, parts_of
+
+FINE_CELLS = 2**20 + 1
+"""The grid of a domain that has none. A fine one costs nothing, since the noise of a sum does not depend on it."""
+
+MOST_SIGNS = 1 << 16
+"""The most columns of signs in one answer."""
+
+
+class HeldLabels:
+    """The labels of an experiment in grid units, clipped to a range that can only narrow.
+
+    Privacy
+    -------
+    Every method returns exact sums, which are as sensitive as the labels.
+    """
+
+    def __init__(self, labels: Any, domain: Domain | tuple[float, float], out_of_range: OutOfRange) -> None:
+        check_out_of_range(out_of_range)
+        bounds = Domain.of(domain)
+        values = bounds.check(labels, out_of_range)
+        require_several(values.size)
+        self.domain = on_grid(bounds)
+        self.records: int = values.size
+        require_room(self.records, self.domain)
+        self.lower, self.upper = 0, self.domain.count - 1
+        self.units: Integers = units_of(values, self.domain, self.lower, self.upper)
+
+    def clip(self, lower: int, upper: int) -> None:
+        """Clip all units to a range within the present one."""
+        for name, value in (("lower", lower), ("upper", upper)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise InvalidInput(f"the {name} end of a clip is a whole number of grid units, got {described(value)}")
+        if not self.lower <= lower <= upper <= self.upper:
+            raise InvalidInput(
+                f"a clip can only narrow: its ends must lie in order from {self.lower:,} to {self.upper:,}, got {described(lower)} "
+                f"and {described(upper)}"
+            )
+        # In this order: if an interrupt comes in between, noise is too wide. The other way round it would be too narrow.
+        np.clip(self.units, int(lower), int(upper), out=self.units)
+        self.lower, self.upper = int(lower), int(upper)
+
+    def histogram(self, parts: int) -> Integers:
+        """The number of labels in each of so many equal parts of the grid."""
+        counts = np.bincount(parts_of(self.units, parts, self.domain.count), minlength=parts)
+        return counts.astype(np.int64)
+
+    def over_cells(self, codes: list[NDArray[np.integer]], sizes: tuple[int, ...]) -> tuple[Integers, Integers]:
+        """For each cell the sum of (unit − lower end of the clip) and the number of records, one partition after the other."""
+        sums = [np.zeros(size, np.int64) for size in sizes]
+        for one, partition in zip(sums, codes, strict=True):
+            add_over_cells(one, partition, self.units, self.lower)
+        counts = [np.bincount(one, minlength=size) for one, size in zip(codes, sizes, strict=True)]
+        return np.concatenate(sums), np.concatenate(counts).astype(np.int64)
+
+    def against_signs(self, signs: NDArray[np.integer]) -> tuple[Integers, Integers]:
+        """Per column the sum of sign·(unit − centre), and the sum of the signs. Refuses anything but ±1."""
+        for rows in row_blocks(*signs.shape):
+            if (abs(signs[rows]) != 1).any():
+                bad = np.any((signs != 1) & (signs != -1), axis=1)
+                raise InvalidInput(f"signs must be +1 or −1: {offending_rows(bad)} not")
+        sums, counts = signed_sums(self.units, signs, centre_of(self.lower, self.upper))
+        return sums, counts
+
+
+def on_grid(domain: Domain) -> Domain:
+    """The domain with its grid, or with a fine one if it has none."""
+    return domain if domain.cells is not None else domain.with_cells(FINE_CELLS)
+
+
+def require_several(records: int) -> None:
+    """Refuse fewer than two labels."""
+    if records < 2:
+        few = "there are no labels to sum" if records == 0 else "there is one label only"
+        raise InvalidInput(f"{few}: sums are for at least two records. LabelRandomizer randomizes single labels")
+
+
+def require_room(records: int, domain: Domain, grain: int = 1) -> None:
+    """Refuse sums that might leave int64."""
+    if records * domain.count * grain >= LARGEST_SUM:
+        raise InvalidInput(
+            f"sums of {records:,} labels on a grid of {domain.count:,} cells may not fit into 64-bit integers: give the domain "
+            "fewer cells"
+        )
+
+
+def require_few(sums: int) -> None:
+    """Refuse more sums than an answer may have."""
+    if sums > MOST_SUMS:
+        raise InvalidInput(f"one answer has at most {MOST_SUMS:,} sums, and {sums:,} were asked for")
+
+
+def checked_partitions(codes: Any, cells: Any, records: int) -> tuple[list[NDArray[np.integer]], tuple[int, ...]]:
+    """Partitions as a list of arrays of cell numbers, and how many cells each has."""
+    given = [_cell_numbers(one, records) for one in (codes if are_several(codes) else [codes])]
+    if not given:
+        raise InvalidInput("there is no partition to sum over")
+    alike = np.ndim(cells) == 0 if isinstance(cells, np.ndarray) else not isinstance(cells, (list, tuple))
+    sizes = [cells] * len(given) if alike else list(cells)
+    if len(sizes) != len(given):
+        raise InvalidInput(f"cells must be one number for each of the {len(given)} partitions, got {len(sizes)}")
+    for number, (one, size) in enumerate(zip(given, sizes, strict=True)):
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+            got = described(cells) if alike else f"{type(size).__name__} for partition {number}"
+            raise InvalidInput(f"cells must be a whole number of at least 1, got {got}")
+        outside = (one < 0) | (one >= size)
+        if outside.any():
+            raise InvalidInput(f"codes must be cell numbers from 0 to cells − 1: {offending_rows(outside)} outside")
+    require_few(sum(map(int, sizes)))
+    return given, tuple(map(int, sizes))
+
+
+def are_several(codes: Any) -> bool:
+    """Whether these are several partitions: a list of arrays, or an array with one row for each."""
+    if isinstance(codes, np.ndarray):
+        return codes.ndim == 2
+    first = codes[0] if isinstance(codes, (list, tuple)) and codes else None
+    return hasattr(first, "__len__") and not isinstance(first, (str, bytes))
+
+
+def _cell_numbers(codes: Any, records: int) -> NDArray[np.integer]:
+    numbers = as_numpy(codes, "codes")
+    if numbers.ndim != 1:
+        raise InvalidInput(f"codes must be one cell number for each record, got an array of shape {numbers.shape}")
+    if numbers.dtype.kind not in "iu":
+        raise InvalidInput(f"codes must be whole numbers of an integer type, got {numbers.dtype}: convert them first")
+    if numbers.size != records:
+        raise InvalidInput(
+            f"codes must have one cell number for each of the {records:,} labels, got {numbers.size:,}. Several partitions are a "
+            "list of such arrays, or an array with one row for each"
+        )
+    return numbers
+
+
+def checked_signs(signs: Any, records: int) -> NDArray[np.integer]:
+    """Signs as an array with a row for each record; whether they are ±1 is seen when they are summed."""
+    try:
+        table: NDArray[Any] = np.asarray(signs)
+    except (TypeError, ValueError):
+        raise InvalidInput("signs must be an array with a row for each record and a column for each sum") from None
+    if table.ndim != 2 or table.shape[0] != records or not 1 <= table.shape[1] <= MOST_SIGNS:
+        raise InvalidInput(
+            f"signs must be an array with {records:,} rows, one for each label, and 1 to {MOST_SIGNS:,} columns, got shape {table.shape}"
+        )
+    if table.dtype.kind != "i":
+        raise InvalidInput(f"signs must be signed integers, +1 or −1, got {table.dtype}: use np.int8")
+    return table

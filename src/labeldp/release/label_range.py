@@ -1,0 +1,162 @@
+"""Where the labels are: a noisy histogram, and the clip, mean and variance that follow from it.
+
+A clip makes all later sums less noisy. `first_look` asks for the histogram; everything else here is post-processing of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.domain import Domain
+from labeldp.priors import unimodal_masses
+from labeldp.release.noisy_sums import Answer
+from labeldp.release.sum_queries import SumQueries
+
+Integers = NDArray[np.int64]
+
+HISTOGRAM = Fraction(6, 100)
+"""The most that a histogram costs, as a share of ε."""
+ENOUGH = 1000
+"""The most that a histogram costs, times the number of records: its noise then has a scale of 1/500 of them."""
+PARTS = 64
+"""The number of parts of a histogram, unless the labels are few whole numbers."""
+MOST_WHOLE = 128
+"""Whole labels with at most this number of values are counted one by one."""
+FEWEST_PARTS = 4
+"""The fewest parts of a histogram."""
+LEAST_RECORDS = 10
+"""A histogram needs this number of records for each unit of the noise of all its counts together. Otherwise it is ignored."""
+USUAL_SUMS = 24
+"""A clip is chosen for the noise of this number of signed sums. If p of them have noise of p²/3·(width/ε)² each, a model of p effects for n
+records has p³/3·(width/(ε·n))² more error."""
+SEEN_TAIL = 0.1
+"""The share of the mean square beyond a clip that features could have explained."""
+LEAST_VARIANCE = 1 / 1000
+"""The variance of clipped labels is taken to be at least this share of the squared width: noise may hide all labels but one value."""
+
+
+@dataclass(frozen=True)
+class LabelRange:
+    """A clip, the moments of clipped labels, and how to undo the clip on average.
+
+    Attributes
+    ----------
+    clip : tuple of (int, int)
+        In grid units.
+    lower : float
+        The lower end of the clip as a label.
+    mean, variance : float
+        Of the clipped labels.
+    factor, shift : float
+        A mean of clipped labels c corresponds to a mean label of lower + (c − lower)·factor + shift: labels above the clip are taken to
+        be more frequent where labels are large, labels below it everywhere alike.
+    """
+
+    clip: tuple[int, int]
+    lower: float
+    mean: float
+    variance: float
+    factor: float
+    shift: float
+
+    def unclipped(self, means: Floats) -> Floats:
+        """Means of labels from means of clipped labels."""
+        return np.asarray(self.lower + (means - self.lower) * self.factor + self.shift)
+
+
+def histogram_parts(domain: Domain, records: int, epsilon: Fraction) -> int:
+    """Return the number of parts of a histogram of the labels with this ε: fewer parts for noisier counts."""
+    most = domain.count if domain.count <= MOST_WHOLE else PARTS
+    return max(1, min(most, max(FEWEST_PARTS, int((records * epsilon / 2 / LEAST_RECORDS) ** 2 / 2))))
+
+
+def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
+    """Choose the clip of least expected error for sums of this ε, from noisy counts of the labels.
+
+    A clip loses the tail beyond it, but for what `unclipped` restores on average; a wide one makes all sums noisier.
+    """
+    domain, parts = counts.domain, counts.values.size
+    if not _is_informative(counts, records):
+        return _whole_range(domain)
+    first, last, at = part_places(counts)
+    masses = _masses(counts, records, parts)
+    noise = USUAL_SUMS**3 / (3 * epsilon**2 * records**2)
+    above = np.array([_tail(at - (domain.lower + domain.step * top), masses) for top in last])
+    below = np.array([_tail(domain.lower + domain.step * low - at, masses) for low in first])
+    widths = domain.step * (last[None, :] - first[:, None])
+    cost = np.where(widths > 0, below[:, None] + above[None, :] + noise * np.square(widths), np.inf)
+    low, high = np.unravel_index(int(np.argmin(cost)), cost.shape) if np.isfinite(cost).any() else (0, parts - 1)
+    return range_within((int(first[low]), int(last[high])), counts, records)
+
+
+def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRange:
+    """The range of labels for a clip that was chosen before."""
+    domain, parts = counts.domain, counts.values.size
+    if not _is_informative(counts, records):
+        return _whole_range(domain)
+    at = part_places(counts)[2]
+    masses = _masses(counts, records, parts)
+    lower, upper = domain.lower + domain.step * clip[0], domain.lower + domain.step * clip[1]
+    clipped = np.clip(at, lower, upper)
+    mean = float(masses @ clipped)
+    variance = max(float(masses @ np.square(clipped - mean)), LEAST_VARIANCE * (upper - lower) ** 2)
+    raised = float(masses @ np.maximum(at, lower))
+    factor = (raised - lower) / (mean - lower) if mean > lower else 1.0
+    return LabelRange(clip, lower, mean, variance, factor, float(masses @ at) - raised)
+
+
+def _is_informative(counts: Answer, records: int) -> bool:
+    """Whether a histogram is more than noise: the noise of all counts together is small compared with the number of records."""
+    return counts.scale * math.sqrt(2 * counts.values.size) * LEAST_RECORDS <= 1.5 * records
+
+
+def _whole_range(domain: Domain) -> LabelRange:
+    """Return the range of labels about which nothing is known: no clip."""
+    width = domain.upper - domain.lower
+    return LabelRange((0, domain.count - 1), domain.lower, domain.lower + width / 2, width**2 / 12, 1.0, 0.0)
+
+
+def part_places(counts: Answer) -> tuple[Integers, Integers, Floats]:
+    """Return the first and the last unit of each part of a histogram, and the label in its middle."""
+    ends = np.concatenate([[0], np.cumsum(counts.counts)])
+    first, last = ends[:-1], ends[1:] - 1
+    return first, last, counts.domain.lower + counts.domain.step * (first + last) / 2
+
+
+def _masses(counts: Answer, records: int, parts: int) -> Floats:
+    """The probabilities of the parts, without the even spread that `unimodal_masses` adds: here it would look like a tail."""
+    if counts.scale == 0:
+        return np.asarray(counts.values / records)
+    even = min(1.0, counts.scale / records)
+    masses = unimodal_masses(counts.values, records, counts.scale) - even / parts
+    masses = np.maximum(masses, 0)
+    return np.asarray(masses / masses.sum()) if masses.sum() > 0 else np.full(parts, 1 / parts)
+
+
+def _tail(beyond: Floats, masses: Floats) -> float:
+    """What is lost with labels beyond an end of the clip: the square of the mean excess, and the part of it that features could have explained.
+
+    `unclipped` restores the mean excess on average. It counts all the same: it is restored from a noisy histogram, and not by features.
+    """
+    excess = np.maximum(beyond, 0)
+    return float(masses @ excess) ** 2 + SEEN_TAIL * float(masses @ np.square(excess))
+
+
+def first_look(queries: SumQueries) -> LabelRange:
+    """Ask for a histogram of the labels, and clip them to where it shows them."""
+    budget = histogram_share(queries.remaining, queries.records)
+    counts = queries.histogram(histogram_parts(queries.domain, queries.records, budget), budget)
+    found = label_range(counts, queries.records, float(queries.remaining))
+    queries.clip(*found.clip)
+    return found
+
+
+def histogram_share(epsilon: Fraction, records: int) -> Fraction:
+    """What a histogram of the labels may cost of ε."""
+    return min(epsilon * HISTOGRAM, Fraction(ENOUGH, records))

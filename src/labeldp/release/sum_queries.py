@@ -1,0 +1,276 @@
+"""`SumQueries`: labels that can only be asked for noisy sums, within one budget."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+
+from labeldp.budget import Epsilon
+from labeldp.domain import Domain, OutOfRange
+from labeldp.errors import InvalidInput, LabelDPError, described
+from labeldp.formatting import ReprMixin
+from labeldp.release.grid_labels import HeldLabels, checked_partitions, checked_signs
+from labeldp.release.ledger import Ledger
+from labeldp.release.noisy_sums import MOST_SUMS, Answer
+from labeldp.release.private_sums import PrivateSums
+from labeldp.release.sums_draw import ExactPass, SumsBudget, draw_answer, histogram_counts
+
+
+class SumQueries(ReprMixin):
+    """Labels that answer questions about their sums with exact noise, until the budget ε is spent.
+
+    Questions may depend on earlier answers. The labels are inside this object and not hidden from debuggers; what is safe to hand on
+    are the answers, `released`.
+
+    Parameters
+    ----------
+    labels : array-like
+        The true labels, at least two. They are rounded to the domain's grid, or to 2^20 + 1 cells if it has none.
+    epsilon : float, str, Decimal or Fraction
+        What all answers may cost together. A float means the decimal that is seen: 0.1 is 1/10.
+    domain : Domain or (lower, upper)
+        The public bounds of the labels, never read off them.
+    out_of_range : {"clip", "clip-all", "error"}, default "clip"
+        What happens to labels outside the bounds, as in `LabelRandomizer`.
+    ledger : Ledger, optional
+        Charge the whole ε to `dataset` in this ledger, before the first answer is drawn.
+    dataset : str, optional
+        The dataset in `ledger` to charge.
+
+    Raises
+    ------
+    InvalidInput
+        If a label is missing, not a number, or outside the bounds where that is an error, or a setting cannot work.
+    InsufficientBudget
+        If the ledger has less than ε left.
+
+    Privacy
+    -------
+    All answers together are ε-DP for replacing one label by another valid one, however later questions depend on earlier
+    answers. Each answer costs sensitivity/scale, an exact fraction; a question that would exceed what remains is refused.
+    Partitions, signs and clips must come from features, public numbers or earlier answers. Noise is drawn afresh from
+    the operating system and OpenDP, so that asking again costs again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labeldp.release.sum_queries import SumQueries
+    >>> labels = np.arange(1000) % 50
+    >>> queries = SumQueries(labels, epsilon=1, domain=(0, 100))
+    >>> counts = queries.histogram(10, epsilon="0.2")
+    >>> queries.clip(0, 2**19)
+    >>> sums = queries.over_cells(np.arange(1000) % 4, 4, epsilon=queries.remaining)
+    >>> sums.means().shape
+    (4,)
+    >>> print(queries.released.proof().holds)
+    True
+    """
+
+    def __init__(
+        self,
+        labels: Any,
+        epsilon: Epsilon,
+        domain: Domain | tuple[float, float],
+        *,
+        out_of_range: OutOfRange = "clip",
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+    ) -> None:
+        self._budget = SumsBudget(epsilon, ledger, dataset)
+        self._held = HeldLabels(labels, domain, out_of_range)
+        self._answers: list[Answer] = []
+        self._lock, self._process = threading.Lock(), os.getpid()
+
+    @property
+    def domain(self) -> Domain:
+        """The bounds and the grid whose steps are the units."""
+        return self._held.domain
+
+    @property
+    def records(self) -> int:
+        """The number of labels, which is public."""
+        return self._held.records
+
+    @property
+    def epsilon_exact(self) -> Fraction:
+        """What all answers together may cost."""
+        return self._budget.epsilon
+
+    @property
+    def remaining(self) -> Fraction:
+        """What later answers may cost together."""
+        return self._budget.remaining
+
+    @property
+    def clipped(self) -> tuple[int, int]:
+        """The range to which units are clipped now."""
+        return self._held.lower, self._held.upper
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """All answers so far."""
+        return tuple(self._answers)
+
+    @property
+    def released(self) -> PrivateSums:
+        """All answers so far, with the ε that they may cost together. Contains no label."""
+        return PrivateSums(self.domain, self.records, self.answers, self.epsilon_exact)
+
+    def charge(self) -> None:
+        """Charge the whole ε to the ledger, once and permanently. The first question does it if this was not called.
+
+        Raises
+        ------
+        InsufficientBudget
+            If the ledger has less left. Nothing was drawn then.
+        """
+        with self._alone():
+            self._budget.charge(self.domain, self.records)
+
+    def clip(self, lower: int, upper: int) -> None:
+        """Clip all labels to a range from now on, so that later sums need less noise.
+
+        Parameters
+        ----------
+        lower, upper : int
+            The ends, in grid units. They must lie within the present range, since a clip can only narrow.
+
+        Raises
+        ------
+        InvalidInput
+            If the ends are not whole numbers in order within the present range.
+
+        Privacy
+        -------
+        Costs nothing. Choose the ends from public knowledge or from earlier answers, never from the labels.
+        """
+        with self._alone():
+            self._held.clip(lower, upper)
+
+    def histogram(self, parts: int, epsilon: Epsilon) -> Answer:
+        """Count the labels in each of several equal parts of the grid, with Laplace noise of scale 2/ε.
+
+        Parameters
+        ----------
+        parts : int
+            The number of parts. Where it does not divide the number of grid points, parts differ by one point.
+        epsilon : float, str, Decimal or Fraction
+            What the answer may cost.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        InvalidInput
+            If the number of parts is impossible, or ε exceeds what remains. Nothing is drawn or spent then.
+
+        Privacy
+        -------
+        Costs at most ε. Replacing one label moves two counts by one each.
+        """
+        cells = self.domain.count
+        if (
+            isinstance(parts, bool)
+            or not isinstance(parts, (int, np.integer))
+            or not 1 <= parts <= min(cells, MOST_SUMS)
+        ):
+            raise InvalidInput(
+                f"parts must be a whole number from 1 to {min(cells, MOST_SUMS):,}, the number of grid points, got {described(parts)}"
+            )
+        with self._alone():
+            return self._keep("histogram", (int(parts),), histogram_counts(self._held, int(parts)), epsilon)
+
+    def over_cells(self, codes: Any, cells: Any, epsilon: Epsilon) -> Answer:
+        """Sum (unit − lower end of the clip) over each cell of a public partition, with Laplace noise.
+
+        Parameters
+        ----------
+        codes : array of int, or several
+            The cell number of each record. Several partitions are a list of such arrays, or an array with one row for each.
+        cells : int, or one for each partition
+            The number of cells. Cells without records are allowed.
+        epsilon : float, str, Decimal or Fraction
+            What the answer may cost.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        InvalidInput
+            If a code is not the number of a cell, or ε exceeds what remains. Nothing is drawn or spent then.
+
+        Privacy
+        -------
+        Costs at most ε. With R the width of the clip and m partitions, replacing one label changes one sum per partition by at
+        most R, so the scale is m·R/ε. Cell numbers must come from features, public numbers or earlier answers.
+        """
+        partitions, sizes = checked_partitions(codes, cells, self.records)
+        with self._alone():
+            return self._keep("cells", sizes, lambda: self._held.over_cells(partitions, sizes), epsilon)
+
+    def against_signs(self, signs: Any, epsilon: Epsilon) -> Answer:
+        """Sum sign·(unit − centre) for each column of signs, with cube noise; centre is the middle of the clip.
+
+        Parameters
+        ----------
+        signs : array of int8 of shape (records, columns)
+            +1 or −1 for each record and column.
+        epsilon : float, str, Decimal or Fraction
+            What the answer may cost.
+
+        Returns
+        -------
+        Answer
+            With a `grain` of more than 1 if units are coarse for so many columns.
+
+        Raises
+        ------
+        InvalidInput
+            If a sign is not ±1, or ε exceeds what remains. Nothing is drawn or spent then.
+
+        Privacy
+        -------
+        Costs at most ε. Replacing one label changes every sum by at most the width R of the clip, whatever the number of columns, so
+        the scale is R/ε. Signs must come from features, public numbers or earlier answers.
+        """
+        table = checked_signs(signs, self.records)
+        with self._alone():
+            return self._keep("signs", (table.shape[1],), lambda: self._held.against_signs(table), epsilon)
+
+    def _keep(self, kind: str, sizes: tuple[int, ...], exact: ExactPass, epsilon: Epsilon) -> Answer:
+        answer = draw_answer(self._budget, self._held, kind, sizes, exact, epsilon)
+        self._answers.append(answer)
+        return answer
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Allow one question at a time, in the process that made this object: a forked copy would spend the budget again."""
+        if os.getpid() != self._process:
+            raise LabelDPError(
+                "these labels belong to another process, and a copy of them would spend the same budget twice. Ask there"
+            )
+        with self._lock:
+            yield
+
+    def __reduce__(self) -> NoReturn:
+        raise LabelDPError(
+            "an object that holds labels and a budget cannot be copied or pickled: the copy would spend the same budget again"
+        )
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "records": f"{self.records:,}",
+            "domain": repr(self.domain),
+            "answers": f"{len(self._answers)}",
+            "remaining": f"{float(self.remaining):.6g} of {float(self.epsilon_exact):.6g}",
+        }

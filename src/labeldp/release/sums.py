@@ -1,0 +1,526 @@
+"""Releases of noisy sums: from the labels in a file for another party's cells, from arrays, and from any engine.
+
+`sums_for_cells` is the labels party's step in one round with a features party. It matches labels to cells by id, and writes the folder that
+goes back: `sums.json`, the ids of the records that were summed, and `PRIVACY.md`. `SumsAnswer` reads it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.artifact.id_join import match_ids
+from labeldp.artifact.manifest import MANIFEST, SUMS, Manifest, Signature, exact_text, kind_in, open_release
+from labeldp.budget import Epsilon, exact_epsilon
+from labeldp.domain import Domain, OutOfRange, check_out_of_range
+from labeldp.engines.arrow.input_report import reported_together
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.engines.batches import checked_ids
+from labeldp.engines.passes import ExactSums, SumInput
+from labeldp.errors import InvalidInput, PrivacyRefused, why_unreadable
+from labeldp.formatting import count_of
+from labeldp.json_text import read_text
+from labeldp.release.account import Account, Charge
+from labeldp.release.cells_file import CellColumns, CellsFile
+from labeldp.release.flow import Drawn, Ready, ReleaseKind, in_the_way, release
+from labeldp.release.grid_labels import MOST_SIGNS, on_grid, require_few, require_room, require_several
+from labeldp.release.label_range import first_look, histogram_parts, histogram_share
+from labeldp.release.ledger import Ledger
+from labeldp.release.noisy_sums import LARGEST_SUM, Answer
+from labeldp.release.outcome import Phase
+from labeldp.release.private_sums import PrivateSums, clip_units
+from labeldp.release.sum_queries import SumQueries
+from labeldp.release.sums_draw import SumsBudget, draw_answer, sums_request
+from labeldp.sampling.integer_noise import WIDEST
+from labeldp.tables.parquet import check_density, open_parquet, rows_in
+
+READ_ROWS = 1 << 19
+
+
+@dataclass(frozen=True)
+class SumsPlan:
+    """What a release of sums for columns will do, from ε, the columns and the number of records alone. Contains no label.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        What all answers cost together.
+    columns : CellColumns
+        The questions: one sum for each column of signs, and one for each cell of the others.
+    records : int
+        The number of labels that are summed.
+    privacy_unit : str
+        What ε protects.
+    """
+
+    epsilon: Fraction
+    columns: CellColumns
+    records: int
+    privacy_unit: str = "label"
+
+    @property
+    def epsilon_histogram(self) -> Fraction:
+        """The part of ε for a histogram of the labels, which sets the clip."""
+        return histogram_share(self.epsilon, self.records)
+
+    @property
+    def epsilon_each(self) -> Fraction:
+        """An equal part of the rest, for all signs together and for each column of cell numbers."""
+        return (self.epsilon - self.epsilon_histogram) / self.columns.groups
+
+    def check(self, domain: Domain) -> None:
+        """Raise `InvalidInput`, before the charge, for numbers that might leave 64 bits after it, whatever the clip will be."""
+        cells, signs = domain.count, len(self.columns.signs)
+        narrowest = max(1, cells // histogram_parts(domain, self.records, self.epsilon_histogram) - 1)
+        # `draw_answer` doubles the grain until the scale is 4·signs, so it ends below twice that.
+        grain = max(1.0, float(8 * signs * self.epsilon_each / narrowest))
+        if (signs + 1) * cells / self.epsilon_each > WIDEST or self.records * cells * grain >= LARGEST_SUM:
+            raise InvalidInput(
+                "noise for so many columns on this grid may not fit into 64-bit integers: give the domain fewer cells, a larger epsilon, "
+                "or fewer columns"
+            )
+
+
+def release_sums(
+    source: SumInput,
+    epsilon: Epsilon,
+    domain: Domain | tuple[float, float],
+    *,
+    clip: tuple[float, float] | None = None,
+    out_of_range: OutOfRange = "clip",
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+) -> PrivateSums:
+    """Draw noisy sums over the cells and against the signs of an input, for ε together.
+
+    Parameters
+    ----------
+    source : SumInput
+        The labels and the public columns.
+    epsilon, domain, clip, out_of_range, ledger, dataset
+        As in `PrivateSums.over_cells`.
+
+    Returns
+    -------
+    PrivateSums
+        With an answer against signs if there are any, then one over cells if there are any.
+
+    Raises
+    ------
+    InvalidInput
+        If something cannot be summed. Nothing is charged then.
+
+    Privacy
+    -------
+    Costs ε. Every partition and all columns of signs together get an equal share.
+    """
+    check_out_of_range(out_of_range)
+    grid = on_grid(Domain.of(domain))
+    lower, upper = (0, grid.count - 1) if clip is None else clip_units(clip, grid)
+    budget = SumsBudget(epsilon, ledger, dataset)
+    exact = _exact_sums(source, grid, lower, upper, out_of_range)
+    answers: list[Answer] = []
+    partitions, signs = len(exact.sizes), exact.sign_sums.size
+    # Signs come first. Their noise is at least as wide as that of cells for an equal share, so whatever is refused for being
+    # too wide is refused before anything is charged.
+    if signs:
+        share = budget.epsilon / (partitions + 1)
+        answers.append(
+            draw_answer(budget, exact, "signs", (signs,), lambda: (exact.sign_sums, exact.sign_counts), share)
+        )
+    if partitions:
+        sums = exact.cell_sums, exact.cell_counts
+        answers.append(draw_answer(budget, exact, "cells", exact.sizes, lambda: sums, budget.remaining))
+    return PrivateSums(grid, exact.records, tuple(answers), budget.epsilon)
+
+
+def _exact_sums(source: SumInput, grid: Domain, lower: int, upper: int, out_of_range: OutOfRange) -> ExactSums:
+    """Return the exact sums, after every check."""
+    sizes = source.sizes()
+    require_few(sum(sizes))
+    if source.sign_columns > MOST_SIGNS:
+        raise InvalidInput(f"one answer has at most {MOST_SIGNS:,} columns of signs, got {source.sign_columns:,}")
+    exact = source.sum_labels(grid, lower, upper, sizes, out_of_range)
+    require_several(exact.records)
+    require_room(exact.records, grid)
+    grid.judge_clipping(exact.clipped, exact.records, out_of_range)
+    return exact
+
+
+def answer_columns(
+    labels: Any,
+    columns: CellColumns | Sequence[Any],
+    epsilon: Epsilon,
+    domain: Domain | tuple[float, float],
+    *,
+    rows: NDArray[np.int64] | None = None,
+    out_of_range: OutOfRange = "clip",
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+) -> PrivateSums:
+    """Answer with a noisy histogram of the labels and with noisy sums for each column.
+
+    Parameters
+    ----------
+    labels : array-like
+        The true labels.
+    columns : CellColumns or sequence of array of int
+        Columns of −1 and +1, and columns of cell numbers from 0, each with one number for each label.
+    epsilon : float, str, Decimal or Fraction
+        What the whole answer costs.
+    domain : Domain or (lower, upper)
+        The public bounds of the labels, never read off them.
+    rows : array of int, optional
+        The place in the columns of each label's record, if it is not the label's own place.
+    out_of_range : {"clip", "clip-all", "error"}, default "clip"
+        What happens to labels outside the bounds.
+    ledger : Ledger, optional
+        Charge ε to `dataset` in this ledger before anything is drawn.
+    dataset : str, optional
+        The dataset in `ledger` to charge.
+
+    Returns
+    -------
+    PrivateSums
+        The histogram, one answer for all signs if there are any, and one for each column of cell numbers.
+
+    Raises
+    ------
+    InvalidInput
+        If labels or columns are refused. Nothing is charged then.
+    InsufficientBudget
+        If the ledger has less than ε left.
+
+    Privacy
+    -------
+    Costs ε, whatever the columns hold, provided that they were made without the labels. The histogram sets the clip. What is left of ε
+    is divided equally: one part for all signs together, one for each column of cell numbers.
+    """
+    given = columns if isinstance(columns, CellColumns) else CellColumns.of(columns)
+    queries = SumQueries(labels, epsilon, domain, out_of_range=out_of_range, ledger=ledger, dataset=dataset)
+    held = given.records if rows is None else len(rows)
+    if held != queries.records:
+        raise InvalidInput(
+            f"there are {queries.records:,} labels, and the columns have numbers for {held:,} records: give one for each label"
+        )
+    plan = SumsPlan(queries.epsilon_exact, given, queries.records)
+    plan.check(queries.domain)
+    return _ask(queries, plan, rows)
+
+
+def _ask(queries: SumQueries, plan: SumsPlan, rows: NDArray[np.int64] | None) -> PrivateSums:
+    """Ask for the histogram, and then for the sums of each column."""
+    columns = plan.columns
+    signs = columns.table_of_signs(rows) if columns.signs else None
+    sizes = columns.sizes
+    first_look(queries)
+    part = queries.remaining / columns.groups
+    if signs is not None:
+        queries.against_signs(signs, part)
+    for place, size in zip(columns.whole, sizes, strict=True):
+        column = columns.columns[place]
+        queries.over_cells(column if rows is None else column[rows], size, part)
+    return queries.released
+
+
+@dataclass(frozen=True)
+class SumsOutcome:
+    """The result of `sums_for_cells`, for the labels party, which must not pass `clipped` on.
+
+    Attributes
+    ----------
+    answer : Path
+        The folder to send back.
+    sums : PrivateSums
+        What is in it.
+    without_label : int
+        How many records of the cells had no label and were left out.
+    without_cells : int
+        How many labels had no cells and were not used.
+    clipped : int
+        How many of the labels that were summed lay outside the bounds. This count is private: ε does not cover it.
+    """
+
+    answer: Path
+    sums: PrivateSums
+    without_label: int
+    without_cells: int
+    clipped: int = field(repr=False)
+
+
+def sums_for_cells(
+    source: LabelSource,
+    cells: CellsFile,
+    target: Path,
+    epsilon: Epsilon,
+    domain: Domain,
+    *,
+    matching: bool = False,
+    out_of_range: OutOfRange = "clip",
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    sign_key: str | os.PathLike[str] | None = None,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> SumsOutcome:
+    """Answer a file of cells with noisy sums of the labels in a file.
+
+    Parameters
+    ----------
+    source : LabelSource
+        The file of labels, with an id column.
+    cells : CellsFile
+        What the features party sent.
+    target : Path
+        The folder to write, which must not exist yet. It appears whole or not at all.
+    epsilon : float, str, Decimal or Fraction
+        What the answer costs.
+    domain : Domain
+        The public bounds.
+    matching : bool
+        Leave out records of the cells without a label. Otherwise they are an error. The answer lists the ids that were summed, so
+        it tells which records have a label.
+    out_of_range, ledger, dataset
+        As in `PrivateSums.over_cells`.
+    sign_key : str or Path, optional
+        Your private Ed25519 key, as in `privatize`. The folder is signed with it.
+    phase : callable, optional
+        For progress bars.
+
+    Returns
+    -------
+    SumsOutcome
+
+    Raises
+    ------
+    InvalidInput
+        If labels, cells or settings are refused. Nothing is charged then.
+    InsufficientBudget
+        If the ledger has less than ε left.
+
+    Privacy
+    -------
+    Costs ε. Run it again, and it costs ε again: the noise is drawn afresh.
+    """
+    ready, sums, _ = release(
+        SumsRelease(source, cells, exact_epsilon(epsilon), domain, matching=matching, out_of_range=out_of_range),
+        target,
+        ledger=ledger,
+        dataset=dataset,
+        sign_key=sign_key,
+        phase=phase,
+    )
+    without_label, without_cells = len(cells.ids) - ready.records, ready.labels - ready.records
+    return SumsOutcome(target.absolute(), sums, without_label, without_cells, ready.clipped)
+
+
+@dataclass(frozen=True)
+class SumsReady(Ready):
+    """Labels that were matched to cells: they wait in `queries` for their questions. `rows` are their rows in the cells."""
+
+    plan: SumsPlan
+    queries: SumQueries
+    rows: NDArray[np.int64]
+    labels: int
+    clipped: int
+
+
+class SumsRelease(ReleaseKind[SumsReady]):
+    """The release of noisy sums for the columns of a file of cells."""
+
+    kind = SUMS
+
+    def __init__(
+        self,
+        source: LabelSource,
+        cells: CellsFile,
+        epsilon: Fraction,
+        domain: Domain,
+        *,
+        matching: bool,
+        out_of_range: OutOfRange,
+    ) -> None:
+        self.source, self.cells, self.epsilon, self.domain = source, cells, epsilon, domain
+        self.matching, self.out_of_range = matching, out_of_range
+
+    def check(self, out: Path, key_file: Path | None) -> None:  # noqa: ARG002
+        """Raise `InvalidInput` if the folder exists: sums are drawn with fresh noise and cannot be resumed."""
+        if os.path.lexists(out):
+            raise in_the_way(out)
+
+    def read(self, account: Account, phase: Phase) -> SumsReady:  # noqa: ARG002
+        """Read all labels, match them to the cells by id, and plan."""
+        cells = self.cells
+        with reported_together(self.source, self.domain, self.out_of_range):
+            ids, labels = _read_labels(self.source, phase)
+        found = match_ids(cells.ids, ids, cells.path, self.source.path)
+        rows = np.flatnonzero(found >= 0)
+        _require_labels(len(cells.ids) - rows.size, rows.size, cells, matching=self.matching)
+        own = labels[found[rows]]
+        queries = SumQueries(own, self.epsilon, self.domain, out_of_range=self.out_of_range)
+        plan = SumsPlan(self.epsilon, cells.columns, rows.size)
+        plan.check(queries.domain)
+        clipped = int(np.count_nonzero((own < self.domain.lower) | (own > self.domain.upper)))
+        request = sums_request(queries.domain, rows.size)
+        return SumsReady(request, rows.size, 0, plan, queries, rows, len(ids), clipped)
+
+    def draw(
+        self,
+        ready: SumsReady,
+        account: Account,  # noqa: ARG002
+        charge: Charge,  # noqa: ARG002
+        data: Path,
+        work: Path,  # noqa: ARG002
+        phase: Phase,
+    ) -> Drawn:
+        """Answer all columns, and write the ids of the records that were summed."""
+        phase("summing", None)
+        cells, columns = self.cells, self.cells.columns
+        sums = _ask(ready.queries, ready.plan, ready.rows)
+        ids = cells.ids.take(pa.array(ready.rows))
+        ids = ids.take(pc.array_sort_indices(ids))
+        pq.write_table(pa.table([ids], [cells.id_column]), data, compression="zstd")
+        groups = [[cells.names[one] for one in columns.signs]] if columns.signs else []
+        groups += [[cells.names[one]] for one in columns.whole]
+        card = sums.card() + _columns_text(sums, groups)
+        return Drawn(sums.epsilon_exact, sums.to_json(), card, lambda _: sums.records, sums)
+
+
+def _require_labels(without: int, records: int, cells: CellsFile, *, matching: bool) -> None:
+    if not records:
+        raise InvalidInput(
+            f"no id of {cells.path} has a label: is the id column right? In {cells.path} it is the first column"
+        )
+    if without and not matching:
+        raise InvalidInput(
+            f"{count_of(without, 'record')} of {cells.path} {'has' if without == 1 else 'have'} no label, {records:,} have one. If that is "
+            "right, give --matching: only records with a label are summed then, and the answer lists their ids"
+        )
+
+
+def _read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats]:
+    """Return all ids and labels."""
+    tick = phase("reading", None)
+    ids: list[pa.Array] = []
+    labels: list[NDArray[np.float64]] = []
+    for batch in source.batches():
+        ids.append(batch.ids)
+        labels.append(batch.labels)
+        if tick is not None:
+            tick(batch.labels.size)
+    if len({one.type for one in ids}) > 1:
+        raise InvalidInput(f"the files of {source.path} have ids of several types: give --id-type str")
+    return pa.concat_arrays(ids), np.concatenate(labels)
+
+
+def is_answer(path: Path) -> bool:
+    """Return whether a folder is an answer with sums, as far as its manifest or its file names show."""
+    return kind_in(path) == SUMS.name or (path / SUMS.description).is_file()
+
+
+@dataclass(frozen=True, eq=False)
+class SumsAnswer:
+    """The folder of a release of sums, opened and checked.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    sums : PrivateSums
+        A histogram, then sums against signs, then sums over cells.
+    ids : pyarrow.Array
+        The ids of the records that were summed, in ascending order.
+    manifest : Manifest
+        Every file with its size and SHA-256.
+    signature : Signature or None
+        The fingerprint of the sender's key, if the folder is signed, and whether the signature was verified.
+    """
+
+    path: Path
+    sums: PrivateSums
+    ids: pa.Array
+    manifest: Manifest
+    signature: Signature | None
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, verify_key: str | os.PathLike[str] | None = None) -> SumsAnswer:
+        """Open a folder, compare every file with the manifest, and prove ε again.
+
+        With `verify_key`, the PEM file of the sender's public key, the folder must be signed with it. Without it the checks find
+        accidents and careless edits, but not an attacker who wrote a new manifest too.
+        """
+        folder, manifest, signature = open_release(path, SUMS, verify_key)
+        try:
+            sums = PrivateSums.from_json(read_text(folder / SUMS.description))
+        except PrivacyRefused:
+            raise
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"{folder / SUMS.description} is damaged: {error}. Copy the folder again, or ask for it again"
+            ) from None
+        file = SUMS.batch_path(folder, 0)
+        listed = [(one.name, one.rows) for one in manifest.data]
+        if manifest.epsilon_total != exact_text(sums.epsilon_exact) or listed != [(file.name, sums.records)]:
+            raise InvalidInput(
+                f"{folder}: {MANIFEST} has another epsilon_total or other records than {SUMS.description}. Ask for it again"
+            )
+        return cls(folder, sums, _read_ids(file, sums.records), manifest, signature)
+
+
+def _columns_text(sums: PrivateSums, names: Sequence[Sequence[str]]) -> str:
+    """Return which columns each answer is about, for the end of the card."""
+    lines = [
+        f"- Answer {place} ({answer.kind}): {', '.join(repr(name)[:60] for name in columns)}."
+        for place, (answer, columns) in enumerate(zip(sums.answers[1:], names, strict=True), 2)
+    ]
+    return (
+        f"\n## The columns\n\n{SUMS.description} has a histogram of the labels first. Then it answers these columns:\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+
+
+def _read_ids(file: Path, records: int) -> pa.Array:
+    """Read the ids of this number of records, in batches, and stop at the first id that is not larger than the one before it.
+
+    `SumsRelease` sorts the ids, so they are distinct exactly if they are strictly increasing.
+    """
+    wrong = InvalidInput(
+        f"{file.parent} is damaged: {file.name} must list {records:,} different ids in ascending order, one for each label that was summed. "
+        "Copy the folder again"
+    )
+    parts: list[pa.Array] = []
+    try:
+        with open_parquet(file, piecewise=True) as parquet:
+            schema = parquet.schema_arrow
+            if len(schema) != 1 or pa.types.is_nested(schema.types[0]):
+                raise InvalidInput(f"{file} must have one column, the ids. Copy the folder again")
+            if rows_in(parquet.metadata) != records:
+                raise wrong
+            check_density(records, file)
+            for batch in parquet.iter_batches(READ_ROWS):
+                ids = checked_ids(batch.column(0), schema.names[0], sum(map(len, parts)), file, None)
+                if not _increasing(parts[-1][-1:] if parts else ids[:0], ids):
+                    raise wrong
+                parts.append(ids)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"cannot read {file}: {why_unreadable(error)}. Copy the folder again") from None
+    if sum(map(len, parts)) != records:
+        raise wrong
+    return pa.concat_arrays(parts)
+
+
+def _increasing(last: pa.Array, ids: pa.Array) -> bool:
+    """Return whether ids are strictly increasing, also from the last one before them."""
+    together = pa.concat_arrays([last, ids])
+    return bool(pc.all(pc.less(together[:-1], together[1:]), min_count=0).as_py())

@@ -1,0 +1,122 @@
+"""The draw of noisy sums: one budget that is charged once, and the noise on exact sums of labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from labeldp.budget import Epsilon, abbreviated, exact_epsilon, float_up
+from labeldp.domain import Domain
+from labeldp.engines.passes import ExactSums, Integers
+from labeldp.errors import InvalidInput
+from labeldp.release.account import Account, Request
+from labeldp.release.grid_labels import HeldLabels, require_room
+from labeldp.release.ledger import Ledger
+from labeldp.release.noisy_sums import LARGEST_SUM, Answer, part_sizes, sensitivity_of
+from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
+
+_SCALE_PER_SIGN = 4
+"""Units are divided until the scale of cube noise is this many times the number of columns: most attempts succeed then."""
+
+ExactPass = Callable[[], tuple[Integers, Integers]]
+"""Returns exact sums, and the public counts next to them. It is called after all checks and before the charge."""
+
+
+class SumsBudget:
+    """What a release of sums may cost, and what is left of it. The first draw charges all of it to the ledger.
+
+    Raises an error at once if the ledger has less left.
+    """
+
+    def __init__(self, epsilon: Epsilon, ledger: Ledger | None = None, dataset: str | None = None) -> None:
+        self.epsilon = self.remaining = exact_epsilon(epsilon)
+        self._account, self._charged = Account(self.epsilon, ledger, dataset), False
+        self._account.require()
+
+    def charge(self, domain: Domain, records: int) -> None:
+        """Charge the whole ε to the ledger, once and permanently."""
+        if not self._charged and self._account.ledger is not None:
+            self._account.charge(sums_request(domain, records))
+        self._charged = True
+
+    def share(self, epsilon: Epsilon) -> Fraction:
+        """Return the ε of one answer. What remains is a fraction of many digits and may be asked for as it is."""
+        if isinstance(epsilon, Fraction) and 0 < epsilon <= self.remaining:
+            return epsilon
+        asked = exact_epsilon(epsilon)
+        if asked > self.remaining:
+            raise InvalidInput(
+                f"this answer asks for ε = {abbreviated(epsilon)}, and {float(self.remaining):.6g} of "
+                f"{float(self.epsilon):.6g} remains. Nothing was drawn. Ask for less, or for all that remains (queries.remaining)"
+            )
+        return asked
+
+
+def sums_request(domain: Domain, records: int) -> Request:
+    """Return what the ledger records of a release of sums. It cannot be resumed: its noise is not a function of a key."""
+    return Request(json.dumps({"release": "private sums", "domain": domain.to_json(), "records": records}))
+
+
+def draw_answer(
+    budget: SumsBudget,
+    held: HeldLabels | ExactSums,
+    kind: str,
+    sizes: tuple[int, ...],
+    exact: ExactPass,
+    epsilon: Epsilon,
+) -> Answer:
+    """Draw one answer: integer Laplace noise on each number, or cube noise on all numbers together if they are against signs.
+
+    Parameters
+    ----------
+    budget : SumsBudget
+        What pays for it. If anything is refused, nothing is charged or drawn; after the charge nothing is given back.
+    held : HeldLabels or ExactSums
+        The grid, the number of records and the clip.
+    kind, sizes
+        As in `Answer`.
+    exact : callable
+        The exact sums.
+    epsilon : float, str, Decimal or Fraction
+        What the answer may cost.
+    """
+    domain, clip, grain = held.domain, (held.lower, held.upper), 1
+    asked = budget.share(epsilon)
+    if kind == "signs":
+        width = held.upper - held.lower
+        while width and grain * width < _SCALE_PER_SIGN * sizes[0] * asked:
+            grain *= 2
+        require_room(held.records, domain, grain)
+    sensitivity = sensitivity_of(kind, clip, sizes, domain, grain)
+    scale = _scale(sensitivity, asked)
+    if kind == "signs" and scale:
+        check_cube(sizes[0], scale)
+    sums, counts = exact()
+    sums = sums * grain
+    budget.charge(domain, held.records)
+    if scale:
+        budget.remaining -= sensitivity / Fraction(scale)
+        noisy = sums + cube_noise(sizes[0], scale) if kind == "signs" else add_laplace(sums, scale)
+        # Noise is cut off at 2^62 and sums are below 2^61, so a noisy sum that is cut off here is a function of the exact one.
+        sums = np.clip(noisy, -LARGEST_SUM, LARGEST_SUM)
+    return Answer(kind, sums, scale, clip, counts, sizes, domain, grain)
+
+
+def histogram_counts(held: HeldLabels, parts: int) -> ExactPass:
+    """Return the exact pass of a histogram: the labels in equal parts of the grid, and the grid points of each part."""
+    return lambda: (held.histogram(parts), part_sizes(parts, held.domain.count))
+
+
+def _scale(sensitivity: int, epsilon: Fraction) -> float:
+    """Return the smallest float whose exact cost, sensitivity/scale, is at most ε; 0.0 if one label changes nothing."""
+    if sensitivity == 0:
+        return 0.0
+    if sensitivity / epsilon > WIDEST:
+        raise InvalidInput(
+            f"noise for ε = {abbreviated(epsilon)} on this grid may not fit into 64-bit integers: give the domain fewer cells, or "
+            "a larger epsilon"
+        )
+    return float_up(sensitivity / epsilon)

@@ -1,0 +1,100 @@
+"""Inference from noisy sums is the textbook's conditioning of Gaussians, done here record by record."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from drawn_evidence import VARIANCE, drawn_evidence
+from scipy.optimize import approx_fprime
+from scipy.stats import multivariate_normal
+
+from labeldp.learn.sums import inference
+from labeldp.learn.sums.inference import infer, posterior_given, prior_belief
+
+
+def conditioned(drawn, variances, rest):
+    """The posterior mean and covariance of all effects, with matrices as large as there are records."""
+    drawn.variances, drawn.rest = variances, rest
+    evidence = drawn.evidence
+    weights = drawn.asked(evidence.questions)
+    crossed = drawn.prior @ drawn.one_hot.T @ weights
+    gain = crossed @ np.linalg.inv(weights.T @ drawn.label_covariance @ weights + np.diag(evidence.noise))
+    return gain @ evidence.answers, drawn.prior - gain @ crossed.T
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_posterior_is_the_textbook_s(seed):
+    drawn = drawn_evidence(seed)
+    found = posterior_given(drawn.evidence, drawn.variances, drawn.rest)
+    mean, covariance = conditioned(drawn, drawn.variances, drawn.rest)
+    np.testing.assert_allclose(found.effects(drawn.evidence), mean, atol=1e-8)
+    spread = found.spread(drawn.evidence)
+    np.testing.assert_allclose(spread @ spread.T, covariance, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_posterior_with_variances_of_its_own_choice_is_the_textbook_s_too(seed):
+    drawn = drawn_evidence(seed)
+    found = infer(drawn.evidence, VARIANCE)
+    mean, _ = conditioned(drawn, found.variances, found.rest)
+    np.testing.assert_allclose(found.effects(drawn.evidence), mean, atol=1e-8)
+    assert found.variances[0] == VARIANCE
+    assert (found.variances > 0).all()
+    assert inference.LEAST_REST * VARIANCE <= found.rest <= VARIANCE
+
+
+def test_without_answers_nothing_is_known():
+    drawn = drawn_evidence(0, asked=False)
+    evidence = drawn.evidence
+    found = posterior_given(evidence, drawn.variances, drawn.rest)
+    assert not found.effects(evidence).any()
+    spread = found.spread(evidence)
+    np.testing.assert_allclose(spread @ spread.T, drawn.prior, atol=1e-6)
+
+
+def test_beforehand_columns_are_thought_alike():
+    drawn = drawn_evidence(0, asked=False)
+    kinds = np.array([block.kind for block in drawn.evidence.blocks])
+    found = prior_belief(drawn.evidence, VARIANCE)
+    assert len(set(found.variances[kinds == "column"])) == 1
+    assert found.variances[kinds == "column"].sum() == pytest.approx(inference.SHARE["column"] * VARIANCE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slopes_are_those_of_finite_differences(seed):
+    search = inference._Search(drawn_evidence(seed).evidence, VARIANCE)
+    logs = np.random.default_rng(seed).normal(size=len(search.free))
+    base = 4.0 * search.shared + np.diag(search.evidence.noise)
+    slopes = search._loss(logs, base)[1]
+    np.testing.assert_allclose(slopes, approx_fprime(logs, lambda x: search._loss(x, base)[0], 1e-6), atol=1e-4)
+
+
+def test_the_loss_is_minus_the_likelihood_where_the_prior_is_flat(monkeypatch):
+    monkeypatch.setattr(inference, "SPREAD", {"column": 1e12, "pair": 1e12})
+    monkeypatch.setattr(inference, "LEVEL", {"column": 1e12, "pair": 1e12})
+    drawn = drawn_evidence(1)
+    search = inference._Search(drawn.evidence, VARIANCE)
+    weights = drawn.asked(drawn.evidence.questions)
+    sizes, differences = np.random.default_rng(1).normal(size=(4, len(search.free))), []
+    for logs in sizes:
+        drawn.variances = search.variances(logs)
+        covariance = weights.T @ drawn.label_covariance @ weights + np.diag(drawn.evidence.noise)
+        likelihood = multivariate_normal(cov=covariance).logpdf(drawn.evidence.answers)
+        base = drawn.rest * search.shared + np.diag(drawn.evidence.noise)
+        differences.append(search._loss(logs, base)[0] + likelihood)
+    np.testing.assert_allclose(differences, differences[0], atol=1e-7)
+
+
+def test_the_search_ends_where_the_loss_is_flat():
+    search = inference._Search(drawn_evidence(2).evidence, VARIANCE)
+    rest = 0.7 * VARIANCE
+    found = search.run(search.start(), rest)
+    loss, slopes = search._loss(found, rest * search.shared + np.diag(search.evidence.noise))
+    assert np.abs(slopes).max() < 0.01 * max(1, abs(loss))
+
+
+def test_answers_in_another_unit_give_effects_in_that_unit():
+    one, other = drawn_evidence(4).evidence, drawn_evidence(4).evidence
+    other.answers, other.noise = 10 * other.answers, 100 * other.noise
+    first, second = infer(one, VARIANCE), infer(other, 100 * VARIANCE)
+    np.testing.assert_allclose(second.effects(other), 10 * first.effects(one), rtol=0.02, atol=0.02)

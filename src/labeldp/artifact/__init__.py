@@ -1,7 +1,5 @@
 """The folder that travels from the labels party to the features party, for every kind of release.
 
-May import `mechanisms` and below. Known to `engines`, `release` and everything above them.
-
 | file | what it does |
 |---|---|
 | `manifest` | names the files of a folder, lists them with digests, seals a new folder and opens an existing one |
@@ -12,7 +10,7 @@ May import `mechanisms` and below. Known to `engines`, `release` and everything 
 | `unique_ids` | refuses labels in which an id occurs twice |
 | `id_join` | matches the records of two files by id |
 
-Sums are the other kind: `central.sums_release` has their description, card and reader.
+Sums are the other kind: `release.sums` has their description, card and reader.
 """
 
 from labeldp.artifact.reader import Message

@@ -8,8 +8,6 @@
 | `intervals`, `moments`, `constraints` | the intervals of those estimates |
 | `held_out`, `held_out_figures` | the error of a model from noisy sums of held-out labels |
 | `measurement` | a statistical audit of any randomizer |
-
-May import `release` and below. `learn` reports with it.
 """
 
 from labeldp.evaluate.advice import Advice, Outlook, advise

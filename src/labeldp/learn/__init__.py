@@ -9,8 +9,6 @@
 | `regressor`, `method` | `LabelDPRegressor`, and its choice between noisy labels and noisy sums |
 | `train`, `verdict` | `labeldp.train`, and its report in words |
 | `saved`, `prediction_files`, `stored/` | models as files |
-
-May import `evaluate`, `release` and below. Does not import `paper` or the command line, except the network by name (`learners`, `stored`).
 """
 
 from labeldp.learn.conditional import ConditionalRegressor

@@ -1,7 +1,4 @@
-"""Losses: what an output costs when the truth is a label. `get_loss` makes one from a name or a function.
-
-May import the base only (`arrays`, `errors`, `catalogue`). Every room above may import it.
-"""
+"""Losses: what an output costs when the truth is a label. `get_loss` makes one from a name or a function."""
 
 from labeldp.losses.custom import Custom
 from labeldp.losses.lookup import get_loss, loss_examples, seeks_mean

@@ -1,7 +1,6 @@
 """Mechanisms: frozen values with one small interface, and the registry that lists them.
 
-`auto` chooses one for training, `decoding` turns codes into values, `finite` proves ε. May import `binning`, `channels`,
-`sampling`, `priors`, `plots` and below.
+`auto` chooses one for training, `decoding` turns codes into values, `finite` proves ε.
 """
 
 from labeldp.mechanisms.auto import Choice, alternatives, choose

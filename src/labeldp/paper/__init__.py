@@ -1,4 +1,4 @@
 """The paper's apparatus: its data, experiments and reproduction, its network, Algorithm 2, the LP, signatures, the demo.
 
-May import every room but `cli`. Nothing that a release or a model needs lives here.
+Nothing that a release or a model needs lives here.
 """

@@ -1,7 +1,7 @@
 """Pictures from plain numbers: bins over a prior, joint densities, curves against ε, errors in parts, effects of columns, and their
 common look.
 
-May import `arrays` only. Mechanisms and priors draw themselves with it (`mechanism.plot()`).
+Mechanisms and priors draw themselves with it (`mechanism.plot()`).
 """
 
 from labeldp.plots.axes import (

@@ -1,7 +1,4 @@
-"""Priors: distributions of labels, either public or estimated by a private histogram, and the post-processing of such histograms.
-
-May import the base (`domain`, `budget`, `arrays`, `errors`, `formatting`), `losses` and `sampling`, which draws its noise. It does not import mechanisms.
-"""
+"""Priors: distributions of labels, either public or estimated by a private histogram, and the post-processing of such histograms."""
 
 from labeldp.priors.prior import NoisyCounts, Prior
 from labeldp.priors.private_histogram import (

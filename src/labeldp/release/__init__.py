@@ -1,6 +1,4 @@
 """The labels party's job on files: `privatize` makes a message, `apply` adds to it, the ledger charges for it.
 
 `flow` and `add_batch` in `apply` do it on any engine.
-
-May import `engines`, `message`, `randomizer` and below. Known to `training` (for the ledger) and the command line.
 """

@@ -4,7 +4,7 @@ The order of the steps keeps the promises. The input is read and everything that
 charged. Nothing is drawn from the labels before the charge. The folder appears by one rename, complete with its manifest.
 
 A kind of release is a subclass of `ReleaseKind`. It supplies the exact pass over the input with the plan (`read`), and the draw
-with its proof and its card (`draw`). `labels.py` and `central/sums_release.py` are the two kinds.
+with its proof and its card (`draw`). `labels.py` and `sums.py` are the two kinds.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ probabilities are integers over 2^64, so the distribution that is really sampled
 (`KeyedRandomness`, or `BoundRandomness` where the key must not go). `MultisetHash` recognises records that were read before.
 `integer_noise` draws unbounded integer noise for counts and sums.
 `docs/concepts/exact-sampling.md` has the constructions and their proofs.
-
-May import the base (`budget`, `arrays`, `errors`). It does not import mechanisms.
 """
 
 from labeldp.sampling.ids import IdDigests

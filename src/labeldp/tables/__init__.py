@@ -2,5 +2,4 @@
 
 `files` finds the format of a file and reads some of its columns. `csv_text` and `parquet` know what is special about these two
 formats, and `feature_file` reads columns with one type each. Errors name files, columns and rows and never show a value: it may be a label.
-May import `features` and below.
 """

@@ -1,7 +1,4 @@
-"""Optimal bins for a loss, found exactly in O(k log k).
-
-May import `sampling`, `priors` and below. It knows nothing of mechanisms.
-"""
+"""Optimal bins for a loss, found exactly in O(k log k)."""
 
 from labeldp.design.bins.optimal import Bins, optimal_bins
 

@@ -1,7 +1,4 @@
-"""Channels (matrices of probabilities) that are optimal for training a model, found by convex programs.
-
-May import `sampling`, `priors` and below. It does not import mechanisms.
-"""
+"""Channels (matrices of probabilities) that are optimal for training a model, found by convex programs."""
 
 from labeldp.design.channels.anchors import Anchors, integer_channel
 from labeldp.design.channels.cone_program import (

@@ -11,8 +11,9 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from labeldp import Domain, LabelRandomizer, Prior
-from labeldp.evaluate.summary import estimates_of_model, predicted_out_of_fold
-from labeldp.learn.learners import BoostingRegressor, Trees
+from labeldp.evaluate.summary import estimates_of_model, out_of_fold_predictions
+from labeldp.learn.boosting import Trees
+from labeldp.learn.learners import BoostingRegressor
 
 GENERATOR = np.random.default_rng(0)
 N = 2000
@@ -51,7 +52,7 @@ def test_folds_may_miss_the_only_values_of_a_column():
     domain = Domain(-100, 300, 41)
     private = LabelRandomizer(4, domain, prior=Prior.uniform(domain), mechanism="unbiased").randomize(Y)
     table = pa.table({"a": A, "b": column})
-    predictions = predicted_out_of_fold(BoostingRegressor(), table, private.values(), private, 5)
+    predictions = out_of_fold_predictions(BoostingRegressor(), table, private.values(), 5)
     estimates = estimates_of_model(private, predictions)
     assert estimates["error"]["value"] < np.var(Y)
 
@@ -61,7 +62,7 @@ def test_trees_on_part_of_a_matrix_take_columns_that_are_empty_there(values, dty
     column = EMPTY.copy()
     column[:values] = 1 + Y[:values]
     matrix = np.column_stack([A, column]).astype(dtype)
-    trees = clone(BoostingRegressor(random_state=0).trees(N).trees).fit(matrix, Y)
+    trees = clone(BoostingRegressor(random_state=0).model(N).trees).fit(matrix, Y)
     alone = HistGradientBoostingRegressor(**trees.get_params()).fit(matrix[:, :1], Y)
     np.testing.assert_array_equal(trees.predict(matrix), alone.predict(matrix[:, :1]))
 

@@ -22,7 +22,9 @@ from sklearn.multioutput import MultiOutputRegressor
 
 from labeldp import Domain, InvalidInput, LabelDPRegressor, LabelRandomizer, Ledger, Prior, RepeatedRelease
 from labeldp.learn import ConditionalRegressor
-from labeldp.learn.learners import BoostingRegressor, LinearStart
+from labeldp.learn.boosting import LinearStart
+from labeldp.learn.learners import BoostingRegressor
+from labeldp.learn.smooth_ridge import SmoothRidge
 from labeldp.losses import get_loss
 from labeldp.priors import BudgetWarning
 from seeded_words import SeededWords
@@ -242,8 +244,8 @@ def test_a_line_ignores_codes_missing_numbers_and_absurd_ones():
     codes = np.random.default_rng(4).integers(0, 5, N)
     numbers = np.where(np.arange(N) % 7 == 0, np.nan, X[:, 0])
     matrix = np.column_stack([numbers, codes])
-    model = LinearStart(HistGradientBoostingRegressor(), numeric=1).fit(matrix, LOCATION)
-    assert model.used_.tolist() == [True]
+    model = LinearStart(HistGradientBoostingRegressor(), SmoothRidge(1, levels=False)).fit(matrix, LOCATION)
+    assert model.line_.used_.tolist() == [True]
     far = model.predict([[1e12, 0.0]])[0]
     assert far < LOCATION.max() + 1  # clipped at three standard deviations
 

@@ -190,7 +190,7 @@ def test_progress_counts_rows_and_models(world):
         return count
 
     train(world, world / "f.parquet", phase=phase, folds=3)
-    assert counts == {"joining": [N + 200, N + 200], "reading": [N + 200, N + 200], "training": [4, 4]}
+    assert counts == {"joining": [N + 200, N + 200], "reading": [N + 200, N + 200], "training": [30, 30]}
 
 
 PROGRAM = """

@@ -10,6 +10,7 @@ import typer
 from labeldp.cli.catalogue_help import LOSSES, loss_offers, model_offers
 from labeldp.cli.console import err, line, note, out, phases, print_json, stoppable
 from labeldp.cli.options import Delimiter, Json, Quiet, VerifyKey, comma_list
+from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of, plain
 
 ModelOption = partial(typer.Option, rich_help_panel="Model")
@@ -45,9 +46,12 @@ def train(
     model: Annotated[
         str | None,
         ModelOption(
-            metavar="NAME", help="One of the models listed below.", autocompletion=model_offers, show_default="boosting"
+            metavar="NAME", help="One of the models listed below.", autocompletion=model_offers, show_default="stack"
         ),
     ] = None,
+    fast: Annotated[
+        bool, ModelOption("--fast", help="A small model at once, the same as --model boosting. Less accurate.")
+    ] = False,
     loss: Annotated[
         str | None,
         ModelOption(
@@ -118,6 +122,8 @@ def train(
     from labeldp.learn.train import train as train_model
 
     check_new(model_path)
+    if fast and model not in (None, "boosting"):
+        raise InvalidInput(f"--fast is the model boosting, and --model names {model}: give one of them")
     silent = quiet or as_json
     with stoppable("No model was written"), phases(quiet=silent) as phase:
         result = train_model(
@@ -125,7 +131,7 @@ def train(
             features,
             id=id_column,
             plan=plan,
-            model=model,
+            model="boosting" if fast else model,
             loss=loss,
             target_values=target_values,
             categorical=comma_list(categorical) or None,

@@ -5,7 +5,6 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput, expect
@@ -102,26 +101,17 @@ def estimates_of_mean(private: PrivateLabels, assume: Collection[str] = ()) -> F
 
 
 def estimates_of_model(private: PrivateLabels, predictions: Floats, assume: Collection[str] = ()) -> Figures:
-    """Return a model's mean squared test `error`, its `gain` over answering the mean, and its `r2`, from out-of-fold predictions."""
+    """Return a model's mean squared test `error`, its `gain` over answering the mean, and its `r2`, from out-of-fold predictions.
+
+    Predictions are clipped into the bounds, as those of a saved model are.
+    """
+    domain = private.mechanism.domain
+    predictions = predictions if domain is None else np.clip(predictions, domain.lower, domain.upper)
     return _figures(
         error=estimate_error(private, predictions, visible=1.0, assume=assume),
         gain=estimate_gain(private, predictions, assume=assume),
         r2=estimate_r2(private, predictions, assume=assume),
     )
-
-
-def predicted_out_of_fold(
-    estimator: Any, X: Any, targets: NDArray[Any], private: PrivateLabels, folds: int
-) -> Floats | None:
-    """Return a prediction for every record by a model that was trained on the `targets` of the other folds, within the bounds.
-
-    None if there are fewer than two records for each fold.
-    """
-    if len(private) < 2 * folds:
-        return None
-    predictions = out_of_fold_predictions(estimator, X, targets, folds)
-    domain = private.mechanism.domain
-    return predictions if domain is None else np.clip(predictions, domain.lower, domain.upper)
 
 
 def _figures(**estimates: Estimate) -> Figures:

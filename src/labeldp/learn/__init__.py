@@ -13,7 +13,7 @@
 
 from labeldp.learn.conditional import ConditionalRegressor
 from labeldp.learn.joined_features import Joined, join
-from labeldp.learn.learners import BoostingRegressor
+from labeldp.learn.learners import BoostingRegressor, StackedRegressor
 from labeldp.learn.sizing import boosting_settings
 from labeldp.learn.train import TrainingResult
 
@@ -22,6 +22,7 @@ __all__ = [
     "BoostingRegressor",
     "ConditionalRegressor",
     "Joined",
+    "StackedRegressor",
     "TrainingResult",
     "boosting_settings",
     "join",

@@ -24,6 +24,7 @@ from scipy.special import ndtri
 from scipy.stats import truncnorm
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
@@ -31,7 +32,7 @@ from labeldp.errors import InvalidInput, described, expect
 from labeldp.evaluate.scoring import estimate_loss
 from labeldp.learn.estimator_checks import check_fit_parameters, check_learns_means, without_values
 from labeldp.learn.feature_tables import FeatureTable
-from labeldp.learn.learners import BoostingRegressor, EncodedFeatures
+from labeldp.learn.learners import BoostingRegressor, EncodedFeatures, StackedRegressor
 from labeldp.losses import Loss, LossLike, Squared, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.mechanisms.bias_variance import NormalScores
@@ -64,7 +65,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     estimator : regressor or None
         What learns means: squared loss, any sign of targets. It is cloned. None means the default of
-        `LabelDPRegressor`, a line and then trees, sized by what the private values are worth.
+        `LabelDPRegressor`, a `StackedRegressor`.
     mechanism : FiniteMechanism
         What randomized the labels; it carries a prior.
     loss : str, Loss or callable
@@ -120,6 +121,30 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ConditionalRegressor
             The fitted regressor itself.
         """
+        self.fit_out_of_fold(X, y, **fit_params)
+        return self
+
+    def fit_out_of_fold(
+        self, X: Any, y: Any, *, advance: Callable[[int], object] | None = None, **fit_params: Any
+    ) -> tuple[NDArray[np.int64], Floats]:
+        """Fit, and predict for rows by models of location and spread that were trained without them.
+
+        Parameters
+        ----------
+        X, y : array
+            As in `fit`.
+        advance : callable, optional
+            Called with the number of models whenever some are trained, `steps(len(y))` in all.
+        **fit_params : dict
+            As in `fit`.
+
+        Returns
+        -------
+        rows : array of int
+            The rows that were predicted: all, unless there are very many.
+        predictions : array of float
+            A prediction for each of them.
+        """
         expect(self.mechanism, FiniteMechanism, "mechanism", "take that of the private labels: private.mechanism")
         check_fit_parameters(fit_params)
         if self.estimator is not None:
@@ -134,15 +159,19 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         make, X = self._prepared(X, codes.size)
         score, square = values[codes].T
         with without_values():
-            self.location_ = make(shares[0]).fit(X, score, **fit_params)
-        seen = _out_of_fold(make(shares[0]), X, score, fit_params)
+            self.location_, rows, seen = _out_of_fold(make(shares[0]), X, score, fit_params, advance)
+        score, square = score[rows], square[rows]
         squares = square - 2 * seen * score + np.square(seen)
         self.level_ = _common_spread(squares)
-        spread = _out_of_fold(make(shares[1]), X, squares, fit_params)
+        if rows.size < codes.size:
+            X = _safe_indexing(X, rows)
+            fit_params = {name: _safe_indexing(value, rows) for name, value in fit_params.items() if value is not None}
+        spread_model, some, spread = _out_of_fold(make(shares[1]), X, squares, fit_params, advance)
+        rows, seen, squares = rows[some], seen[some], squares[some]
         moving = float(np.var(spread))
         explained = float(np.mean((squares - squares.mean()) * (spread - spread.mean())))
         self.weight_ = float(np.clip(explained / moving, 0, 1)) if moving > 0 else 0.0
-        self.spread_ = make(shares[1]).fit(X, squares, **fit_params) if self.weight_ > 0 else None
+        self.spread_ = spread_model if self.weight_ > 0 else None
         self.factor_ = 1.0
         if seeks_mean(self.loss):  # the labels' mean is known well, and the model's distributions need not have it
             means = code_values(self.mechanism)[codes]
@@ -157,7 +186,22 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             answered = float(self._answers(*self._scores(X)).mean())
             if mean > 2 * error and answered > 0:
                 self.factor_ = float(np.clip(mean / answered, *FACTORS))
-        return self
+        return rows, self._answers(seen, self._spreads(spread))
+
+    def steps(self, rows: int) -> int:
+        """At most how many models are trained on this number of rows.
+
+        Parameters
+        ----------
+        rows : int
+            The number of rows.
+
+        Returns
+        -------
+        int
+        """
+        estimator = StackedRegressor() if self.estimator is None else self.estimator
+        return 2 * (estimator.steps(rows) if isinstance(estimator, StackedRegressor) else FOLDS + 1)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
         """How little the predictions lose, estimated from private labels of other records: the negative mean loss.
@@ -238,21 +282,25 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """`predict_scores` of features that are encoded already."""
         with without_values("the features"):
             location = np.asarray(self.location_.predict(X), np.float64)
-        squared = np.full(location.size, self.level_)
-        if self.spread_ is not None:
-            squared += self.weight_ * (np.asarray(self.spread_.predict(X), np.float64) - self.level_)
-        return location, np.sqrt(np.clip(squared, *(self.level_ * np.asarray(SPREADS))))
+        if self.spread_ is None:
+            return location, np.full(location.size, np.sqrt(self.level_))
+        return location, self._spreads(np.asarray(self.spread_.predict(X), np.float64))
+
+    def _spreads(self, predicted: Floats) -> Floats:
+        """The spread of each record's score, from a prediction of its square that is believed in part."""
+        squared = self.level_ + self.weight_ * (predicted - self.level_)
+        return np.sqrt(np.clip(squared, *(self.level_ * np.asarray(SPREADS))))
 
     def _prepared(self, X: Any, rows: int) -> tuple[Callable[[float], Any], Any]:
         """How to make a regressor for values of some worth, and the features that it takes: tables are encoded once."""
         self.encoder_ = None
-        boosting, numeric = BoostingRegressor() if self.estimator is None else self.estimator, None
+        boosting, numeric = StackedRegressor() if self.estimator is None else self.estimator, None
         if not isinstance(boosting, BoostingRegressor):
             return lambda _: clone(self.estimator), X
         if isinstance(X, EncodedFeatures) or FeatureTable.is_frame(X):
             encoded = boosting.encode(X)
             self.encoder_, X, numeric = encoded.encoder, encoded.matrix, len(encoded.encoder.numeric)
-        return lambda share: clone(boosting).set_params(share=share).trees(rows, numeric), X
+        return lambda share: clone(boosting).set_params(share=share).model(rows, numeric), X
 
 
 def _common_spread(squares: Floats) -> float:
@@ -268,11 +316,22 @@ def _common_spread(squares: Floats) -> float:
     return float(np.clip(truncnorm.mean(*ends, loc=mean, scale=error), LEAST_SPREAD, 1))
 
 
-def _out_of_fold(estimator: Any, X: Any, targets: Floats, fit_params: dict[str, Any]) -> Floats:
+def _out_of_fold(
+    estimator: Any, X: Any, targets: Floats, fit_params: dict[str, Any], advance: Callable[[int], object] | None
+) -> tuple[Any, NDArray[np.int64], Floats]:
+    """The fitted estimator, the rows for which it predicts without having seen them, and these predictions."""
+    if hasattr(estimator, "fit_out_of_fold"):
+        rows, predictions = estimator.fit_out_of_fold(X, targets, **fit_params, advance=advance)
+        return estimator, rows, predictions
+    every = np.arange(targets.size)
+    fitted = clone(estimator).fit(X, targets, **fit_params)
     if targets.size < 2 * FOLDS:
-        return np.full(targets.size, targets.mean())
+        return fitted, every, np.full(targets.size, targets.mean())
     folds = KFold(FOLDS, shuffle=True, random_state=0)  # fixed: folds must not depend on the order of labels
-    return np.asarray(cross_val_predict(estimator, X, targets, cv=folds, params=fit_params or None), np.float64)
+    predictions = cross_val_predict(estimator, X, targets, cv=folds, params=fit_params or None)
+    if advance is not None:
+        advance(FOLDS + 1)
+    return fitted, every, np.asarray(predictions, np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ from labeldp.learn.estimator_checks import (
     without_values,
 )
 from labeldp.learn.feature_tables import FeatureTable, in_memory
-from labeldp.learn.learners import BoostingRegressor, EncodedFeatures
+from labeldp.learn.learners import BoostingRegressor, EncodedFeatures, StackedRegressor
 from labeldp.learn.method import Method, check_method, choose_method, fits_sums, grid_for_sums
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.losses import Squared, get_loss
@@ -65,9 +65,10 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
     Parameters
     ----------
     estimator : regressor, optional
-        What learns means from randomized labels, with squared loss. Without one, `method` decides; labels are then learned by a
-        ridge regression followed by gradient boosting that is sized for noisy labels (`boosting_settings`). In a pandas, polars
-        or Arrow table text, categories and dates are read too. Size your own estimator for noisy labels: large leaves, few steps.
+        What learns means from randomized labels, with squared loss. Without one, `method` decides; labels are then learned by a stack
+        of models that sizes itself by validation on the private labels (`StackedRegressor`). In a pandas, polars or Arrow table text,
+        categories and dates are read too. Size your own estimator for noisy labels: large leaves, few steps. `BoostingRegressor()`
+        is 70 times as fast as the stack and less accurate.
     epsilon : float, str, Decimal or Fraction
         The privacy budget of one fit.
     domain : Domain or (lower, upper)
@@ -547,12 +548,14 @@ class _LabelsFit:
         model.estimator_ = fitted
 
     def _learner(self, estimator: Any, recipe: Recipe) -> Any:
-        """Return a clone of the user's estimator, or trees sized for values of that worth. Arrays are not encoded."""
+        """Return a clone of the user's estimator, or a stack for values of that worth. Arrays are not encoded."""
+        if isinstance(estimator, BoostingRegressor):  # which a user cannot size: the share is known here
+            return clone(estimator).set_params(share=recipe.share)
         if estimator is not None:
             return clone(estimator)
-        boosting = BoostingRegressor(share=recipe.share)
+        stack = StackedRegressor(share=recipe.share)
         encoded = recipe.conditional or isinstance(self.features, EncodedFeatures)
-        return boosting if encoded else boosting.trees(self.labels.size)
+        return stack if encoded else stack.model(self.labels.size)
 
 
 def _encoded(X: Any, parameters: dict[str, Any]) -> Any:
@@ -562,7 +565,7 @@ def _encoded(X: Any, parameters: dict[str, Any]) -> Any:
             f"the default estimator takes sample_weight and no {others[0]}: leave it out, or give an estimator"
         )
     if FeatureTable.is_frame(X):
-        return BoostingRegressor().encode(X)
+        return StackedRegressor().encode(X)
     with without_values("the features"):
         check_array(X, dtype=np.float64, ensure_all_finite=False)
     return X

@@ -15,7 +15,7 @@ from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.intervals import ASSUMPTIONS
 from labeldp.evaluate.scoring import estimate_loss
-from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model, made_assumptions, predicted_out_of_fold
+from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model, made_assumptions, out_of_fold_predictions
 from labeldp.formatting import count_of
 from labeldp.learn.conditional import Recipe
 from labeldp.learn.feature_columns import ColumnKey
@@ -124,8 +124,9 @@ def train(
         The ids of a text file are taken as they are written: as integers if those of the message are, as text if not.
     plan : str or Path, optional
         For an answer: the `plan.json` that `labeldp cells` wrote together with the cells.
-    model : str or Learner, default "boosting"
-        The name of a learner.
+    model : str or Learner, default "stack"
+        The name of a learner: "stack" (several models, weighted by validation on the private labels), "boosting" (a line and small
+        trees: less accurate, and 70 times as fast), or "network".
     loss : str, Loss or callable, optional
         The loss that predictions should keep small. By default the one that the message was made for, if it has a name.
     target_values : {"auto", "bins", "debiased", "positive"}, optional
@@ -140,7 +141,7 @@ def train(
     seed : int, optional
         The seed of the learner, from 0 to 2^32 - 1.
     folds : int, default 5
-        The number of folds for the estimate of the test error; 0 for no estimate.
+        The number of folds for the estimate of the test error; 0 for no estimate. A stack has folds of its own.
     assume : collection of {"tails", "part"}, optional
         What the intervals of the estimates may rest on, see `estimate_error`. By default both; `()` for neither.
     verify_key : str or Path, optional
@@ -213,7 +214,7 @@ def train(
     if seed is not None and not 0 <= seed < 2**32:
         raise InvalidInput(f"seed must be a whole number from 0 to 2^32 - 1, got {described(seed)}")
     assume = tuple(ASSUMPTIONS) if assume is None else assume
-    learner = model if isinstance(model, Learner) else learners()["boosting" if model is None else model]
+    learner = model if isinstance(model, Learner) else learners()["stack" if model is None else model]
     mechanism = message.mechanism
     recipe = Recipe.of(mechanism, loss if loss is not None else loss_of(mechanism), target_values)
     _check_values(recipe, learner)
@@ -244,24 +245,32 @@ def train(
     later_batches = counts is not None and joined.rows.size + joined.without_features > counts.records
     private = PrivateLabels(joined.codes, mechanism.without_counts() if later_batches else mechanism)
     estimates = estimates_of_mean(private, assume)
-    cross_validated = folds >= 2 and (recipe.conditional or bool(estimates))
-    models = folds + 1 if cross_validated else 1
+    cross_validated = folds >= 2 and len(private) >= 2 * folds and (recipe.conditional or bool(estimates))
+    validates = hasattr(estimator, "fit_out_of_fold")
+    models = estimator.steps(len(private)) if validates else folds + 1 if cross_validated else 1
     advance = phase("", None) if progress and learner.own_progress else phase("training", models)
     lost: dict[str, float] = {}
-    if cross_validated:
-        predictions = predicted_out_of_fold(_reporting(estimator, advance), used, targets, private, folds)
-        if predictions is not None and estimates and seeks_mean(recipe.loss):
-            estimates |= estimates_of_model(private, predictions, assume)
-        if predictions is not None and recipe.conditional:
-            lost = asdict(estimate_loss(private, predictions, recipe.loss))
-    estimator.fit(used, targets)
-    if advance is not None:
-        advance(1)
     domain = mechanism.domain
+    if validates:
+        rows, predictions = estimator.fit_out_of_fold(used, targets, advance=advance)
+    else:
+        rows = np.arange(len(private))
+        if cross_validated:
+            predictions = out_of_fold_predictions(_reporting(estimator, advance), used, targets, folds)
+        estimator.fit(used, targets)
+        if advance is not None:
+            advance(1)
+    if cross_validated:
+        held = private if rows.size == len(private) else PrivateLabels(private.codes[rows], private.mechanism)
+        if estimates and seeks_mean(recipe.loss):
+            estimates |= estimates_of_model(held, predictions, assume)
+        if recipe.conditional:
+            lost = asdict(estimate_loss(held, predictions, recipe.loss))
     facts = {
         "model": learner.name,
         "loss": recipe.loss.name,
         "target_values": recipe.decoder,
+        "members": [asdict(member) for member in getattr(estimator, "members", ())],
         "records": int(joined.rows.size),
         "features_without_label": joined.without_label,
         "labels_without_features": joined.without_features,

@@ -143,7 +143,7 @@ class _FeaturesParty:
 
     def test_error(self, rows: NDArray[np.int64], targets: Floats, share: float = 1.0) -> float:
         """Train, and return the mean squared error on the test rows, with predictions clipped to the public bounds."""
-        model = BoostingRegressor(random_state=SEED, share=share).trees(rows.size, self._numeric)
+        model = BoostingRegressor(random_state=SEED, share=share).model(rows.size, self._numeric)
         model.fit(self._matrix[rows], targets)
         return float(np.mean((np.clip(model.predict(self._test_matrix), 0, 400) - self._test_labels) ** 2))
 

@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from labeldp import Domain, InvalidInput, LabelRandomizer, Prior, SavedModel
-from labeldp.learn import BoostingRegressor, ConditionalRegressor
-from labeldp.learn.learners import Trees
+from labeldp.learn import BoostingRegressor, ConditionalRegressor, StackedRegressor
+from labeldp.learn.boosting import Trees
+from labeldp.learn.smooth_ridge import SmoothRidge
 from labeldp.learn.stored.model_file import from_bytes, to_bytes
 from labeldp.learn.stored.skops_file import to_skops
 from labeldp.learn.stored.trees import TREE_NODES, check_boosting
@@ -25,6 +26,8 @@ RANDOM = np.random.default_rng(0)
 TABLE = pa.table({"shop": RANDOM.choice(["a", "b"], ROWS), "price": RANDOM.normal(size=ROWS)})
 Y = np.abs(RANDOM.normal(size=ROWS)) * 50 + 1
 BOOSTING = to_bytes(BoostingRegressor().fit(TABLE, Y))
+STACK = to_bytes(StackedRegressor().fit(TABLE, Y))
+RIDGE = to_bytes(SmoothRidge(bends=2, bumps=5).fit(RANDOM.normal(size=(ROWS, 2)), Y))
 NETWORK = to_bytes(NetworkRegressor(epochs=1, random_state=0).fit(TABLE, Y))
 PRIVATE = LabelRandomizer(2, (1, 400), loss="absolute", prior=Prior.uniform(Domain(1, 400, 50))).randomize(Y)
 CONDITIONAL = to_bytes(ConditionalRegressor(None, PRIVATE.mechanism, "absolute").fit(TABLE, PRIVATE))
@@ -93,8 +96,8 @@ def test_a_file_that_holds_no_model_is_refused(part):
 @pytest.mark.parametrize(
     ("data", "name", "value"),
     [
-        (BOOSTING, "trees_", "text"),
-        (BOOSTING, "trees_", {"object": ["Fraction", {"numerator": 1, "denominator": 2}]}),
+        (BOOSTING, "model_", "text"),
+        (BOOSTING, "model_", {"object": ["Fraction", {"numerator": 1, "denominator": 2}]}),
         (BOOSTING, "encoder_", None),
         (BOOSTING, "predict", {"function": "numpy.clip"}),
         (BOOSTING, "fit", 1),
@@ -102,6 +105,7 @@ def test_a_file_that_holds_no_model_is_refused(part):
         (BOOSTING, "__dict__", {"dict": {}}),
         (BOOSTING, "not a name", 1),
         (BOOSTING, "n_features_in_", 3),
+        (STACK, "model_", {"object": ["Fraction", {"numerator": 1, "denominator": 2}]}),
         (NETWORK, "weights_", {"dict": {}}),
         (NETWORK, "encoder_", "text"),
         (NETWORK, "scaler_", {"function": "numpy.clip"}),
@@ -121,15 +125,46 @@ def test_a_listed_type_with_an_attribute_that_it_cannot_have_is_refused(data, na
 @pytest.mark.parametrize("attribute", ["_in_fit", "more_"])
 @pytest.mark.parametrize(
     "name",
-    ["Trees", "TreePredictor", "_BinMapper", "LinearStart", "Pipeline", "StandardScaler", "SimpleImputer", "RidgeCV"],
+    [
+        "Trees",
+        "TreePredictor",
+        "_BinMapper",
+        "LinearStart",
+        "Pipeline",
+        "StandardScaler",
+        "SimpleImputer",
+        "SmoothRidge",
+        "Stack",
+    ],
 )
 def test_an_attribute_that_no_fitted_object_has_is_refused(name, attribute):
     """With `_in_fit`, scikit-learn predicts without a look at the features, and a tree could read beyond them."""
     data = to_bytes(make_pipeline(StandardScaler(), LINE).fit([[0.0], [1.0]], [0.0, 1.0]))
-    structure, arrays, state = inner(data if name == "StandardScaler" else BOOSTING, name)
+    structure, arrays, state = inner({"StandardScaler": data, "Stack": STACK}.get(name, BOOSTING), name)
     from_bytes(put_together(structure, arrays))
     state[attribute] = True
     with pytest.raises(InvalidInput, match=rf"{name}: it cannot have an attribute '{attribute}'"):
+        from_bytes(put_together(structure, arrays))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("Stack", lambda state: state.update(models_=["text"])),
+        ("Stack", lambda state: state.update(models_=[{"tuple": [1, 2, 3]}])),
+        ("Stack", lambda state: state["models_"][0]["tuple"].pop()),
+        ("Stack", lambda state: state.update(base_="1")),
+        ("Stack", lambda state: state["facts_"][0]["tuple"].pop()),
+        ("SmoothRidge", lambda state: state.update(coef_=state["rotation_"])),
+        ("SmoothRidge", lambda state: state.update(landmarks_=state["coef_"])),
+        ("SmoothRidge", lambda state: state.update(knots_=[1.0])),
+        ("SmoothRidge", lambda state: state.update(intercept_="1")),
+    ],
+)
+def test_a_stack_whose_parts_do_not_fit_is_refused(name, change):
+    structure, arrays, state = inner(RIDGE if name == "SmoothRidge" else STACK, name)
+    change(state)
+    with pytest.raises(InvalidInput):
         from_bytes(put_together(structure, arrays))
 
 
@@ -244,6 +279,10 @@ def test_a_split_by_categories_that_are_not_there_is_refused(field, value):
     [
         ({"_preprocessor": None}, {}),
         ({"_preprocessor": "text"}, {}),
+        ({"_preprocessor": []}, {}),
+        ({"_preprocessor": [{"array": "codes"}]}, {"codes": np.arange(3.0)}),
+        ({"_preprocessor": [{"array": "codes"}, 1]}, {"codes": np.arange(3.0)}),
+        ({"_preprocessor": [{"array": "codes"}, {"array": "codes"}]}, {"codes": np.arange(300.0)}),
         ({"_preprocessor": {"skops": "encoder"}}, {"encoder": OrdinalEncoder().fit([[1, 2]])}),
         ({"_preprocessor": {"skops": "encoder"}}, {"encoder": StandardScaler().fit([[1, 2]])}),
         ({"_preprocessor": {"skops": "encoder"}}, {"encoder": "one column"}),
@@ -257,8 +296,10 @@ def test_a_split_by_categories_that_are_not_there_is_refused(field, value):
 def test_an_encoder_that_does_not_fit_the_trees_is_refused(change, more):
     """Nothing else checks how many columns the encoder gives to the compiled trees."""
     structure, arrays, state = categorical()
-    for name in {key for part in change for key in (state[part] or {}).values()}:
-        arrays.pop(name)
+    for part in change:
+        for each in state[part] if isinstance(state[part], list) else [state[part] or {}]:
+            for name in each.values():
+                arrays.pop(name)
     state.update(change)
     for name, value in more.items():
         if isinstance(value, str):  # as scikit-learn makes it, but for one column
@@ -297,7 +338,7 @@ def test_a_file_with_a_wrong_byte_is_refused_or_its_trees_are_sound(data, where,
     except InvalidInput:
         return
     if isinstance(model, BoostingRegressor):
-        check_boosting(getattr(model.trees_, "trees_", model.trees_))
+        check_boosting(getattr(model.model_, "trees_", model.model_))
     try:
         assert len(SavedModel(model, {}).predict(TABLE)) == ROWS
     except InvalidInput:  # a column with another name, for instance

@@ -62,7 +62,7 @@ TABLE = pa.table(
 )
 X = RANDOM.normal(size=(ROWS, 3))
 Y = np.abs(100 + 30 * X[:, 0]) + 1
-LEARNER_NAMES = ("boosting", "network")
+LEARNER_NAMES = ("stack", "boosting", "network")
 
 
 def same(model, features):
@@ -82,7 +82,13 @@ def test_the_learners_of_this_file_are_those_of_the_catalogue():
 
 @pytest.mark.parametrize(
     ("name", "loss"),
-    [*(("boosting", loss) for loss in loss_examples()), ("network", "squared"), ("network", "absolute")],
+    [
+        *(("boosting", loss) for loss in loss_examples()),
+        ("stack", "squared"),
+        ("stack", "gamma"),
+        ("network", "squared"),
+        ("network", "absolute"),
+    ],
 )
 def test_a_learner_for_a_loss(name, loss):
     private = LabelRandomizer(2, (1, 400), loss=loss).randomize(Y)

@@ -17,24 +17,27 @@ from sklearn._loss.loss import (
     HalfTweedieLoss,
     HalfTweedieLossIdentity,
 )
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.linear_model import GammaRegressor, PoissonRegressor, RidgeCV, TweedieRegressor
+from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
+from labeldp.learn.boosting import LinearStart, Trees
 from labeldp.learn.conditional import ConditionalRegressor
 from labeldp.learn.feature_columns import ColumnEncoder, ConstantsToZero
-from labeldp.learn.learners import BoostingRegressor, LinearStart, Trees
+from labeldp.learn.learners import BoostingRegressor, StackedRegressor
 from labeldp.learn.method import Method
-from labeldp.learn.record_checks import exactly, is_a
+from labeldp.learn.record_checks import all_are, exactly, finite_float, finite_floats, is_a
 from labeldp.learn.regressor import LabelDPRegressor
+from labeldp.learn.smooth_ridge import SmoothRidge
+from labeldp.learn.stack import Stack
 from labeldp.learn.stored.codec import Kind, NotStorable, State, add, add_on_demand
 from labeldp.learn.stored.trees import MOST_CATEGORIES, check_boosting
 from labeldp.learn.sums.sums_model import SumsModel
@@ -111,7 +114,8 @@ def _check_function(transformer: Any) -> None:
 
 
 def _boosting(kind: type) -> Kind:
-    """A `HistGradientBoostingRegressor`. Of the step that encodes its categorical columns, only the fitted encoder is stored.
+    """A `HistGradientBoostingRegressor`. Of the step that encodes its categorical columns, only the fitted encoder
+    is stored, or the codes that it has seen.
 
     The step selects columns and calls functions, so it is made again from the list of categorical columns.
     """
@@ -120,7 +124,9 @@ def _boosting(kind: type) -> Kind:
     def state(model: Any) -> State:
         found = plain.state(model)
         if found.get("_preprocessor") is not None:
-            found["_preprocessor"] = found["_preprocessor"].named_transformers_["encoder"]
+            encoder = found["_preprocessor"].named_transformers_["encoder"]
+            codes = all(each.dtype == np.float64 for each in encoder.categories_)
+            found["_preprocessor"] = list(encoder.categories_) if codes else encoder
         return found
 
     def build(state: State) -> Any:
@@ -138,7 +144,6 @@ def _column_step(encoder: Any, categorical: Any, names: Any) -> ColumnTransforme
 
     It must give as many columns as the trees expect, because nothing checks that later.
     """
-    is_a(encoder, OrdinalEncoder, what="the encoder")
     columns = is_a(categorical, np.ndarray, what="is_categorical_").size
     if categorical.dtype != np.bool_ or categorical.shape != (columns,) or not categorical.any():
         raise InvalidInput("the list of categorical columns is damaged")
@@ -149,6 +154,13 @@ def _column_step(encoder: Any, categorical: Any, names: Any) -> ColumnTransforme
     step = model.fit(np.zeros((2, columns)), np.zeros(2))._preprocessor  # noqa: SLF001
     fresh, rest = (step.named_transformers_[name] for name in ("encoder", "numerical"))
     count = int(categorical.sum())
+    if isinstance(encoder, list):  # the codes that were seen in each column
+        codes = [finite_floats(is_a(part, np.ndarray, what="codes"), "codes") for part in encoder]
+        if len(codes) != count or not all(part.ndim == 1 and part.size for part in codes):
+            raise InvalidInput("the encoder does not fit the categorical columns")
+        most = max(part.size for part in codes)
+        encoder = clone(fresh).fit(np.column_stack([np.resize(part, most) for part in codes]))
+    is_a(encoder, OrdinalEncoder, what="the encoder")
     same = all(repr(value) == repr(encoder.get_params()[name]) for name, value in fresh.get_params().items())
     sizes = [np.size(found) for found in is_a(encoder.categories_, list, what="the categories")]
     if not same or encoder.n_features_in_ != count or len(sizes) != count or max(sizes) > MOST_CATEGORIES:
@@ -159,11 +171,49 @@ def _column_step(encoder: Any, categorical: Any, names: Any) -> ColumnTransforme
     return step
 
 
+def _is_fitted(model: Any, *names: str) -> bool:
+    """Whether a model has these attributes; some without the others are refused."""
+    there = [hasattr(model, name) for name in names]
+    if any(there) and not all(there):
+        raise InvalidInput(f"the attribute {names[there.index(False)]} is missing")
+    return all(there)
+
+
+def _check_ridge(model: Any) -> None:
+    if not _is_fitted(model, *RIDGE):
+        return
+    finite_float(float(model.intercept_), "the intercept")
+    for name in ("shift_", "landmarks_", "rotation_", "coef_"):
+        finite_floats(getattr(model, name), name)
+    for arrays in (model.knots_, model.levels_):
+        for one in all_are(arrays, np.ndarray, "knots and levels"):
+            finite_floats(one, "knots and levels")
+    columns, bumps = model.scale_.size, len(model.landmarks_)
+    shapes = (model.shift_.shape, model.landmarks_.shape, model.rotation_.shape, model.coef_.shape)
+    if shapes != ((columns,), (bumps, columns), (bumps, bumps), (columns + bumps,)) or not (model.scale_ > 0).all():
+        raise InvalidInput("the coefficients do not fit the columns")
+
+
+def _check_stack(model: Any) -> None:
+    if not _is_fitted(model, *STACK):
+        return
+    finite_float(float(model.base_), "the base")
+    for one in all_are(model.models_, tuple, "models"):
+        fitted, weights, stages = one if len(one) == 3 else (None, None, None)
+        is_a(fitted, SmoothRidge, LinearStart, Trees, what="a model of a stack")
+        if len(all_are(stages, int, "stages")) != finite_floats(weights, "weights").size or not stages:
+            raise InvalidInput("the weights of a stack do not fit its models")
+    for facts in all_are(model.facts_, tuple, "facts"):
+        name, weight, trees, r2 = facts if len(facts) == 4 else (None,) * 4
+        is_a(name, str, what="a name"), is_a(trees, int, what="trees")
+        finite_float(weight, "a weight"), finite_float(r2, "a share")
+
+
 def _check_encoded(model: Any) -> None:
-    if not hasattr(model, "trees_"):
+    if not hasattr(model, "model_"):
         return
     columns = len(model.encoder_.numeric) + len(model.encoder_.categorical)
-    if model.n_features_in_ != columns or model.trees_.n_features_in_ != columns:
+    if model.n_features_in_ != columns or model.model_.n_features_in_ != columns:
         raise InvalidInput("the trees do not fit the columns")
 
 
@@ -210,6 +260,16 @@ def _generator(state: State) -> np.random.Generator:
     return np.random.Generator(made)
 
 
+ARRAY: Types = (np.ndarray,)
+RIDGE: dict[str, Types] = {
+    "scaler_": (Pipeline, NONE),
+    "used_": ARRAY,
+    "knots_": (list,),
+    "levels_": (list,),
+    "intercept_": NUMBER,
+    **dict.fromkeys(("shift_", "scale_", "landmarks_", "rotation_", "coef_"), ARRAY),
+}
+STACK: dict[str, Types] = {"base_": NUMBER, "models_": (list,), "facts_": (list,)}
 BOOSTING: Types = (HistGradientBoostingRegressor,)
 INPUT = ("n_features_in_", "feature_names_in_")
 OUTPUT = (*INPUT, "_sklearn_output_config")
@@ -247,20 +307,26 @@ add(
     estimator(ConstantsToZero, fitted=SCALED),
     estimator(SimpleImputer, fitted=IMPUTED),
     estimator(MissingIndicator, fitted=INDICATED),
-    estimator(RidgeCV, fitted=(*INPUT, "alpha_", "best_score_", "cv_results_", "coef_", "intercept_")),
     estimator(
-        LinearStart,
-        {
-            "trees": BOOSTING,
-            "trees_": BOOSTING,
-            "line_": (Pipeline, NONE),
-            "used_": (np.ndarray,),
-            "numeric": (int, NONE),
-        },
+        SmoothRidge,
+        {"numeric": (int, NONE), **RIDGE},
+        _check_ridge,
         fitted=INPUT,
     ),
     estimator(
-        BoostingRegressor, {"encoder_": (ColumnEncoder,), "trees_": (LinearStart, Trees)}, _check_encoded, fitted=INPUT
+        LinearStart,
+        {"trees": BOOSTING, "trees_": BOOSTING, "line": (SmoothRidge, NONE), "line_": (SmoothRidge, NONE)},
+        fitted=INPUT,
+    ),
+    estimator(
+        Stack,
+        {"numeric": (int, NONE), **STACK},
+        _check_stack,
+        fitted=INPUT,
+    ),
+    *(
+        estimator(kind, {"encoder_": (ColumnEncoder,), "model_": models}, _check_encoded, fitted=INPUT)
+        for kind, models in ((BoostingRegressor, (LinearStart, Trees)), (StackedRegressor, (Stack,)))
     ),
     estimator(
         ConditionalRegressor,

@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from labeldp.artifact.manifest import LABELS, RELEASE_ID, exact_text, installed_version
+from labeldp.artifact.manifest import RELEASE_ID, exact_text, installed_version
 from labeldp.budget import decimal_text, exp_upper, rounded_up
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.json_text import parse_json, read_record, read_text
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.release_kind import LABELS
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from labeldp.artifact.description import Header, describe, privacy_card_text, total_epsilon
 from labeldp.artifact.labels_file import LabelsFile, check_id_name
-from labeldp.artifact.manifest import LABELS, read_manifest
+from labeldp.artifact.manifest import read_manifest
 from labeldp.artifact.reader import Message
 from labeldp.artifact.signing import SigningKey
 from labeldp.budget import decimal_text, exact_epsilon
@@ -32,13 +32,14 @@ from labeldp.losses import Custom, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors
 from labeldp.priors import Prior
-from labeldp.release.account import Account, Charge, Request
-from labeldp.release.flow import Drawn, Ready, ReleaseKind, in_the_way, release
+from labeldp.release.account import Account, Charge, ChargeRequest
+from labeldp.release.flow import Drawn, Ready, ReleaseJob, in_the_way, release
 from labeldp.release.key_file import KeptRelease
 from labeldp.release.ledger import Ledger
 from labeldp.release.ledger_rows import Release
 from labeldp.release.outcome import Phase, ReleaseOutcome
 from labeldp.release.randomizer import LabelRandomizer, Plan
+from labeldp.release_kind import LABELS
 
 
 def privatize(
@@ -165,11 +166,10 @@ class LabelsReady(Ready):
     mechanism: FiniteMechanism | None
 
 
-class LabelRelease(ReleaseKind[LabelsReady]):
+class LabelRelease(ReleaseJob[LabelsReady]):
     """The release of one private label for each record."""
 
     kind = LABELS
-    resumable = True
 
     def __init__(self, labels: LabelInput, randomizer: LabelRandomizer, *, keep_order: bool = False) -> None:
         self.labels, self.randomizer, self.keep_order = labels, randomizer, keep_order
@@ -194,7 +194,7 @@ class LabelRelease(ReleaseKind[LabelsReady]):
         if plan is None or plan.request.records != scanned.records:
             plan = self.randomizer.plan(scanned.records)
         plan.warn(stacklevel=4)
-        request = Request(self._settings(scanned), scanned.input_hmac, scanned.id_kind)
+        request = ChargeRequest(LABELS, self._settings(scanned), scanned.input_hmac, scanned.id_kind)
         mechanism = plan.design() if plan.split is None else None
         return LabelsReady(request, scanned.records, self.labels.least_row_bytes, scanned, plan, mechanism)
 

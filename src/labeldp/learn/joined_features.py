@@ -22,9 +22,8 @@ from labeldp.engines.batches import checked_ids, written_as_integers
 from labeldp.errors import InvalidInput, expect
 from labeldp.learn.feature_tables import CompactTable, FeatureTable, one_array
 from labeldp.learn.suspects import is_index_name
-from labeldp.release.outcome import Phase
 from labeldp.tables.feature_file import FeatureFile, pandas_index
-from labeldp.tables.files import require_columns
+from labeldp.tables.files import Phase, require_columns
 
 
 @dataclass(frozen=True, eq=False)

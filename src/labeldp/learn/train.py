@@ -32,9 +32,9 @@ from labeldp.learn.verdict import Line, report_lines
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.release.label_range import part_places
-from labeldp.release.outcome import Phase
 from labeldp.release.private_sums import PrivateSums
 from labeldp.release.sums import SumsAnswer, is_answer
+from labeldp.tables.files import Phase
 
 FOLDS = 5
 FOR_LABELS = (

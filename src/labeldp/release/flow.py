@@ -27,8 +27,8 @@ from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused, expect_pa
 from labeldp.release.account import Account, Charge, ChargeRequest
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
-from labeldp.release.outcome import Phase
 from labeldp.release_kind import ReleaseKind
+from labeldp.tables.files import Phase
 
 
 @dataclass(frozen=True)

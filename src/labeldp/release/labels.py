@@ -37,9 +37,10 @@ from labeldp.release.flow import Drawn, Ready, ReleaseJob, in_the_way, release
 from labeldp.release.key_file import KeptRelease
 from labeldp.release.ledger import Ledger
 from labeldp.release.ledger_rows import Release
-from labeldp.release.outcome import Phase, ReleaseOutcome
+from labeldp.release.outcome import ReleaseOutcome
 from labeldp.release.randomizer import LabelRandomizer, Plan
 from labeldp.release_kind import LABELS
+from labeldp.tables.files import Phase
 
 
 def privatize(

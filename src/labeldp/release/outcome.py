@@ -1,14 +1,9 @@
-"""What a run tells its caller: its phases as they begin, and its outcome at the end."""
+"""What a run of `privatize` or `apply` returns."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.tables.files import Progress
-
-Phase = Callable[[str, int | None], Progress | None]
-"""Called when a phase begins, with its name and its number of rows if known. Returns the callback for its progress."""
 
 
 @dataclass(frozen=True)

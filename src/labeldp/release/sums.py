@@ -38,12 +38,12 @@ from labeldp.release.grid_labels import MOST_SIGNS, on_grid, require_few, requir
 from labeldp.release.label_range import first_look, histogram_parts, histogram_share
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import LARGEST_SUM, Answer
-from labeldp.release.outcome import Phase
 from labeldp.release.private_sums import PrivateSums, clip_units
 from labeldp.release.sum_queries import SumQueries
 from labeldp.release.sums_draw import SumsBudget, draw_answer, sums_request
 from labeldp.release_kind import SUMS
 from labeldp.sampling.integer_noise import WIDEST
+from labeldp.tables.files import Phase
 from labeldp.tables.parquet import check_density, open_parquet, rows_in
 
 READ_ROWS = 1 << 19

@@ -16,7 +16,7 @@ from labeldp.json_text import read_text
 from labeldp.learn.joined_features import read_features
 from labeldp.learn.sums.cells_plan import CellsPlan
 from labeldp.learn.suspects import warn_of_suspects
-from labeldp.release.outcome import Phase
+from labeldp.tables.files import Phase
 
 
 def cells_of_file(

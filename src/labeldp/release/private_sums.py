@@ -557,7 +557,9 @@ def _cells_in(codes: Any) -> Any:
 
 
 def clip_units(clip: Any, domain: Domain) -> tuple[int, int]:
-    """The ends of a clip in label values as grid units."""
+    """The ends of a clip in label values as grid units; without a clip, those of the grid."""
+    if clip is None:
+        return 0, domain.count - 1
     try:
         lower, upper = (float(end) for end in clip)
     except (TypeError, ValueError):
@@ -574,8 +576,7 @@ def _clipped(
     labels: Any, domain: Domain | tuple[float, float], out_of_range: OutOfRange, clip: tuple[float, float] | None
 ) -> HeldLabels:
     held = HeldLabels(labels, domain, out_of_range)
-    if clip is not None:
-        held.clip(*clip_units(clip, held.domain))
+    held.clip(*clip_units(clip, held.domain))
     return held
 
 

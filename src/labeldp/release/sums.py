@@ -128,7 +128,7 @@ def release_sums(
     """
     check_out_of_range(out_of_range)
     grid = on_grid(Domain.of(domain))
-    lower, upper = (0, grid.count - 1) if clip is None else clip_units(clip, grid)
+    lower, upper = clip_units(clip, grid)
     budget = SumsBudget(epsilon, ledger, dataset)
     exact = _exact_sums(source, grid, lower, upper, out_of_range)
     answers: list[Answer] = []

@@ -40,7 +40,7 @@ from typing import Any
 from labeldp.artifact.signing import SigningKey, VerifyKey
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput, expect_path
-from labeldp.json_text import parse_json, read_bytes, read_record
+from labeldp.json_text import expect_format, parse_json, read_bytes, read_record
 from labeldp.release_kind import LABELS, ReleaseKind
 
 FORMAT = "labeldp-release"
@@ -404,14 +404,7 @@ def _head(content: Any) -> dict[str, Any]:
 
 def _checked(content: Any, kind: ReleaseKind) -> tuple[Manifest, Signature | None]:
     """Return the two parts of `manifest.json`, which must be as `Manifest.content` writes them for this kind."""
-    head = _head(content)
-    if head.get("format") != FORMAT:
-        raise InvalidInput(f"its format is not {FORMAT}")
-    if head.get("format_version") != FORMAT_VERSION:
-        raise InvalidInput(
-            f"it has version {head.get('format_version')!r:.20}, but this labeldp reads version {FORMAT_VERSION}. Install the labeldp "
-            "that wrote it, or a newer one"
-        )
+    expect_format(_head(content), FORMAT, FORMAT_VERSION, "a manifest")
     read = read_record(_Content, content, "the file")
     manifest, signed = read.manifest, read.signature
     if manifest.kind != kind:

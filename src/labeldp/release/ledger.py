@@ -414,7 +414,7 @@ class Ledger(Tabular):
         Raises
         ------
         InvalidInput
-            If this is not a mechanism that can release labels.
+            If this is not a mechanism that can release labels, or if the release is of a kind that has none, such as sums.
         PrivacyRefused
             If it costs more than was charged, the private prior included.
         LabelDPError
@@ -427,6 +427,10 @@ class Ledger(Tabular):
         text, digest = mechanism.to_json(), mechanism.digest
         with self._writing() as connection:
             release = read_release(connection, release_id)
+            if not release.kind.resumable:
+                raise InvalidInput(
+                    f"release {release_id} is of {release.kind}, which have no mechanism: reserve one of labels"
+                )
             check_charge(mechanism, release.epsilon)
             if release.fixed:
                 if (release.mechanism_json, release.mechanism_digest) == (text, digest):

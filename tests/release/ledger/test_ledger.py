@@ -328,6 +328,11 @@ def test_a_charge_keeps_its_kind_and_only_kinds_that_can_be_resumed_are_unfinish
     assert release.kind is kind
     assert ledger.datasets()[0].uncommitted == kind.resumable
     assert ledger.to_arrow()["kind"].to_pylist() == [kind.value]
+    if kind.resumable:
+        assert ledger.commit(ledger.fix(release.id, CHEAP).id).state == "committed"
+    else:
+        with pytest.raises(InvalidInput, match="which have no mechanism"):
+            ledger.fix(release.id, CHEAP)
     assert ledger.verify().releases == 1
 
 

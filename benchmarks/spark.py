@@ -38,7 +38,7 @@ from files_input import generate
 from labeldp import ClippingWarning, Domain, LabelRandomizer, LabelSource, Message
 from labeldp.artifact.description import describe, privacy_card_text
 from labeldp.artifact.labels_file import LabelsFile
-from labeldp.artifact.manifest import LABELS, seal
+from labeldp.artifact.manifest import seal
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.passes import LabelInput
 from labeldp.engines.spark.spark_input import SparkInput
@@ -46,6 +46,7 @@ from labeldp.engines.spark.worker import RecordReader
 from labeldp.engines.spark.writing import Draw, message_rows, packed_rows
 from labeldp.release.key_file import KeyFile
 from labeldp.release.labels import privatize
+from labeldp.release_kind import LABELS
 from labeldp.sampling import KeyedRandomness
 from labeldp.sampling.multiset import MultisetHash
 from spark_processes import Peaks, processor_seconds

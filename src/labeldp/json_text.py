@@ -80,6 +80,18 @@ def parse_json(text: str | bytes, name: object) -> Any:
     return value
 
 
+def expect_format(record: Any, name: str, version: int, what: str, advice: str = "") -> None:
+    """Raise `InvalidInput` unless a value from `parse_json` is an object that states this format and this version."""
+    if not isinstance(record, dict) or record.get("format") != name:
+        raise InvalidInput(f"this JSON does not hold {what} (its format is not {name!r}){advice}")
+    found = record.get("format_version")
+    if type(found) is not int or found != version:
+        raise InvalidInput(
+            f"this JSON holds {what} of format version {found!r:.20}, but this labeldp reads version {version}: install the labeldp "
+            "that wrote it, or a newer one"
+        )
+
+
 def read_record(kind: type[R], data: Any, what: str) -> R:
     """Return a dataclass from its stored record, a JSON object with exactly its fields.
 

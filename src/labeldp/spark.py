@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from labeldp.artifact.description import read_description
-from labeldp.artifact.manifest import LABELS, release_folder
+from labeldp.artifact.manifest import release_folder
 from labeldp.artifact.reader import Message
 from labeldp.budget import Epsilon
 from labeldp.domain import Domain, OutOfRange
@@ -22,10 +22,11 @@ from labeldp.priors import Prior
 from labeldp.release.apply import apply as add_batch
 from labeldp.release.labels import privatize as release_labels
 from labeldp.release.ledger import Ledger
-from labeldp.release.outcome import Phase
 from labeldp.release.private_sums import PrivateSums
 from labeldp.release.randomizer import LabelRandomizer
 from labeldp.release.sums import release_sums
+from labeldp.release_kind import LABELS
+from labeldp.tables.files import Phase
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

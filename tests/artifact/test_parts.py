@@ -19,13 +19,14 @@ from forgery import batch_digest, edit_json, rewrite_manifest, rewrite_rows, spl
 from labeldp.artifact import manifest as manifest_module
 from labeldp.artifact.description import Header, describe, privacy_card_text, total_epsilon
 from labeldp.artifact.labels_file import LabelsFile, LabelsWriter
-from labeldp.artifact.manifest import LABELS, ListedFile, Manifest, seal
+from labeldp.artifact.manifest import ListedFile, Manifest, seal
 from labeldp.artifact.reader import Message, open_to_extend
 from labeldp.artifact.signing import SigningKey, VerifyKey, write_signing_keys
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import RROnBins
 from labeldp.priors import Prior
+from labeldp.release_kind import LABELS
 
 ROWS = 60
 MECHANISM = RROnBins.optimal(Prior.uniform(Domain(0, 10, cells=11)), 1.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from labeldp.budget import exact_epsilon, exp_lower, exp_upper
 from labeldp.errors import PrivacyRefused
 from labeldp.mechanisms import verify
-from labeldp.mechanisms.finite import log_upper
+from labeldp.mechanisms.proof import log_upper
 from labeldp.sampling import ResponseTable, ShiftTable, Table, WeightTable
 from labeldp.sampling.noise_tables import laplace_profile
 

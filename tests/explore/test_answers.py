@@ -14,7 +14,7 @@ from labeldp.explore.answers import caveats, compared, curve, designed, headline
 from labeldp.explore.question import Question
 from labeldp.explore.views import apart, channel, grouped, reported
 from labeldp.formatting import plain
-from labeldp.mechanisms.prediction import LABELS, ModelErrors
+from labeldp.mechanisms.prediction import PREDICTION_LABELS, ModelErrors
 
 FIRST = Question()
 WEEKS = Question(lower=0, upper=52, whole=True, distribution="poisson:mean=6", records=20_000)
@@ -183,7 +183,7 @@ def test_compared_figures_are_those_of_compare_up_to_merged_labels():
         )
     }
     assert not refused
-    assert len(question.labels) > LABELS
+    assert len(question.labels) > PREDICTION_LABELS
     for point in points:
         row = exact.get((point.mechanism, point.epsilon))
         if row is not None:

@@ -75,7 +75,7 @@ def damaged():
         ("p.csv", b"value;mass\n0;1\n1;1\n", "separates its columns by semicolons"),
         ("p.csv", b"\xef\xbb\xbfvalue\tmass\n0\t1\n", "separates its columns by tabs"),
         ("p.csv", b"x" * ((MEGABYTES << 20) + 1), f"more than {MEGABYTES} MB"),
-        ("m.json", b"{}", "does not describe a labeldp mechanism"),
+        ("m.json", b"{}", "does not hold a labeldp mechanism"),
         ("m.json", b"[" * 100_000, "nested deeper"),
         ("m.json", b"\xff\xfe", "not UTF-8"),
         ("m.json", b"\xef\xbb\xbf{}", "byte order mark"),

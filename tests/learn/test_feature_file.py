@@ -33,7 +33,7 @@ ROWS = 40
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(feature_file, "MOST_ROWS", 7)
+    monkeypatch.setattr(feature_file, "BATCH_ROWS", 7)
     monkeypatch.setattr(feature_file, "BLOCK_BYTES", 1 << 13)
 
 
@@ -41,7 +41,7 @@ def read(path, columns=None):
     file = FeatureFile.open(path)
     columns = file.names if columns is None else columns
     batches = list(file.batches(columns))
-    assert max(batch.num_rows for batch in batches) <= feature_file.MOST_ROWS
+    assert max(batch.num_rows for batch in batches) <= feature_file.BATCH_ROWS
     return pa.Table.from_batches(batches, file.schema(columns))
 
 

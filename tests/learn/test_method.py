@@ -76,7 +76,7 @@ def test_sums_are_charged_once_and_refused_beyond_the_budget(ledger):
     assert model.method_.name == "sums"
     assert ledger.remaining("sales") == Fraction(1, 4)
     (dataset,), (release,) = ledger.datasets(), ledger.history()
-    assert (dataset.uncommitted, release.of_sums, release.epsilon) == (0, True, Fraction(3, 4))
+    assert (dataset.uncommitted, release.kind, release.epsilon) == (0, "sums", Fraction(3, 4))
     ledger.verify()
     with pytest.raises(InsufficientBudget):
         LabelDPRegressor(epsilon=0.75, domain=(0, 400), ledger=ledger, dataset="sales").fit(X, Y)

@@ -74,7 +74,7 @@ def train(folder, table, **options):
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(feature_file, "MOST_ROWS", 197)
+    monkeypatch.setattr(feature_file, "BATCH_ROWS", 197)
     monkeypatch.setattr(feature_file, "BLOCK_BYTES", 20_000)
 
 
@@ -112,7 +112,7 @@ def test_a_row_alone_is_predicted_as_among_others(world, tmp_path, monkeypatch, 
         pytest.importorskip("torch")
         import labeldp.paper.network  # noqa: F401 - enters the network
     model = train(world, features(), model=learner, folds=0, epochs=2 if learner == "network" else None)
-    monkeypatch.setattr(feature_file, "MOST_ROWS", 1)
+    monkeypatch.setattr(feature_file, "BATCH_ROWS", 1)
     pq.write_table(features().slice(0, 40), tmp_path / "f.parquet")
     predict_file(model, tmp_path / "f.parquet", tmp_path / "p.parquet")
     predictions = pq.read_table(tmp_path / "p.parquet")["prediction"]
@@ -139,7 +139,7 @@ def test_columns_that_are_not_used_are_not_read(world, models, tmp_path):
 
 
 def test_a_late_failure_leaves_no_predictions(world, tmp_path, monkeypatch):
-    monkeypatch.setattr(feature_file, "MOST_ROWS", 100)
+    monkeypatch.setattr(feature_file, "BATCH_ROWS", 100)
     table = features()
     hints = table["hint"].to_pylist()
     hints[-1] = np.inf

@@ -21,7 +21,7 @@ ROWS = 300
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(feature_file, "MOST_ROWS", 7)
+    monkeypatch.setattr(feature_file, "BATCH_ROWS", 7)
     monkeypatch.setattr(feature_file, "BLOCK_BYTES", 1 << 10)
 
 

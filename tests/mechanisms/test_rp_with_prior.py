@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from labeldp import Domain, LabelRandomizer, Prior
 from labeldp.errors import InvalidInput
 from labeldp.losses import get_loss
-from labeldp.mechanisms import RPWithPrior, RROnBins, code_values
+from labeldp.mechanisms import MECHANISMS, Request, RPWithPrior, RROnBins, code_values
 from labeldp.mechanisms.decoding import symbol_means
 from labeldp.mechanisms.rp_with_prior import DESIGN_CELLS
 from labeldp.paper.data import criteo_prior
@@ -278,3 +279,22 @@ def test_bad_arguments_are_refused(arguments, words):
     settings_of = {"prior": random_prior(11, 0), "epsilon": 1} | arguments
     with pytest.raises(InvalidInput, match=words):
         RPWithPrior(**settings_of)
+
+
+def steep(scale):
+    return Request(Domain.integers(0, 40), 1, lambda output, label: scale * np.expm1(abs(output - label)))
+
+
+@pytest.mark.parametrize("scale", [1, 1e280, 1e291])  # with the last, only outputs in the middle have finite losses
+@pytest.mark.parametrize("held", [[0], [40], [0, 40], range(41)])
+def test_a_loss_that_the_check_accepts_has_a_design_for_all_labels(scale, held):
+    entry, request = MECHANISMS["rp-with-prior"], steep(scale)
+    entry.check(request)
+    masses = np.zeros(41)
+    masses[held] = 1
+    assert entry.make(replace(request, prior=Prior(request.domain.grid, masses))).proof().holds
+
+
+def test_a_loss_without_finite_sums_is_refused_by_the_check():
+    with pytest.raises(InvalidInput, match="no window fits"):
+        MECHANISMS["rp-with-prior"].check(steep(1e308))

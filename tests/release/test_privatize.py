@@ -645,6 +645,7 @@ def test_another_function_is_another_loss(party):
         ({"mechanism": "unbiased", "loss": "poisson"}, "needs outputs outside the range"),
         ({"mechanism": "rr-on-bins", "loss": lambda output, label: -abs(output - label) + 100}, "falls as output"),
         ({"mechanism": "auto", "loss": lambda output, label: 0 * output + label * np.nan}, "finite number"),
+        ({"mechanism": "rp-with-prior", "loss": lambda output, label: 1e308 * abs(output - label)}, "no window fits"),
     ],
 )
 def test_settings_that_no_design_can_meet_are_refused_before_the_charge_and_without_a_solver(

@@ -7,11 +7,20 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from labeldp.artifact.manifest import LABELS, RELEASE_ID, exact_text, installed_version
+from labeldp.artifact.manifest import RELEASE_ID, exact_text, installed_version
 from labeldp.budget import decimal_text, exp_upper, rounded_up
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.json_text import parse_json, read_record, read_text
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.release_kind import LABELS
+
+NOT_PROTECTED = """\
+- What can be inferred about a label from features, from the labels of other records, or from general knowledge.
+- **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
+- That the data were valid: the guarantee is over data sets of valid labels. Labels outside the public bounds were moved to
+  the nearest bound. A release may be refused if labels are invalid or too many of them lie outside the bounds, so that this
+  release exists reveals that it was not refused."""
+"""What no release protects, for the cards of all kinds."""
 
 
 @dataclass(frozen=True)
@@ -145,11 +154,7 @@ under one label as under another (`labeldp audit` repeats the proof).
 ## What is not protected
 
 - The features, which are not in this message, and **which records exist**: the ids are here as they are.{_names(header)}
-- What can be inferred about a label from features, from the labels of other records, or from general knowledge.
-- **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
-- That the data were valid: the guarantee is over data sets of valid labels. Labels outside the public bounds were moved to
-  the nearest bound. A release may be refused if labels are invalid or too many of them lie outside the bounds, so that this
-  release exists reveals that it was not refused.
+{NOT_PROTECTED}
 
 ## How the labels were randomized
 

@@ -7,10 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.artifact.labels_file import id_kind
 from labeldp.errors import InvalidInput
-
-_WORDS = {"int": "whole numbers", "str": "text"}
 
 
 def match_ids(
@@ -18,7 +15,7 @@ def match_ids(
 ) -> NDArray[np.int64]:
     """Return the row in `held` of each wanted id, or −1. O(rows) time and memory.
 
-    Ids in `held` that are not wanted may repeat. To join a features table to a message, the ids of the message are the wanted ones.
+    Ids in `held` that are not wanted may repeat. To join features to a message, the ids of the message are the wanted ones.
 
     Parameters
     ----------
@@ -34,36 +31,46 @@ def match_ids(
     InvalidInput
         If the ids are of different kinds, or if a wanted id occurs twice in either file.
     """
-    kinds = id_kind(wanted.type), id_kind(held.type)
+    kinds = kind_words(wanted.type), kind_words(held.type)
     if kinds[0] != kinds[1]:
         raise InvalidInput(
-            f"the ids of {wanted_in} are {_WORDS.get(kinds[0], kinds[0])} and those of {held_in} are {_WORDS.get(kinds[1], kinds[1])}: "
-            "convert them to the same type, or give --id-type str"
+            f"the ids of {wanted_in} are {kinds[0]} and those of {held_in} are {kinds[1]}: convert them to the same type. "
+            "privatize, cells and sums have --id-type str for that"
         )
-    if wanted.type != held.type:  # int64 and uint64, of which neither holds the other
+    try:
+        held = held.cast(wanted.type)
+    except pa.ArrowInvalid:  # int64 and uint64, of which neither holds the other
         wanted, held = wanted.cast(pa.large_string()), held.cast(pa.large_string())
     if not distinct:
-        own = _places(wanted, wanted)
-        _refuse_twice(own, np.arange(own.size), wanted_in)
-    places = _places(held, wanted)
+        require_distinct(wanted, wanted_in)
+    return _found(held, wanted, held_in)
+
+
+def require_distinct(ids: pa.Array, where: object) -> None:
+    """Raise `InvalidInput` if an id occurs twice."""
+    _found(ids, ids, where)
+
+
+def _found(ids: pa.Array, among: pa.Array, where: object) -> NDArray[np.int64]:
+    """Return the row in `ids` of each id in `among`, or −1. Raise `InvalidInput` if one is in two rows."""
+    places = np.asarray(pc.fill_null(pc.index_in(ids, value_set=among), -1)).astype(np.int64)
     rows = np.flatnonzero(places >= 0)
-    _refuse_twice(places[rows], rows, held_in)
-    found = np.full(len(wanted), -1, np.int64)
+    times = np.bincount(places[rows], minlength=1)
+    if times.max() > 1:
+        first, second = np.flatnonzero(places == np.argmax(times))[:2]
+        raise InvalidInput(
+            f"rows {first} and {second} of {where} (rows count from 0) have the same id, which is there {times.max()} times, but "
+            "each record must be there once: combine these rows or drop all but one"
+        )
+    found = np.full(len(among), -1, np.int64)
     found[places[rows]] = rows
     return found
 
 
-def _places(ids: pa.Array, among: pa.Array) -> NDArray[np.int64]:
-    """Return the first place of each id among others, or −1."""
-    found = pc.fill_null(pc.index_in(ids, value_set=among), -1)
-    return np.asarray(found).astype(np.int64)
-
-
-def _refuse_twice(places: NDArray[np.int64], rows: NDArray[np.int64], where: object) -> None:
-    times = np.bincount(places) if places.size else np.zeros(1, np.int64)
-    if times.max() > 1:
-        first, second = rows[places == np.argmax(times)][:2]
-        raise InvalidInput(
-            f"{where}: rows {first} and {second} (rows count from 0) have the same id, and each record must be there once: combine "
-            "these rows or drop all but one"
-        )
+def kind_words(kind: pa.DataType) -> str:
+    """Return what errors call ids of an Arrow type."""
+    if pa.types.is_integer(kind):
+        return "whole numbers"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    return "decimal numbers" if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else f"of type {kind}"

@@ -40,13 +40,13 @@ from typing import Any
 from labeldp.artifact.signing import SigningKey, VerifyKey
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput, expect_path
-from labeldp.json_text import parse_json, read_bytes, read_record
+from labeldp.json_text import expect_format, parse_json, read_bytes, read_record
+from labeldp.release_kind import LABELS, ReleaseKind
 
 FORMAT = "labeldp-release"
 FORMAT_VERSION = 1
 ALGORITHM = "Ed25519"
 MANIFEST = "manifest.json"
-CARD = "PRIVACY.md"
 MOST_BYTES = 1 << 26
 """A manifest of 250,000 files is shorter."""
 MOST_PARTS = 100_000
@@ -58,41 +58,6 @@ DESKTOP_FILES = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|\.director
 SHA256 = re.compile("[0-9a-f]{64}")
 RELEASE_ID = re.compile("[0-9a-f]{32}")
 _AGAIN = "Ask for it again"
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of release, as a folder.
-
-    Attributes
-    ----------
-    name : str
-        What the manifest calls it.
-    noun : str
-        What errors call the folder, with its article.
-    description : str
-        The file that describes the release.
-    data : str
-        The stem of the data files: "labels" for labels.parquet and labels/part-00001.parquet.
-    """
-
-    name: str
-    noun: str
-    description: str
-    data: str
-
-    def batch_path(self, folder: Path, batch: int) -> Path:
-        """Return the path of a batch, a file or a folder of parts; 0 is the first batch."""
-        return folder / f"{self.data}.parquet" if batch == 0 else folder / self.data / f"part-{batch:05d}.parquet"
-
-    @property
-    def papers(self) -> list[str]:
-        """The files that contain text, in the order of the manifest."""
-        return [self.description, CARD]
-
-
-LABELS = Kind("labels", "a message", "mechanism.json", "labels")
-SUMS = Kind("sums", "an answer with sums", "sums.json", "records")
 
 
 def part_path(batch: Path, part: int) -> Path:
@@ -194,7 +159,7 @@ class ListedBatch:
             return self.files[0].sha256
         return hashlib.sha256(canonical_text([asdict(file) for file in self.files])).hexdigest()
 
-    def is_batch(self, number: int, kind: Kind) -> bool:
+    def is_batch(self, number: int, kind: ReleaseKind) -> bool:
         """Return whether the names are those of this batch of a release: one file, or parts without a gap."""
         path = kind.batch_path(Path(), number)
         if self._is_one_file:
@@ -277,7 +242,7 @@ class Manifest:
     def _unlisted(self, folder: Path, name: str) -> str:
         text = f"{folder / name} is not listed in {MANIFEST}"
         further = re.escape(LABELS.batch_path(Path(), len(self.batches)).as_posix())
-        if self.kind == LABELS.name and re.fullmatch(rf"{further}(/part-\d{{5}}\.parquet)?", name):
+        if self.kind == LABELS and re.fullmatch(rf"{further}(/part-\d{{5}}\.parquet)?", name):
             return (
                 f"{text}: a run of apply is under way or was interrupted, or somebody added the file. The labels party must run "
                 "apply with the same batch again before it sends the message"
@@ -309,7 +274,7 @@ class _Content:
 
 def seal(
     folder: Path,
-    kind: Kind,
+    kind: ReleaseKind,
     release: str,
     epsilon: Fraction,
     papers: tuple[str, str],
@@ -325,12 +290,12 @@ def seal(
     listed = tuple(ListedFile.of(folder / name, name) for name in kind.papers)
     data = kind.batch_path(folder, 0)
     batch = ListedBatch.of(data, data.name, count)
-    manifest = Manifest(kind.name, release, exact_text(epsilon), listed + batch.files)
+    manifest = Manifest(kind, release, exact_text(epsilon), listed + batch.files)
     (folder / MANIFEST).write_bytes(manifest.content(key))
 
 
 def open_release(
-    path: str | os.PathLike[str], kind: Kind, verify_key: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str], kind: ReleaseKind, verify_key: str | os.PathLike[str] | None = None
 ) -> tuple[Path, Manifest, Signature | None]:
     """Return a folder of this kind, its manifest and its signature, after comparing every file with the manifest.
 
@@ -344,13 +309,15 @@ def open_release(
     return folder, manifest, signature
 
 
-def read_manifest(folder: Path, kind: Kind, verify: VerifyKey | None = None) -> tuple[Manifest, Signature | None]:
+def read_manifest(
+    folder: Path, kind: ReleaseKind, verify: VerifyKey | None = None
+) -> tuple[Manifest, Signature | None]:
     """Return the manifest of a release and its signature. With `verify`, only one that was signed with that key.
 
     Nothing else in the folder is read.
     """
     content = _content(folder)
-    other = next((one for one in (LABELS, SUMS) if one is not kind and _head(content).get("kind") == one.name), None)
+    other = next((one for one in ReleaseKind if one is not kind and _head(content).get("kind") == one), None)
     if other is not None:
         raise InvalidInput(f"{folder} is {other.noun}, not {kind.noun}: give the folder of {kind.noun}")
     try:
@@ -377,7 +344,7 @@ def kind_in(folder: Path) -> str | None:
         return None
 
 
-def release_folder(path: str | os.PathLike[str], kind: Kind = LABELS) -> Path:
+def release_folder(path: str | os.PathLike[str], kind: ReleaseKind = LABELS) -> Path:
     """Return the path, which must be a folder that looks like a release of this kind; the manifest shows whether it is complete."""
     folder = Path(path)
     if not (folder / kind.description).is_file() and not (folder / MANIFEST).is_file():
@@ -435,19 +402,12 @@ def _head(content: Any) -> dict[str, Any]:
     return manifest if isinstance(manifest, dict) else {}
 
 
-def _checked(content: Any, kind: Kind) -> tuple[Manifest, Signature | None]:
+def _checked(content: Any, kind: ReleaseKind) -> tuple[Manifest, Signature | None]:
     """Return the two parts of `manifest.json`, which must be as `Manifest.content` writes them for this kind."""
-    head = _head(content)
-    if head.get("format") != FORMAT:
-        raise InvalidInput(f"its format is not {FORMAT}")
-    if head.get("format_version") != FORMAT_VERSION:
-        raise InvalidInput(
-            f"it has version {head.get('format_version')!r:.20}, but this labeldp reads version {FORMAT_VERSION}. Install the labeldp "
-            "that wrote it, or a newer one"
-        )
+    expect_format(_head(content), FORMAT, FORMAT_VERSION, "a manifest")
     read = read_record(_Content, content, "the file")
     manifest, signed = read.manifest, read.signature
-    if manifest.kind != kind.name:
+    if manifest.kind != kind:
         raise InvalidInput(f"it is not {kind.noun}: its kind is {manifest.kind!r:.20}")
     files, batches = manifest.files, manifest.batches
     in_order = [file.name for file in files[:2]] == kind.papers and files[2:] == manifest.data

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from labeldp.artifact.description import Header, read_description, total_epsilon
 from labeldp.artifact.labels_file import LabelsFile
 from labeldp.artifact.manifest import (
-    LABELS,
     MANIFEST,
     ListedBatch,
     ListedFile,
@@ -31,6 +30,7 @@ from labeldp.budget import float_up
 from labeldp.errors import InvalidInput
 from labeldp.formatting import Tabular
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
+from labeldp.release_kind import LABELS
 
 
 @dataclass(frozen=True, repr=False)

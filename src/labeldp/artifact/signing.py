@@ -92,14 +92,10 @@ class SigningKey:
             raise InvalidInput(
                 f"the signing key {path} is inside the message {message} and would be sent along with it: move it out first"
             )
-        pem, mode = _content(Path(path), "signing key"), stat.S_IMODE(Path(path).stat().st_mode)
+        pem = _content(Path(path), "signing key")
         if b"PUBLIC KEY" in pem:
             raise InvalidInput(f"{path} holds a public key, and signing needs the private one: give its file")
-        if os.name == "posix" and mode & 0o077:  # on Windows these bits say nothing
-            raise InvalidInput(
-                f"the signing key {path} can be read by others (mode {mode:o}), who could sign in your name. "
-                f"Run: chmod 600 {path}"
-            )
+        require_private(Path(path), f"the signing key {path}", "who could sign in your name")
         try:
             key = load_pem_private_key(pem, password=None)
         except TypeError as error:
@@ -154,6 +150,13 @@ def write_signing_keys(name: Path) -> tuple[Path, Path, str]:
                 raise LabelDPError(f"cannot write {path}: {error.strerror}. No key was made") from error
         undo.pop_all()
     return key, public, VerifyKey(private.public_key()).fingerprint
+
+
+def require_private(file: Path, what: str, danger: str) -> None:
+    """Raise `InvalidInput` if other users can read a file."""
+    mode = stat.S_IMODE(file.stat().st_mode)
+    if os.name == "posix" and mode & 0o077:  # on Windows these bits say nothing
+        raise InvalidInput(f"{what} can be read by others (mode {mode:o}), {danger}. Run: chmod 600 {file}")
 
 
 def _content(path: Path, what: str) -> bytes:

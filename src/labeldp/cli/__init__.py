@@ -38,17 +38,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-LABELS, FEATURES, PLAN, TRY = "The labels party", "The features party", "Choose and compare", "Try it"
-app.command("privatize", rich_help_panel=LABELS, cls=help_with("Mechanisms", exact_mechanisms))(privatize)
-app.command("apply", rich_help_panel=LABELS)(apply)
-app.command("sums", rich_help_panel=LABELS)(sums)
-app.add_typer(ledger, name="ledger", rich_help_panel=LABELS)
-app.command("signing-keys", rich_help_panel=LABELS)(signing_keys)
-app.command("train", rich_help_panel=FEATURES, cls=help_with("Models", models))(train)
-app.command("predict", rich_help_panel=FEATURES)(predict)
-app.command("evaluate", rich_help_panel=FEATURES)(evaluate)
-app.command("cells", rich_help_panel=FEATURES)(cells)
-app.command("audit", rich_help_panel=FEATURES)(audit)
+LABELS_PARTY, FEATURES_PARTY, PLAN, TRY = "The labels party", "The features party", "Choose and compare", "Try it"
+app.command("privatize", rich_help_panel=LABELS_PARTY, cls=help_with("Mechanisms", exact_mechanisms))(privatize)
+app.command("apply", rich_help_panel=LABELS_PARTY)(apply)
+app.command("sums", rich_help_panel=LABELS_PARTY)(sums)
+app.add_typer(ledger, name="ledger", rich_help_panel=LABELS_PARTY)
+app.command("signing-keys", rich_help_panel=LABELS_PARTY)(signing_keys)
+app.command("train", rich_help_panel=FEATURES_PARTY, cls=help_with("Models", models))(train)
+app.command("predict", rich_help_panel=FEATURES_PARTY)(predict)
+app.command("evaluate", rich_help_panel=FEATURES_PARTY)(evaluate)
+app.command("cells", rich_help_panel=FEATURES_PARTY)(cells)
+app.command("audit", rich_help_panel=FEATURES_PARTY)(audit)
 app.command("advise", rich_help_panel=PLAN)(advise)
 app.command("compare", rich_help_panel=PLAN, cls=help_with("Mechanisms", mechanisms))(compare)
 app.command("explore", rich_help_panel=PLAN)(explore)

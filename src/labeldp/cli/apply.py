@@ -74,9 +74,10 @@ def apply(
           --ledger ledger.db
     """  # noqa: D301 - the escape keeps the line of the example
     from labeldp.artifact.description import read_description
-    from labeldp.artifact.manifest import LABELS, release_folder
+    from labeldp.artifact.manifest import release_folder
     from labeldp.release.apply import apply as add_batch
     from labeldp.release.ledger import Ledger
+    from labeldp.release_kind import LABELS
 
     record = None if ledger is None else Ledger(ledger)
     header = read_description(release_folder(message) / LABELS.description)[1]

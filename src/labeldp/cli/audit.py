@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from labeldp.artifact.reader import Message
     from labeldp.evaluate import Measurement
     from labeldp.mechanisms import FiniteMechanism, Mechanism
-    from labeldp.mechanisms.finite import Proof
+    from labeldp.mechanisms.proof import Proof
     from labeldp.release.private_sums import SumsProof
     from labeldp.release.sums import SumsAnswer
 

@@ -15,7 +15,7 @@ from labeldp.errors import InvalidInput
 if TYPE_CHECKING:
     from labeldp.engines.arrow.source import LabelSource
     from labeldp.engines.passes import LabelInput
-    from labeldp.release.outcome import Phase
+    from labeldp.tables.files import Phase
 
 
 @dataclass(frozen=True)

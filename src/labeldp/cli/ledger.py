@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 
 DATASET_FIELDS = "name budget spent remaining releases uncommitted created_at batches batch_records"
-RELEASE_FIELDS = "id dataset epsilon state reserved_at committed_at mechanism_digest batches batch_records"
+RELEASE_FIELDS = "id dataset kind epsilon state reserved_at committed_at mechanism_digest batches batch_records"
 BATCH_HEADINGS = ("later batches", "records in later batches")
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="DB", help="The ledger's file, for instance ledger.db.")]
@@ -119,7 +119,7 @@ def history(
                 decimal_text(release.epsilon),
                 Text(state := _state(release), style="yellow" if state == "reserved" else "green"),
                 f"{release.reserved_at:%Y-%m-%d %H:%M}",
-                "noisy sums" if release.of_sums else (release.mechanism_digest or "not fixed")[:9],
+                (release.mechanism_digest or "not fixed")[:9] if release.kind.resumable else f"none: {release.kind}",
                 str(release.batches),
                 f"{release.batch_records:,}",
             )
@@ -157,9 +157,6 @@ def verify(
     line("ledger", f"{path} is intact")
     line("holds", f"datasets {checked.datasets:,}, releases {checked.releases:,}, later batches {checked.batches:,}")
     line("proven", f"mechanisms {checked.mechanisms:,}, each within its charge")
-    if checked.entries == 0 and checked.datasets:
-        line("journal", "none yet: this ledger has the old format 1, and its next charge begins one")
-        return
     line("entries", f"{checked.entries:,}")
     if checked.expected_at is not None:
         line("expected", f"found as entry {checked.expected_at:,}")
@@ -167,7 +164,7 @@ def verify(
 
 
 def _state(release: Release) -> str:
-    return "drawn" if release.of_sums else release.state
+    return release.state if release.kind.resumable else "drawn"
 
 
 def _fields(record: Dataset | Release, names: str) -> dict[str, Any]:

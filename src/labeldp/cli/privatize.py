@@ -41,7 +41,7 @@ from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from labeldp.arrays import Floats
-    from labeldp.release.outcome import ReleaseOutcome
+    from labeldp.release.labels import ReleaseOutcome
 
 MechanismOption = partial(typer.Option, rich_help_panel="Mechanism")
 

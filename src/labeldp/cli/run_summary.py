@@ -12,7 +12,7 @@ from labeldp.formatting import count_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from labeldp.release.outcome import ReleaseOutcome
+    from labeldp.release.labels import ReleaseOutcome
 
 
 @contextmanager

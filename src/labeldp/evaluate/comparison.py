@@ -24,7 +24,7 @@ from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, Unbiased, weight_of_variance
 from labeldp.mechanisms.label_cells import even_grid, merged_prior
 from labeldp.mechanisms.mechanism import Mechanism
-from labeldp.mechanisms.prediction import ANCHORS, EXPLAINED, LABELS, ModelErrors, check_share
+from labeldp.mechanisms.prediction import ANCHORS, EXPLAINED, PREDICTION_LABELS, ModelErrors, check_share
 from labeldp.mechanisms.registry import MECHANISMS, Request
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
@@ -144,7 +144,7 @@ def compare(
     measure, budgets = get_loss(loss), [exact_epsilon(epsilon) for epsilon in epsilons]
     measure.valid_labels.check(prior.values[prior.masses > 0], f"labels under {measure.name} loss")
     models = ModelErrors(prior, explained) if measure.name == "squared" else None
-    judged = merged_prior(prior, LABELS if quick else prior.values.size)[0]
+    judged = merged_prior(prior, PREDICTION_LABELS if quick else prior.values.size)[0]
 
     def row(name: str, epsilon: Fraction) -> Comparison:
         if name in REFERENCES:

@@ -312,7 +312,7 @@ def estimate_r2(
     return Estimate(value, lower, upper, math.nan, math.nan, confidence, len(private))
 
 
-Kind = TypeVar("Kind", bound=Estimate)
+EstimateType = TypeVar("EstimateType", bound=Estimate)
 
 
 def _checked(private: PrivateLabels, predictions: Any, confidence: float) -> Floats:
@@ -328,14 +328,14 @@ def _checked(private: PrivateLabels, predictions: Any, confidence: float) -> Flo
 
 
 def _estimate(
-    kind: type[Kind],
+    kind: type[EstimateType],
     private: PrivateLabels,
     target: Target,
     confidence: float,
     visible: float = 1.0,
     *,
     assume: Collection[str] = (),
-) -> Kind:
+) -> EstimateType:
     lower, upper, sample = consistent_range(private, target, 1 - confidence, visible, assume=assume)
     return kind(
         value=float(np.clip(sample.mean, lower, upper)) + target.constant,

@@ -17,7 +17,7 @@ from labeldp.priors import Prior
 
 CELLS = 1001
 """Cells of a shape on a domain that has no grid of its own."""
-MOST_CELLS = 100_001
+FRAME_CELLS = 100_001
 """A shape on a finer grid is computed on so many cells."""
 
 
@@ -67,8 +67,8 @@ def shaped_prior(text: str, domain: Domain | tuple[float, float]) -> Prior:
     frame = Domain.of(domain)
     if frame.cells is None:
         frame = frame.with_cells(CELLS)
-    elif frame.count > MOST_CELLS:
-        frame = Domain(frame.lower, frame.upper, MOST_CELLS)
+    elif frame.count > FRAME_CELLS:
+        frame = Domain(frame.lower, frame.upper, FRAME_CELLS)
     grid = frame.grid
     edges = (grid[:-1] + grid[1:]) / 2
     below = shape.share_below(edges, *numbers)

@@ -16,9 +16,9 @@ from labeldp.release.randomizer import check_bounds
 
 KEPT = 64
 """How many answers of each kind are kept. A user who moves a slider back sees the same figures at once."""
-MOST_CELLS = 100_001
+PAGE_CELLS = 100_001
 """The finest grid that the page takes."""
-LABELS = 401
+EXPECTATION_LABELS = 401
 """Expectations are taken over at most this number of labels; finer ones are merged at their mean."""
 RECEIVED = "as received"
 """The choice of a mechanism that came in a file, instead of one that is designed."""
@@ -99,7 +99,7 @@ class Question:
     @property
     def merged(self) -> Prior:
         """The distribution of the labels on at most 401 of them, for expectations."""
-        return merged_prior(self.labels, LABELS)[0]
+        return merged_prior(self.labels, EXPECTATION_LABELS)[0]
 
     @property
     def shown_mechanism(self) -> FiniteMechanism | None:
@@ -109,9 +109,9 @@ class Question:
     def check(self) -> None:
         """Refuse bounds, distributions and losses that do not go together, before anything is computed."""
         check_bounds(get_loss(self.loss), self.domain)
-        if self.grid.count > MOST_CELLS:
+        if self.grid.count > PAGE_CELLS:
             raise InvalidInput(
-                f"{self.grid.count:,} cells are more than this page can show: choose bounds or a grid of at most {MOST_CELLS:,}"
+                f"{self.grid.count:,} cells are more than this page can show: choose bounds or a grid of at most {PAGE_CELLS:,}"
             )
         if isinstance(self.distribution, Prior):
             held = self.distribution.values[self.distribution.masses > 0]

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp.artifact.id_join import kind_words, match_ids
 from labeldp.artifact.reader import Message
 from labeldp.engines.batches import checked_ids, written_as_integers
 from labeldp.errors import InvalidInput, expect
-from labeldp.learn.feature_tables import CompactTable, FeatureTable, is_text, one_array
+from labeldp.learn.feature_tables import CompactTable, FeatureTable, one_array
 from labeldp.learn.suspects import is_index_name
-from labeldp.release.outcome import Phase
 from labeldp.tables.feature_file import FeatureFile, pandas_index
-from labeldp.tables.files import require_columns
+from labeldp.tables.files import Phase, require_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def join(message: Message, ids: Any) -> Joined:
         one = wanted.null_count == 1
         lack = "1 row of the features has" if one else f"{wanted.null_count:,} rows of the features have"
         raise InvalidInput(f"{lack} no id: drop or repair {'it' if one else 'them'}")
-    found = matched_rows(released, wanted, message.path)
+    found = match_ids(released, wanted, message.path, "the features", distinct=True)
     labels = np.flatnonzero(found >= 0)
     if not labels.size:
         raise InvalidInput(
@@ -126,28 +126,6 @@ def join(message: Message, ids: Any) -> Joined:
     of_row[found[labels]] = labels
     rows = np.flatnonzero(of_row >= 0)
     return Joined(rows, codes[of_row[rows]], len(wanted) - rows.size, len(released) - rows.size)
-
-
-def matched_rows(
-    released: pa.Array, ids: pa.Array, where: object, features: object = "the features"
-) -> NDArray[np.int64]:
-    """Return the row of each released id among the ids of the features, or −1. O(rows) time and memory.
-
-    `where` and `features` name the two in errors. A released id in two rows is an error, since there is one label or sum for it.
-    """
-    ids = _of_type(released.type, ids, where)
-    places = np.asarray(pc.fill_null(pc.index_in(ids, value_set=released, skip_nulls=True), -1)).astype(np.int64)
-    rows = np.flatnonzero(places >= 0)
-    times = np.bincount(places[rows], minlength=1)
-    if times.max() > 1:
-        first, second = np.flatnonzero(places == np.argmax(times))[:2]
-        raise InvalidInput(
-            f"rows {first} and {second} of {features} (rows count from 0) have the same id, which they hold "
-            f"{int(times.max())} times, but each record must be there once: combine these rows or drop all but one"
-        )
-    found = np.full(len(released), -1, np.int64)
-    found[places[rows]] = rows
-    return found
 
 
 def _one_column(ids: Any) -> pa.Array:
@@ -163,36 +141,13 @@ def _one_column(ids: Any) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _of_type(kind: pa.DataType, ids: pa.Array, where: object) -> pa.Array:
-    whole = pa.types.is_integer(ids.type)
-    if whole != pa.types.is_integer(kind) or not (whole or is_text(ids.type)):
-        raise InvalidInput(
-            f"the features' ids are {_kind(ids.type)} and those of {where} are {_kind(kind)}: convert them to the same "
-            "type"
-        )
-    try:
-        return ids.cast(kind)
-    except pa.ArrowInvalid:  # whose text shows an id
-        raise InvalidInput(
-            f"some of the features' ids do not fit {kind}, the type of the ids of {where}: is the id column right?"
-        ) from None
-
-
-def _kind(kind: pa.DataType) -> str:
-    if pa.types.is_integer(kind):
-        return "whole numbers"
-    if is_text(kind):
-        return "text"
-    return "decimal numbers" if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else f"of type {kind}"
-
-
 def _shape(ids: pa.Array) -> str:
     """What ids look like, without one of them: "text of 11 characters"."""
     text = pc.replace_substring(ids.cast(pa.large_string()), "-", "", max_replacements=1)
     ends = pc.min_max(pc.utf8_length(text if pa.types.is_integer(ids.type) else ids)).as_py()
     least, most = ends["min"], ends["max"]
     unit = ("digit" if pa.types.is_integer(ids.type) else "character") + ("" if most == 1 else "s")
-    return f"{_kind(ids.type)} of {most if least == most else f'{least} to {most}'} {unit}"
+    return f"{kind_words(ids.type)} of {most if least == most else f'{least} to {most}'} {unit}"
 
 
 @dataclass(frozen=True, eq=False)

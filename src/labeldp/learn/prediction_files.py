@@ -18,8 +18,8 @@ from labeldp.errors import InvalidInput
 from labeldp.learn.feature_tables import closest
 from labeldp.learn.saved import SavedModel, check_new, columns_by_number, columns_taken, of_labeldp, trained_columns
 from labeldp.learn.suspects import FeatureWarning
-from labeldp.release.outcome import Phase
 from labeldp.tables.feature_file import FeatureFile
+from labeldp.tables.files import Phase
 
 WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {".parquet": pq.ParquetWriter, ".csv": csv.CSVWriter}
 PREDICTION = "prediction"

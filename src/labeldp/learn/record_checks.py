@@ -12,15 +12,13 @@ import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
+from labeldp.json_text import expect_fields
 
 
 def exactly(record: Any, *names: str, what: str = "a record") -> list[Any]:
     """Return the values of a record that has these fields and no others."""
     fields = is_a(record, dict, what=what)
-    if unknown := sorted(map(str, set(fields) - set(names))):
-        raise InvalidInput(f"{what} has an unknown field {unknown[0]!r:.60}; its fields are {', '.join(names)}"[:300])
-    if missing := [name for name in names if name not in fields]:
-        raise InvalidInput(f"{what} has no field {missing[0]!r}")
+    expect_fields(fields, names, what)
     return [fields[name] for name in names]
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from labeldp.artifact.id_join import match_ids
 from labeldp.artifact.labels_file import id_kind
 from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
@@ -20,7 +21,7 @@ from labeldp.formatting import count_of
 from labeldp.learn.conditional import Recipe
 from labeldp.learn.feature_columns import ColumnKey
 from labeldp.learn.feature_tables import FeatureTable
-from labeldp.learn.joined_features import joined_features, matched_rows, read_features
+from labeldp.learn.joined_features import joined_features, read_features
 from labeldp.learn.learners import Learner, LearnerRequest, learners
 from labeldp.learn.saved import SavedModel
 from labeldp.learn.sums.cells_plan import model_from_answer
@@ -31,9 +32,9 @@ from labeldp.learn.verdict import Line, report_lines
 from labeldp.losses import LossLike, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.release.label_range import part_places
-from labeldp.release.outcome import Phase
 from labeldp.release.private_sums import PrivateSums
 from labeldp.release.sums import SumsAnswer, is_answer
+from labeldp.tables.files import Phase
 
 FOLDS = 5
 FOR_LABELS = (
@@ -380,7 +381,7 @@ def _train_on_sums(
         delimiter=delimiter,
         phase=phase,
     )
-    rows = matched_rows(answer.ids, found.ids, answer.path, found.path)
+    rows = match_ids(answer.ids, found.ids, answer.path, found.path, distinct=True)
     if lost := int(np.count_nonzero(rows < 0)):
         raise InvalidInput(
             f"{count_of(lost, 'record')} of {answer.path} {'is' if lost == 1 else 'are'} not in {found.path}: give the features from "

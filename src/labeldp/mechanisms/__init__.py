@@ -1,17 +1,18 @@
 """Mechanisms: frozen values with one small interface, and the registry that lists them.
 
-`auto` chooses one for training, `decoding` turns codes into values, `finite` proves ε.
+`auto` chooses one for training, `decoding` turns codes into values, `proof` proves ε.
 """
 
 from labeldp.mechanisms.auto import Choice, alternatives, choose
 from labeldp.mechanisms.bias_variance import BiasVariance, Unbiased
 from labeldp.mechanisms.continuous import ContinuousExponential, ContinuousMechanism, Laplace, Staircase
 from labeldp.mechanisms.decoding import code_values, posterior_means, refined_means
-from labeldp.mechanisms.finite import AUTO, FiniteMechanism, Proof, design, releasable, verify
+from labeldp.mechanisms.finite import AUTO, FiniteMechanism, design, releasable
 from labeldp.mechanisms.grid_noise import DiscreteLaplace, DiscreteStaircase, Exponential
 from labeldp.mechanisms.mechanism import Mechanism
 from labeldp.mechanisms.prediction import Prediction, label_share
 from labeldp.mechanisms.private_labels import PrivateLabels
+from labeldp.mechanisms.proof import Proof, verify
 from labeldp.mechanisms.randomized_response import RandomizedResponse, RROnBins, RRWithPrior
 from labeldp.mechanisms.registry import MECHANISMS, Request
 from labeldp.mechanisms.rp_with_prior import RPWithPrior

@@ -1,10 +1,9 @@
-"""Exact mechanisms: an encoder, a table of integers, the values of its codes, and the proof of ε."""
+"""Exact mechanisms: an encoder, a table of integers and the values of its codes."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,18 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, frozen, label_array, number_array
-from labeldp.budget import decimal_text, exact_epsilon, exp_lower, float_up, parse_amount, shown_amount
+from labeldp.budget import decimal_text, exact_epsilon, parse_amount
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, PrivacyRefused, described
 from labeldp.losses import LossLike, get_loss
 from labeldp.mechanisms.mechanism import LARGEST_OUTPUT, Encoder, Mechanism, encoder_from_json
+from labeldp.mechanisms.proof import Proof, verify
 from labeldp.mechanisms.registry import MECHANISMS, Entry, Request
 from labeldp.priors import NoisyCounts, Prior
 from labeldp.sampling import IdDigests, Randomness, Table, table_from_json
 from labeldp.sampling.randomness import source_of
-
-_PROOF_BITS = 256
-"""Precision of the bound on e^ε that a ratio is compared with; tables are built with fewer, so none is refused here."""
 
 CHUNK = 1 << 18
 MATRIX_CELLS = 20_000_000
@@ -35,123 +32,6 @@ Parameters = tuple[tuple[str, float], ...]
 """Numbers that a mechanism was made with, by name."""
 AUTO = "auto"
 """The name of the rule that chooses a mechanism for training a model (`labeldp.mechanisms.auto`)."""
-
-
-@dataclass(frozen=True)
-class Proof:
-    """The largest ratio of two symbols' probabilities of one output, in exact integers, against e^ε.
-
-    Attributes
-    ----------
-    epsilon_claimed : Fraction
-        The ε that the mechanism claims.
-    ratio : Fraction
-        The exact maximum over all pairs of symbols and all outputs.
-    epsilon_proven : float
-        ln(ratio), rounded up.
-    holds : bool
-        Whether `ratio` is at most a rational number below e^ε: if so, this is a proof.
-    high_symbol, low_symbol, output : int
-        Where the maximum is.
-
-    Examples
-    --------
-    >>> from labeldp.mechanisms import RROnBins
-    >>> RROnBins([10, 100], epsilon=1).proof().holds
-    True
-    """
-
-    epsilon_claimed: Fraction
-    ratio: Fraction
-    epsilon_proven: float
-    holds: bool
-    high_symbol: int
-    low_symbol: int
-    output: int
-
-    def require(self) -> Proof:
-        """Insist that the proof holds.
-
-        Returns
-        -------
-        Proof
-            This one.
-
-        Raises
-        ------
-        PrivacyRefused
-            If it does not hold.
-        """
-        if not self.holds:
-            raise PrivacyRefused(
-                f"this mechanism is not {shown_amount(self.epsilon_claimed)}-DP: output {self.output} is "
-                f"{float_up(self.ratio):.17g} times as likely from symbol {self.high_symbol} as from symbol "
-                f"{self.low_symbol}, which takes epsilon = {self.epsilon_proven!r}. Nothing may be released with it"
-            )
-        return self
-
-    def __str__(self) -> str:
-        verdict = "proven" if self.holds else "NOT private"
-        return (
-            f"{verdict}: claimed epsilon = {shown_amount(self.epsilon_claimed)}, "
-            f"worst ratio = {shown_amount(self.ratio)} = e^{self.epsilon_proven:.12g} "
-            f"(output {self.output}, symbol {self.high_symbol} against {self.low_symbol})"
-        )
-
-
-def verify(mechanism: Any) -> Proof:
-    """Prove or refute ε for the table of integers that a mechanism samples, in rational arithmetic.
-
-    Parameters
-    ----------
-    mechanism : FiniteMechanism
-        Or anything with a `table` and an `epsilon_exact`.
-
-    Returns
-    -------
-    Proof
-        No float enters its verdict.
-
-    Raises
-    ------
-    PrivacyRefused
-        If there is no table: nothing can be proven about probabilities that floats decide.
-
-    Examples
-    --------
-    >>> from labeldp.mechanisms import RROnBins, verify
-    >>> verify(RROnBins([10, 100], epsilon=1)).epsilon_proven <= 1
-    True
-    """
-    table = getattr(mechanism, "table", None)
-    if table is None:
-        raise PrivacyRefused(
-            f"{type(mechanism).__name__} has no table of integers: its outputs are decided by floats, "
-            "whose rounding can reveal the label. Use its discrete counterpart"
-        )
-    claimed: Fraction = mechanism.epsilon_exact
-    ratio, high, low, output = table.worst_ratio()
-    return Proof(
-        epsilon_claimed=claimed,
-        ratio=ratio,
-        epsilon_proven=log_upper(ratio),
-        holds=ratio <= exp_lower(claimed, _PROOF_BITS),
-        high_symbol=high,
-        low_symbol=low,
-        output=output,
-    )
-
-
-def log_upper(ratio: Fraction) -> float:
-    """Return a float at or just above ln(ratio), for ratio >= 1."""
-    excess = ratio - 1
-    if excess == 0:
-        return 0.0
-    guess = math.log1p(excess) if excess < 1 else math.log(ratio)
-    guess *= 1 - 2.0**-50
-    while exp_lower(Fraction(guess), _PROOF_BITS) < ratio:
-        guess = math.nextafter(guess, math.inf)
-    return guess
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

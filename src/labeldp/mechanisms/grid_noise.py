@@ -24,7 +24,7 @@ from labeldp.sampling.noise_tables import laplace_profile, staircase_profile
 _MOST_ENTRIES = 1 << 22
 _MOST_PAIRS = 1 << 28
 """The most pairs of a label and a noise for which `DiscreteStaircase.optimal` computes a loss, some seconds of work."""
-MOST_CELLS = 4472
+EXPONENTIAL_CELLS = 4472
 """A larger table would have more entries than `WeightTable` takes."""
 
 
@@ -271,9 +271,9 @@ class Exponential(FiniteMechanism):
     def __init__(self, domain: Domain | tuple[float, float], epsilon: Epsilon) -> None:
         budget, frame = exact_epsilon(epsilon), gridded(domain)
         grid = frame.grid
-        if grid.size > MOST_CELLS:
+        if grid.size > EXPONENTIAL_CELLS:
             raise InvalidInput(
-                f"the exponential mechanism has a table of cells by cells, so it takes at most {MOST_CELLS:,} cells, not {grid.size:,}: give fewer, or "
+                f"the exponential mechanism has a table of cells by cells, so it takes at most {EXPONENTIAL_CELLS:,} cells, not {grid.size:,}: give fewer, or "
                 "choose discrete-laplace"
             )
         cells = np.arange(grid.size)

@@ -16,7 +16,7 @@ from labeldp.budget import decimal_text, float_up
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.formatting import ReprMixin
-from labeldp.json_text import parse_json
+from labeldp.json_text import expect_format, parse_json
 from labeldp.losses import LossLike
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.priors import Prior
@@ -355,15 +355,8 @@ class Mechanism(ReprMixin, ABC):
         -------
         Mechanism
         """
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise InvalidInput(
-                f"this JSON does not describe a labeldp mechanism (its format is not {FORMAT!r}): give the mechanism.json of a message"
-            )
-        if record.get("format_version") != FORMAT_VERSION:
-            raise InvalidInput(
-                f"the mechanism has format version {record.get('format_version')!r}, this labeldp reads "
-                f"{FORMAT_VERSION}: install the version that wrote it, or a newer one"
-            )
+        advice = ": give the mechanism.json of a message"
+        expect_format(record, FORMAT, FORMAT_VERSION, "a labeldp mechanism", advice)
         entry = MECHANISMS.get(record.get("kind"))
         if entry is None or entry.cls is None:
             known = ", ".join(entry.name for entry in MECHANISMS if entry.cls is not None)

@@ -49,7 +49,7 @@ FACTOR, POWER = 1.2, 0.42
 """Of the curve N."""
 STEPS = 30
 """Bisection steps for the correlation of features and labels."""
-LABELS = 101
+PREDICTION_LABELS = 101
 """The number of labels that predictions distinguish: they change by a tenth of a percent, and designs take milliseconds."""
 ANCHORS = 21
 """Of a design that is only used for a prediction and never released."""
@@ -134,7 +134,7 @@ class ModelErrors:
         self.explained, self.public = explained, public
         self.domain = domain if domain is not None else Domain(float(prior.values[0]), float(prior.values[-1]))
         self._fine, _ = merged_prior(prior, MOST_LABELS)
-        self.prior, self._groups = merged_prior(self._fine, LABELS)
+        self.prior, self._groups = merged_prior(self._fine, PREDICTION_LABELS)
         self._joint = features_joint(self.prior, explained)
         below = np.cumsum(self.prior.masses)
         low, high = np.interp([0.005, 0.995], below, self.prior.values)  # sums are clipped where labels thin out

@@ -39,12 +39,14 @@ from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms.finite import FiniteMechanism
 from labeldp.mechanisms.label_cells import DESIGN_CELLS, even_grid
 from labeldp.mechanisms.mechanism import Thresholds
-from labeldp.mechanisms.registry import mechanism
+from labeldp.mechanisms.registry import Request, mechanism
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
 from labeldp.sampling import WindowTable
 
 Integers = NDArray[np.int64]
+LARGEST_LOSS = 1e300
+"""Sums of smaller losses over the outputs are finite."""
 
 
 class Window(NamedTuple):
@@ -121,11 +123,13 @@ class WindowDesign:
         outputs = np.concatenate([grid[0] - beyond[::-1], grid, grid[-1] + beyond])
         valid = self._loss.valid_outputs.contains(outputs)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            table = self._masses[self._held, None] * self._loss(outputs[None, valid], self._labels[:, None])
-        finite = np.isfinite(table).all(axis=0)  # a loss beyond floats rules an output out, too
+            table = self._loss(outputs[None, valid], self._labels[:, None])
+        finite = (abs(table) <= LARGEST_LOSS).all(
+            axis=0
+        )  # a loss whose sums may leave the floats rules an output out, too
         valid[valid] = finite
         lost = np.zeros((cells, outputs.size))
-        lost[np.ix_(self._held, valid)] = table[:, finite]
+        lost[np.ix_(self._held, valid)] = self._masses[self._held, None] * table[:, finite]
         below = np.zeros((cells + 1, outputs.size + 1))
         np.cumsum(lost, axis=0, out=lost)
         np.cumsum(lost, axis=1, out=below[1:, 1:])
@@ -189,8 +193,16 @@ class _Sums:
 def _best(costs: Floats, first: Integers, last: Integers, reach: Integers) -> Window:
     at = int(np.argmin(costs))
     if not np.isfinite(costs[at]):
-        raise InvalidInput("no window fits where the loss is defined: use a smaller half_width or wider bounds")
+        raise InvalidInput(
+            "no window fits where the loss is defined: use another loss, other bounds or a smaller half_width"
+        )
     return Window(int(first[at]), int(last[at]), int(reach[at]))
+
+
+def _check_loss(request: Request) -> None:
+    """Raise `InvalidInput` unless some cell, as the only output, has a finite loss for every label. Then some window fits."""
+    prior = request.prior or Prior.uniform(request.domain)
+    WindowDesign(prior, request.domain, float(exact_epsilon(request.epsilon)), get_loss(request.loss)).likeliest(0)
 
 
 @mechanism(
@@ -198,6 +210,7 @@ def _best(costs: Floats, first: Integers, last: Integers, reach: Integers) -> Wi
     title="RPWithPrior",
     help="near the label or anywhere in an interval of likely labels",
     make=lambda r: RPWithPrior(r.known_prior, r.epsilon, r.loss, domain=r.domain),
+    check=_check_loss,
     needs_prior=True,
     training_values="debiased",
     colour="#7812fc",

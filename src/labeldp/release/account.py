@@ -8,21 +8,23 @@ from functools import cached_property
 from pathlib import Path
 
 from labeldp.artifact.description import check_charge
-from labeldp.artifact.manifest import LABELS, read_manifest
+from labeldp.artifact.manifest import read_manifest
 from labeldp.errors import InvalidInput, LabelDPError, expect
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.ledger import Ledger, dataset_name
 from labeldp.release.ledger_rows import Release, expect_mechanism, key_fingerprint
+from labeldp.release_kind import LABELS, ReleaseKind
 
 
 @dataclass(frozen=True)
-class Request:
-    """What identifies a release for resuming it: its settings as text, and the fingerprint of its input and the type of its ids.
+class ChargeRequest:
+    """What identifies a release for resuming it: its kind, its settings as text, the fingerprint of its input and the type of its ids.
 
     Without a fingerprint a release cannot be resumed.
     """
 
+    kind: ReleaseKind
     settings: str
     input_hmac: str | None = None
     id_type: str = ""
@@ -67,14 +69,14 @@ class Account:
         if self.ledger is not None:
             self.ledger.require(self._name, self.epsilon, key_check=self._key_check)
 
-    def charge(self, request: Request) -> Charge:
+    def charge(self, request: ChargeRequest) -> Charge:
         """Charge a release permanently, or find an unfinished, charged one of the same input and settings.
 
         A new key is written to disk first, since a charge without its key is lost.
         """
         return self._find(request) or self._reserve(request)
 
-    def _find(self, request: Request) -> Charge | None:
+    def _find(self, request: ChargeRequest) -> Charge | None:
         if self.keys is None or not self.keys.stored or request.input_hmac is None:
             return None
         if self.ledger is None:
@@ -89,7 +91,7 @@ class Account:
         )
         return None if found is None else Charge(found.id, found.mechanism_json, resumed=True)
 
-    def _reserve(self, request: Request) -> Charge:
+    def _reserve(self, request: ChargeRequest) -> Charge:
         if self.keys is not None:
             self.keys.save()
         if self.ledger is None:
@@ -98,6 +100,7 @@ class Account:
         charged = self.ledger.reserve(
             self._name,
             self.epsilon,
+            kind=request.kind,
             key_check=self._key_check,
             input_hmac=None if forget else request.input_hmac,
             request=None if forget else request.settings,
@@ -116,7 +119,7 @@ class Account:
             return None
         return charged if (charged.dataset, charged.key_check) == (self._name, self._key_check) else None
 
-    def fix(self, charge: Charge, mechanism: FiniteMechanism, request: Request) -> None:
+    def fix(self, charge: Charge, mechanism: FiniteMechanism, request: ChargeRequest) -> None:
         """Store the mechanism of a release. After this, labels may be randomized with it.
 
         New or resumed, the mechanism must be the one in the ledger and cost no more than was charged.

@@ -21,9 +21,9 @@ from labeldp.json_text import parse_json
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.release.flow import check_places
 from labeldp.release.key_file import KeptRelease, KeyFile
-from labeldp.release.labels import as_input, check_engine
+from labeldp.release.labels import ReleaseOutcome, as_input, check_engine
 from labeldp.release.ledger import Ledger, expect_mechanism
-from labeldp.release.outcome import Phase, ReleaseOutcome
+from labeldp.tables.files import Phase
 
 
 def apply(

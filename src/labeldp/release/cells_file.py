@@ -22,7 +22,7 @@ from labeldp.tables.parquet import check_density, open_parquet, rows_in
 MOST_PARTITIONS = 1000
 """The most columns of cell numbers. Each gets an equal part of ε, so that even a few of them are many."""
 
-MOST_CELLS = 1_000_000
+SUMMED_CELLS = 1_000_000
 """The most cells of all columns together. Drawing noise for so many takes 10 to 30 s, after the charge."""
 
 MOST_NUMBERS = 1 << 31
@@ -90,11 +90,11 @@ class CellColumns:
                 f"{len(whole):,}"
             )
         made = cls(given, tuple(signs), tuple(whole))
-        if sum(made.sizes) > MOST_CELLS:
+        if sum(made.sizes) > SUMMED_CELLS:
             most, place = max(zip(made.sizes, whole, strict=True))
             raise InvalidInput(
                 f"the columns have {sum(made.sizes):,} cells in all, {most:,} of them in column {called[place]}, and at most "
-                f"{MOST_CELLS:,} can be summed: number the cells of each column from 0 without gaps, or send coarser or fewer columns"
+                f"{SUMMED_CELLS:,} can be summed: number the cells of each column from 0 without gaps, or send coarser or fewer columns"
             )
         return made
 

@@ -3,8 +3,8 @@
 The order of the steps keeps the promises. The input is read and everything that can be refused is refused before the ledger is
 charged. Nothing is drawn from the labels before the charge. The folder appears by one rename, complete with its manifest.
 
-A kind of release is a subclass of `ReleaseKind`. It supplies the exact pass over the input with the plan (`read`), and the draw
-with its proof and its card (`draw`). `labels.py` and `sums.py` are the two kinds.
+Each kind of release has a subclass of `ReleaseJob`. It supplies the exact pass over the input with the plan (`read`), and the draw
+with its proof and its card (`draw`). `labels.py` and `sums.py` have the two.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from labeldp.artifact.manifest import Kind, seal
+from labeldp.artifact.manifest import seal
 from labeldp.artifact.signing import SigningKey
 from labeldp.artifact.staging import os_reason, publish, staging
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused, expect_path
-from labeldp.release.account import Account, Charge, Request
+from labeldp.release.account import Account, Charge, ChargeRequest
 from labeldp.release.key_file import KeyFile
 from labeldp.release.ledger import Ledger
-from labeldp.release.outcome import Phase
+from labeldp.release_kind import ReleaseKind
+from labeldp.tables.files import Phase
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Ready:
     `request` identifies the release for resuming it. The data of `records` records take at least `row_bytes` each on disk.
     """
 
-    request: Request
+    request: ChargeRequest
     records: int
     row_bytes: int
 
@@ -56,13 +57,10 @@ class Drawn:
 R = TypeVar("R", bound=Ready)
 
 
-class ReleaseKind(ABC, Generic[R]):
-    """One kind of release, with its input and its settings."""
+class ReleaseJob(ABC, Generic[R]):
+    """One release to make, with its input and its settings. Every kind of release has its subclass."""
 
-    kind: ClassVar[Kind]
-    resumable: ClassVar[bool] = False
-    """Whether draws are a function of a key, so that a key file can resume the release, and the ledger records when it is complete."""
-
+    kind: ClassVar[ReleaseKind]
     epsilon: Fraction
 
     def check(self, out: Path, key_file: Path | None) -> None:
@@ -85,7 +83,7 @@ class ReleaseKind(ABC, Generic[R]):
 
 
 def release(
-    kind: ReleaseKind[R],
+    job: ReleaseJob[R],
     out: str | os.PathLike[str],
     *,
     ledger: Ledger | None = None,
@@ -102,25 +100,25 @@ def release(
     if key_file is not None:
         expect_path(key_file, "key_file", "the key is kept in a file, which is made if there is none")
     out, key_path = Path(out), None if key_file is None else Path(key_file)
-    Account(kind.epsilon, ledger, dataset)  # raises errors about the ledger before anything is made
-    kind.check(out, key_path)
+    Account(job.epsilon, ledger, dataset)  # raises errors about the ledger before anything is made
+    job.check(out, key_path)
     check_places(out, key_path)
     signing = None if sign_key is None else SigningKey.read(sign_key, out)
     with ExitStack() as stack:
         keys = None if key_path is None else stack.enter_context(KeyFile.use(key_path, create=True))
         place = stack.enter_context(staging(out.absolute()))
-        account = Account(kind.epsilon, ledger, dataset, keys)
-        earlier = kind.earlier(out, signing, account) if os.path.lexists(out) else None
+        account = Account(job.epsilon, ledger, dataset, keys)
+        earlier = job.earlier(out, signing, account) if os.path.lexists(out) else None
         if earlier is None:
             account.require()
-        ready = kind.read(account, phase)
+        ready = job.read(account, phase)
         if earlier is None:
             _check_space(place, ready)
             charge = account.charge(ready.request)
-            value = _draw_and_publish(kind, ready, account, charge, place, out, signing, phase)
+            value = _draw_and_publish(job, ready, account, charge, place, out, signing, phase)
         else:
             charge, value = earlier(ready)
-        if kind.resumable:
+        if job.kind.resumable:
             _commit(out, account, charge)
     return ready, value, charge.resumed
 
@@ -143,7 +141,7 @@ def in_the_way(out: Path) -> InvalidInput:
 
 
 def _draw_and_publish(
-    kind: ReleaseKind[R],
+    job: ReleaseJob[R],
     ready: R,
     account: Account,
     charge: Charge,
@@ -156,15 +154,15 @@ def _draw_and_publish(
     try:
         folder.mkdir()
         work.mkdir()
-        drawn = kind.draw(ready, account, charge, kind.kind.batch_path(folder, 0), work, phase)
+        drawn = job.draw(ready, account, charge, job.kind.batch_path(folder, 0), work, phase)
         if drawn.epsilon > account.epsilon:
             raise PrivacyRefused(
                 f"the release would cost ε = {decimal_text(drawn.epsilon)}, but only ε = {decimal_text(account.epsilon)} was "
                 "charged. Nothing was released. This is a bug: please report it"
             )
         papers = drawn.description, drawn.card
-        seal(folder, kind.kind, charge.id, drawn.epsilon, papers, drawn.count, signing)
-        if kind.resumable:
+        seal(folder, job.kind, charge.id, drawn.epsilon, papers, drawn.count, signing)
+        if job.kind.resumable:
             account.record(charge.id, folder)
         publish(folder, out.absolute())
     except (OSError, MemoryError) as error:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from labeldp.artifact.manifest import RELEASE_ID
+from labeldp.artifact.signing import require_private
 from labeldp.artifact.staging import exclusive, flush
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.json_text import parse_json, read_record, read_text
@@ -102,12 +102,7 @@ class KeyFile:
     def _read(cls, place: Path, shown: Path) -> KeyFile:
         if not place.is_file():
             raise InvalidInput(f"{shown} is not a file: give the path of a key file, or a new path to make one")
-        mode = stat.S_IMODE(place.stat().st_mode)
-        if os.name == "posix" and mode & 0o077:  # on Windows these bits say nothing
-            raise InvalidInput(
-                f"the key file {shown} can be read by others (mode {mode:o}), and it is as sensitive as the labels. "
-                f"Run: chmod 600 {shown}"
-            )
+        require_private(shown, f"the key file {shown}", "and it is as sensitive as the labels")
         try:
             record = parse_json(read_text(place, shown), shown)
         except InvalidInput as error:

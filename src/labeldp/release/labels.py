@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from labeldp.artifact.description import Header, describe, privacy_card_text, total_epsilon
 from labeldp.artifact.labels_file import LabelsFile, check_id_name
-from labeldp.artifact.manifest import LABELS, read_manifest
+from labeldp.artifact.manifest import read_manifest
 from labeldp.artifact.reader import Message
 from labeldp.artifact.signing import SigningKey
 from labeldp.budget import decimal_text, exact_epsilon
@@ -32,13 +32,57 @@ from labeldp.losses import Custom, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors
 from labeldp.priors import Prior
-from labeldp.release.account import Account, Charge, Request
-from labeldp.release.flow import Drawn, Ready, ReleaseKind, in_the_way, release
+from labeldp.release.account import Account, Charge, ChargeRequest
+from labeldp.release.flow import Drawn, Ready, ReleaseJob, in_the_way, release
 from labeldp.release.key_file import KeptRelease
 from labeldp.release.ledger import Ledger
 from labeldp.release.ledger_rows import Release
-from labeldp.release.outcome import Phase, ReleaseOutcome
 from labeldp.release.randomizer import LabelRandomizer, Plan
+from labeldp.release_kind import LABELS
+from labeldp.tables.files import Phase
+
+
+@dataclass(frozen=True)
+class ReleaseOutcome:
+    """What a run of `privatize` or `apply` did. It is for the labels party, which must not pass `clipped` on.
+
+    Attributes
+    ----------
+    message : Path
+        The message's folder.
+    mechanism : FiniteMechanism
+        What randomized the labels.
+    records : int
+        How many records this run added to the message.
+    clipped : int
+        How many labels lay outside the bounds and were moved to them. This count is private: ε does not cover it.
+    resumed : bool
+        Whether the run continued, or found finished, a release that an earlier run had begun.
+    already_held : int
+        How many records of a later batch the message held already; they keep their private labels.
+    message_records : int
+        The number of records in the message after the run, in all its batches.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelRandomizer, LabelSource, privatize
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"amount": [20.0, 80.0, 50.0, 30.0] * 99 + [500.0] * 4}), f"{folder}/sales.parquet")
+    ...     source = LabelSource(f"{folder}/sales.parquet", "amount")
+    ...     outcome = privatize(source, LabelRandomizer(epsilon=1, domain=(0, 100)), f"{folder}/message")
+    >>> outcome.records, outcome.clipped, outcome.resumed
+    (400, 4, False)
+    """
+
+    message: Path
+    mechanism: FiniteMechanism = field(repr=False)
+    records: int
+    clipped: int = field(repr=False)
+    resumed: bool
+    already_held: int = 0
+    message_records: int = field(kw_only=True, repr=False)
 
 
 def privatize(
@@ -165,11 +209,10 @@ class LabelsReady(Ready):
     mechanism: FiniteMechanism | None
 
 
-class LabelRelease(ReleaseKind[LabelsReady]):
+class LabelRelease(ReleaseJob[LabelsReady]):
     """The release of one private label for each record."""
 
     kind = LABELS
-    resumable = True
 
     def __init__(self, labels: LabelInput, randomizer: LabelRandomizer, *, keep_order: bool = False) -> None:
         self.labels, self.randomizer, self.keep_order = labels, randomizer, keep_order
@@ -194,7 +237,7 @@ class LabelRelease(ReleaseKind[LabelsReady]):
         if plan is None or plan.request.records != scanned.records:
             plan = self.randomizer.plan(scanned.records)
         plan.warn(stacklevel=4)
-        request = Request(self._settings(scanned), scanned.input_hmac, scanned.id_kind)
+        request = ChargeRequest(LABELS, self._settings(scanned), scanned.input_hmac, scanned.id_kind)
         mechanism = plan.design() if plan.split is None else None
         return LabelsReady(request, scanned.records, self.labels.least_row_bytes, scanned, plan, mechanism)
 

@@ -42,6 +42,7 @@ from labeldp.release.ledger_rows import (
     read_release,
     read_releases,
 )
+from labeldp.release_kind import LABELS, ReleaseKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -249,13 +250,20 @@ class Ledger(Tabular):
         Returns
         -------
         pyarrow.Table
-            The columns `id`, `dataset`, `epsilon` (a float, rounded up), `epsilon_exact` (text), `state`,
+            The columns `id`, `dataset`, `kind`, `epsilon` (a float, rounded up), `epsilon_exact` (text), `state`,
             `reserved_at`, `committed_at`, `mechanism_digest`, `batches` and `batch_records`.
         """
         import pyarrow as pa
 
         text, time = pa.string(), pa.timestamp("s", "UTC")
-        types = {"id": text, "dataset": text, "epsilon": pa.float64(), "epsilon_exact": text, "state": text}
+        types = {
+            "id": text,
+            "dataset": text,
+            "kind": text,
+            "epsilon": pa.float64(),
+            "epsilon_exact": text,
+            "state": text,
+        }
         types |= {"reserved_at": time, "committed_at": time, "mechanism_digest": text}
         types |= {"batches": pa.int64(), "batch_records": pa.int64()}
         rows = [
@@ -296,6 +304,7 @@ class Ledger(Tabular):
         dataset: str,
         epsilon: Epsilon,
         *,
+        kind: ReleaseKind = LABELS,
         key_check: str | None = None,
         input_hmac: str | None = None,
         request: str | None = None,
@@ -311,6 +320,8 @@ class Ledger(Tabular):
             The dataset's name.
         epsilon : float, str, Decimal or Fraction
             What the release costs: prior and labels together.
+        kind : ReleaseKind
+            What is released, "labels" or "sums".
         key_check : str, optional
             The fingerprint of the key, from `key_fingerprint`.
         input_hmac : str, optional
@@ -329,6 +340,7 @@ class Ledger(Tabular):
         InvalidInput
             If the ledger does not know the dataset, or an argument is not what it should be. Nothing is charged then.
         """
+        expect(kind, ReleaseKind, "kind", "give LABELS or SUMS of labeldp.release_kind")
         optional = ("key_check", "input_hmac", "request")
         expect_texts(optional=optional, key_check=key_check, input_hmac=input_hmac, request=request)
         amount = exact_epsilon(epsilon)
@@ -339,8 +351,8 @@ class Ledger(Tabular):
             if amount > remaining:
                 raise InsufficientBudget(dataset, amount, remaining)
             release = secrets.token_hex(16)
-            row: Facts = {"id": release, "dataset": dataset, "epsilon": decimal_text(amount), "reserved_at": _now()}
-            row |= {"key_check": key_check, "input_hmac": input_hmac, "request": request}
+            row: Facts = {"id": release, "dataset": dataset, "kind": kind.value, "epsilon": decimal_text(amount)}
+            row |= {"reserved_at": _now(), "key_check": key_check, "input_hmac": input_hmac, "request": request}
             _insert(connection, "release", row | {"state": "reserved"})
             append(connection, "reserve", **row)
             return read_release(connection, release)
@@ -402,7 +414,7 @@ class Ledger(Tabular):
         Raises
         ------
         InvalidInput
-            If this is not a mechanism that can release labels.
+            If this is not a mechanism that can release labels, or if the release is of a kind that has none, such as sums.
         PrivacyRefused
             If it costs more than was charged, the private prior included.
         LabelDPError
@@ -415,6 +427,10 @@ class Ledger(Tabular):
         text, digest = mechanism.to_json(), mechanism.digest
         with self._writing() as connection:
             release = read_release(connection, release_id)
+            if not release.kind.resumable:
+                raise InvalidInput(
+                    f"release {release_id} is of {release.kind}, which have no mechanism: reserve one of labels"
+                )
             check_charge(mechanism, release.epsilon)
             if release.fixed:
                 if (release.mechanism_json, release.mechanism_digest) == (text, digest):

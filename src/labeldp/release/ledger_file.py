@@ -43,6 +43,7 @@ _RELEASE = """
         number INTEGER PRIMARY KEY,
         id TEXT UNIQUE NOT NULL CHECK (length(id) = 32),
         dataset TEXT NOT NULL REFERENCES dataset (name),
+        kind TEXT NOT NULL,
         epsilon TEXT NOT NULL,
         state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')),
         reserved_at TEXT NOT NULL,
@@ -112,7 +113,7 @@ _GUARDS = (
     _refusal(
         "charge_kept",
         "UPDATE ON release",
-        _changed("number id dataset epsilon reserved_at key_check input_hmac request"),
+        _changed("number id dataset kind epsilon reserved_at key_check input_hmac request"),
         "a charge stays as it was made",
     ),
     _refusal(

@@ -168,7 +168,7 @@ class Action:
 
 ACTIONS = {
     "dataset": Action(_dataset, "name budget created_at"),
-    "reserve": Action(_reserve, "id dataset epsilon reserved_at", optional="key_check input_hmac request"),
+    "reserve": Action(_reserve, "id dataset kind epsilon reserved_at", optional="key_check input_hmac request"),
     "fix": Action(_fix, "id fixed_at mechanism_digest mechanism_sha256"),
     "commit": Action(_commit, "id committed_at"),
     "batch": Action(_batch, "release input_hmac recorded_at", numbers="number records"),

@@ -17,9 +17,7 @@ from typing import Any, Literal
 from labeldp.budget import MAX_DIGITS, MIN_EPSILON, Epsilon, abbreviated, fraction_of
 from labeldp.errors import InvalidInput, described
 from labeldp.release.ledger_journal import MAX_BUDGET, LedgerBroken, stored_amount
-
-SUMS_REQUEST = '{"release": "private sums"'
-"""How the request of a release of noisy sums begins."""
+from labeldp.release_kind import ReleaseKind
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Dataset:
     releases : int
         How many releases were charged.
     uncommitted : int
-        How many of them were not finished. Noisy sums, which are drawn at once, do not count.
+        How many of them were not finished. Kinds that are drawn at once, such as sums, do not count.
     created_at : datetime
         When the dataset was entered.
     batches, batch_records : int
@@ -69,6 +67,9 @@ class Release:
         The random 128-bit id, in hexadecimal. The release's randomness depends on it.
     dataset : str
         The name of the charged dataset.
+    kind : ReleaseKind
+        What was released: "labels" or "sums". `kind.resumable` is true for labels: sums have no mechanism and are drawn at once, so
+        there is nothing to commit or resume.
     epsilon : Fraction
         What was charged.
     state : {"reserved", "committed"}
@@ -87,6 +88,7 @@ class Release:
 
     id: str
     dataset: str
+    kind: ReleaseKind
     epsilon: Fraction
     state: Literal["reserved", "committed"]
     reserved_at: datetime
@@ -98,11 +100,6 @@ class Release:
     request: str | None = field(default=None, repr=False)
     batches: int = 0
     batch_records: int = 0
-
-    @property
-    def of_sums(self) -> bool:
-        """Whether noisy sums were released. They have no mechanism and are drawn at once, so there is nothing to commit or resume."""
-        return self.request is not None and self.request.startswith(SUMS_REQUEST)
 
     @property
     def fixed(self) -> bool:
@@ -148,10 +145,9 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         raise _unknown(name, dataset_names(connection))
     # Grouped, since few amounts differ: adding up fractions takes far longer than counting rows.
     query = (
-        "SELECT epsilon, state, coalesce(substr(request, 1, ?) = ?, 0) AS sums, count(*) AS times FROM release WHERE dataset = ? "
-        "GROUP BY epsilon, state, sums"
+        "SELECT epsilon, state, kind, count(*) AS times FROM release WHERE dataset = ? GROUP BY epsilon, state, kind"
     )
-    charges = connection.execute(query, (len(SUMS_REQUEST), SUMS_REQUEST, name)).fetchall()
+    charges = connection.execute(query, (name,)).fetchall()
     query = "SELECT count(*), coalesce(sum(records), 0) FROM batch JOIN release ON id = batch.release WHERE dataset = ?"
     batches, batch_records = connection.execute(query, (name,)).fetchone()
     return Dataset(
@@ -159,7 +155,9 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         budget=_amount(_field(row, "budget")),
         spent=sum((_amount(charge["epsilon"]) * charge["times"] for charge in charges), Fraction(0)),
         releases=sum(charge["times"] for charge in charges),
-        uncommitted=sum(charge["times"] for charge in charges if charge["state"] == "reserved" and not charge["sums"]),
+        uncommitted=sum(
+            charge["times"] for charge in charges if charge["state"] == "reserved" and _kind(charge["kind"]).resumable
+        ),
         created_at=_time(_field(row, "created_at")),
         batches=batches,
         batch_records=_count(batch_records),
@@ -216,10 +214,10 @@ def read_releases(connection: sqlite3.Connection, where: str, *values: str | Non
     for row in connection.execute(query, values):
         known: dict[str, Any] = dict(zip(names, row, strict=True))
         texts = {name: _text(known[name]) for name in columns if known[name] is not None}
-        if not {"id", "dataset", "state", "reserved_at"} <= texts.keys():
+        if not {"id", "dataset", "kind", "state", "reserved_at"} <= texts.keys():
             raise LedgerBroken("a release has an empty field")
         known |= {name: _time(texts[name]) for name in ("reserved_at", "committed_at") if name in texts}
-        known["epsilon"] = _amount(known["epsilon"])
+        known |= {"kind": _kind(texts["kind"]), "epsilon": _amount(known["epsilon"])}
         known["batch_records"] = _count(known["batch_records"])
         found.append(Release(**known))
     return found
@@ -241,6 +239,13 @@ def _amount(text: object) -> Fraction:
         return stored_amount(text)
     except ValueError as error:
         raise LedgerBroken(str(error)) from None
+
+
+def _kind(text: object) -> ReleaseKind:
+    for kind in ReleaseKind:
+        if kind == text:
+            return kind
+    raise LedgerBroken(f"it has a release of the kind {abbreviated(text)}, which this labeldp does not know")
 
 
 def _count(value: object) -> int:

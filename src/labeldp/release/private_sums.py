@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, as_numpy
+from labeldp.artifact.description import NOT_PROTECTED
 from labeldp.artifact.manifest import installed_version
 from labeldp.budget import (
     MAX_EPSILON,
@@ -28,7 +29,7 @@ from labeldp.budget import (
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput, PrivacyRefused, described
 from labeldp.formatting import ReprMixin, count_of
-from labeldp.json_text import parse_json, read_record
+from labeldp.json_text import expect_format, parse_json, read_record
 from labeldp.release.grid_labels import HeldLabels, are_several, checked_partitions, checked_signs
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import LARGEST_SUM, Answer, parts_of
@@ -478,13 +479,7 @@ class PrivateSums(ReprMixin):
             If the answers cost more than is claimed.
         """
         record = parse_json(text, "the private sums")
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise InvalidInput(f"this JSON does not hold private sums (its format is not {FORMAT!r})")
-        if type(record.get("format_version")) is not int or record["format_version"] != FORMAT_VERSION:
-            raise InvalidInput(
-                f"the private sums have another format version than {FORMAT_VERSION}, which this labeldp reads: install the version "
-                "that wrote them, or a newer one"
-            )
+        expect_format(record, FORMAT, FORMAT_VERSION, "private sums")
         stored = read_record(_StoredSums, record, "the private sums")
         domain = _domain(stored.domain)
         if len(stored.answers) > MOST_ANSWERS:
@@ -557,7 +552,9 @@ def _cells_in(codes: Any) -> Any:
 
 
 def clip_units(clip: Any, domain: Domain) -> tuple[int, int]:
-    """The ends of a clip in label values as grid units."""
+    """The ends of a clip in label values as grid units; without a clip, those of the grid."""
+    if clip is None:
+        return 0, domain.count - 1
     try:
         lower, upper = (float(end) for end in clip)
     except (TypeError, ValueError):
@@ -574,8 +571,7 @@ def _clipped(
     labels: Any, domain: Domain | tuple[float, float], out_of_range: OutOfRange, clip: tuple[float, float] | None
 ) -> HeldLabels:
     held = HeldLabels(labels, domain, out_of_range)
-    if clip is not None:
-        held.clip(*clip_units(clip, held.domain))
+    held.clip(*clip_units(clip, held.domain))
     return held
 
 
@@ -635,11 +631,7 @@ Each cost is the most by which one label changes the exact sums, divided by the 
 ## What is not protected
 
 - **The features, and which records exist.** The number of records in each cell and the sums of signs are here as they are.
-- What can be inferred about a label from features, from the labels of other records, or from general knowledge.
-- **Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.
-- That the data were valid: the guarantee is over data sets of valid labels. Labels outside the public bounds were moved to
-  the nearest bound. A release may be refused if labels are invalid or too many of them lie outside the bounds, so that this
-  release exists reveals that it was not refused.
+{NOT_PROTECTED}
 
 ## What the guarantee rests on
 

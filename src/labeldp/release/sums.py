@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.artifact.id_join import match_ids
-from labeldp.artifact.manifest import MANIFEST, SUMS, Manifest, Signature, exact_text, kind_in, open_release
+from labeldp.artifact.manifest import MANIFEST, Manifest, Signature, exact_text, kind_in, open_release
 from labeldp.budget import Epsilon, exact_epsilon
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.engines.arrow.input_report import reported_together
@@ -33,16 +33,17 @@ from labeldp.formatting import count_of
 from labeldp.json_text import read_text
 from labeldp.release.account import Account, Charge
 from labeldp.release.cells_file import CellColumns, CellsFile
-from labeldp.release.flow import Drawn, Ready, ReleaseKind, in_the_way, release
+from labeldp.release.flow import Drawn, Ready, ReleaseJob, in_the_way, release
 from labeldp.release.grid_labels import MOST_SIGNS, on_grid, require_few, require_room, require_several
 from labeldp.release.label_range import first_look, histogram_parts, histogram_share
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import LARGEST_SUM, Answer
-from labeldp.release.outcome import Phase
 from labeldp.release.private_sums import PrivateSums, clip_units
 from labeldp.release.sum_queries import SumQueries
 from labeldp.release.sums_draw import SumsBudget, draw_answer, sums_request
+from labeldp.release_kind import SUMS
 from labeldp.sampling.integer_noise import WIDEST
+from labeldp.tables.files import Phase
 from labeldp.tables.parquet import check_density, open_parquet, rows_in
 
 READ_ROWS = 1 << 19
@@ -127,7 +128,7 @@ def release_sums(
     """
     check_out_of_range(out_of_range)
     grid = on_grid(Domain.of(domain))
-    lower, upper = (0, grid.count - 1) if clip is None else clip_units(clip, grid)
+    lower, upper = clip_units(clip, grid)
     budget = SumsBudget(epsilon, ledger, dataset)
     exact = _exact_sums(source, grid, lower, upper, out_of_range)
     answers: list[Answer] = []
@@ -335,7 +336,7 @@ class SumsReady(Ready):
     clipped: int
 
 
-class SumsRelease(ReleaseKind[SumsReady]):
+class SumsRelease(ReleaseJob[SumsReady]):
     """The release of noisy sums for the columns of a file of cells."""
 
     kind = SUMS
@@ -425,7 +426,7 @@ def _read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats]:
 
 def is_answer(path: Path) -> bool:
     """Return whether a folder is an answer with sums, as far as its manifest or its file names show."""
-    return kind_in(path) == SUMS.name or (path / SUMS.description).is_file()
+    return kind_in(path) == SUMS or (path / SUMS.description).is_file()
 
 
 @dataclass(frozen=True, eq=False)

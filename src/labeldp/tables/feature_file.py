@@ -20,13 +20,20 @@ import pyarrow.parquet as pq
 from labeldp.errors import InvalidInput
 from labeldp.json_text import parse_json
 from labeldp.tables import csv_text
-from labeldp.tables.files import Progress, ipc_schema, read_ipc, read_parquet, readable, require_columns, table_format
+from labeldp.tables.files import (
+    Phase,
+    Progress,
+    ipc_schema,
+    read_ipc,
+    read_parquet,
+    readable,
+    require_columns,
+    table_format,
+)
 
-Phase = Callable[[str, int | None], Progress | None]
-"""Called when a phase begins, with its name and its number of rows if known. Returns the callback for its progress."""
-MOST_ROWS = 1 << 16
-MOST_CELLS = 1 << 21
-"""A batch has at most `MOST_ROWS` rows and at most `MOST_CELLS` values."""
+BATCH_ROWS = 1 << 16
+BATCH_VALUES = 1 << 21
+"""A batch has at most `BATCH_ROWS` rows and at most `BATCH_VALUES` values."""
 
 BLOCK_BYTES = 1 << 20
 """Text files are parsed in blocks of this size. Arrow reads ahead, so that larger ones take much more memory."""
@@ -81,7 +88,7 @@ class FeatureFile(ABC):
             kind = table_format(path)
             if kind == "csv":
                 return _TextFile(path, csv_text.delimiter_of(path) if sign is None else sign)
-            return _IpcFile(path) if kind == "ipc" else _ParquetFile(path)
+            return {"ipc": _IpcFile, "parquet": _ParquetFile}[kind](path)
 
     def require(self, name: str, advice: str = "") -> None:
         """Raise `InvalidInput` unless exactly one column has this name. `advice` is added to the error about a missing one."""
@@ -112,7 +119,7 @@ class FeatureFile(ABC):
 
         `as_written` is one more column, put last, for ids. A text file gives its text as it is: 007 stays 007.
         """
-        rows = max(1, min(MOST_ROWS, MOST_CELLS // max(1, len(columns))))
+        rows = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(columns))))
         with readable(self.path, self._explain):
             for batch in self._batches(list(columns), rows, as_written):
                 for start in range(0, batch.num_rows, rows):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +26,8 @@ MAPPED_BATCH = 1 << 28
 
 Progress = Callable[[int], None]
 """Called with the number of rows done since the last call."""
+Phase = Callable[[str, int | None], Progress | None]
+"""Called when a phase begins, with its name and its number of rows if known. Returns the callback for its progress."""
 
 
 @contextmanager
@@ -52,8 +54,8 @@ def readable(
         raise InvalidInput(f"cannot read {file}: {why_unreadable(error)}. {advice}") from None
 
 
-def table_format(file: Path) -> str:
-    """Return "csv", "ipc" or "parquet". Names decide, and for Parquet also the first bytes."""
+def table_format(file: Path) -> Literal["csv", "ipc", "parquet"]:
+    """Return the format of a file. Names decide, and for Parquet also the first bytes."""
     suffix = file_format(file)
     if suffix in TEXT_SUFFIXES:
         return "csv"
@@ -79,7 +81,7 @@ def read_columns(
         csv_text.refuse_missing_header(file, wanted, names)
         require_columns(wanted, names, file)
         return csv_text.read_csv(file, sign, wanted, number=number, decimal=decimal)
-    return read_ipc(file, wanted) if kind == "ipc" else read_parquet(file, wanted)
+    return {"ipc": read_ipc, "parquet": read_parquet}[kind](file, wanted)
 
 
 def count_records(file: Path, column: str, delimiter: str | None) -> int:

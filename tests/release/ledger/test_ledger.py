@@ -15,6 +15,8 @@ from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, Priva
 from labeldp.mechanisms import Laplace, RROnBins
 from labeldp.priors import Prior
 from labeldp.release.ledger import Ledger, key_fingerprint
+from labeldp.release.ledger_journal import LedgerBroken
+from labeldp.release_kind import ReleaseKind
 
 KEY = bytes(range(32))
 SAME = {"key_check": key_fingerprint(KEY), "input_hmac": "ab" * 32}
@@ -318,3 +320,25 @@ def test_a_batch_needs_a_release_whose_mechanism_is_fixed(ledger):
     release = ledger.reserve("sales", 1)
     with pytest.raises(InvalidInput, match="no mechanism in the ledger yet"):
         ledger.record_batch(release.id, records=9, input_hmac="aa", mechanism_digest=CHEAP.digest)
+
+
+@pytest.mark.parametrize("kind", ReleaseKind)
+def test_a_charge_keeps_its_kind_and_only_kinds_that_can_be_resumed_are_unfinished(ledger, kind):
+    release = ledger.reserve("sales", 1, kind=kind)
+    assert release.kind is kind
+    assert ledger.datasets()[0].uncommitted == kind.resumable
+    assert ledger.to_arrow()["kind"].to_pylist() == [kind.value]
+    if kind.resumable:
+        assert ledger.commit(ledger.fix(release.id, CHEAP).id).state == "committed"
+    else:
+        with pytest.raises(InvalidInput, match="which have no mechanism"):
+            ledger.fix(release.id, CHEAP)
+    assert ledger.verify().releases == 1
+
+
+def test_a_kind_that_this_labeldp_does_not_know_stops_everything(ledger, raw):
+    values = f"'{'0' * 32}', 'sales', 'medians', '1', 'reserved', '2026-01-01T00:00:00+00:00'"
+    raw(f"INSERT INTO release (id, dataset, kind, epsilon, state, reserved_at) VALUES ({values})")
+    for act in (ledger.datasets, ledger.history, lambda: ledger.reserve("sales", 1)):
+        with pytest.raises(LedgerBroken, match="of the kind 'medians', which this labeldp does not know"):
+            act()

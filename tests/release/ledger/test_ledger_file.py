@@ -131,8 +131,8 @@ def test_a_batch_that_the_table_contradicts_is_not_recorded(ledger, raw):
 @pytest.mark.parametrize("text", ["-2", "lots"])
 def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, text):
     raw(
-        "INSERT INTO release (id, dataset, epsilon, state, reserved_at) "
-        f"VALUES ('{'0' * 32}', 'sales', '{text}', 'reserved', '2026-01-01T00:00:00+00:00')",
+        "INSERT INTO release (id, dataset, kind, epsilon, state, reserved_at) "
+        f"VALUES ('{'0' * 32}', 'sales', 'labels', '{text}', 'reserved', '2026-01-01T00:00:00+00:00')",
     )
     with pytest.raises(LedgerBroken, match=r"hand: it holds .* in place of an amount"):
         ledger.reserve("sales", 1)
@@ -145,6 +145,7 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
         "DELETE FROM dataset",
         "UPDATE dataset SET budget = '100'",
         "UPDATE release SET epsilon = '0.001'",
+        "UPDATE release SET kind = 'sums'",
         "UPDATE release SET input_hmac = 'other'",
         "UPDATE release SET mechanism_json = '{}'",
         "UPDATE release SET state = 'reserved', committed_at = NULL",
@@ -162,27 +163,27 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
         # -1 is what an insert trigger sees where no number is given: such a row would stop every later entry
         "INSERT INTO dataset (rowid, name, budget, created_at) VALUES (-1, 'other', '1', 'now')",
         (
-            "INSERT INTO release (number, id, dataset, epsilon, state, reserved_at) VALUES (-1, "
-            "'00000000000000000000000000000000', 'sales', '1', 'reserved', 'now')"
+            "INSERT INTO release (number, id, dataset, kind, epsilon, state, reserved_at) VALUES (-1, "
+            "'00000000000000000000000000000000', 'sales', 'labels', '1', 'reserved', 'now')"
         ),
         (
-            "INSERT OR REPLACE INTO release SELECT number, id, dataset, '0.001', 'reserved', reserved_at, NULL, NULL, NULL, NULL, "
+            "INSERT OR REPLACE INTO release SELECT number, id, dataset, kind, '0.001', 'reserved', reserved_at, NULL, NULL, NULL, NULL, "
             "NULL, NULL FROM release WHERE epsilon = '1'"
         ),
         (
-            "INSERT OR REPLACE INTO release (number, id, dataset, epsilon, state, reserved_at) VALUES (1, "
-            "'00000000000000000000000000000000', 'sales', '0.001', 'reserved', 'now')"
+            "INSERT OR REPLACE INTO release (number, id, dataset, kind, epsilon, state, reserved_at) VALUES (1, "
+            "'00000000000000000000000000000000', 'sales', 'labels', '0.001', 'reserved', 'now')"
         ),
         (
-            "INSERT OR REPLACE INTO release (rowid, id, dataset, epsilon, state, reserved_at) VALUES (1, "
-            "'00000000000000000000000000000000', 'sales', '0.001', 'reserved', 'now')"
+            "INSERT OR REPLACE INTO release (rowid, id, dataset, kind, epsilon, state, reserved_at) VALUES (1, "
+            "'00000000000000000000000000000000', 'sales', 'labels', '0.001', 'reserved', 'now')"
         ),
         "UPDATE OR REPLACE release SET number = 1 WHERE number = 2",
         "UPDATE OR REPLACE release SET rowid = 1 WHERE rowid = 2",  # a trigger on the column `number` does not see this one
         "UPDATE OR REPLACE release SET _rowid_ = 7",
         "UPDATE OR REPLACE release SET id = (SELECT id FROM release WHERE number = 1) WHERE number = 2",
         (
-            "INSERT INTO release SELECT 3, '00000000000000000000000000000000', dataset, '0.5', 'committed', reserved_at, "
+            "INSERT INTO release SELECT 3, '00000000000000000000000000000000', dataset, kind, '0.5', 'committed', reserved_at, "
             "committed_at, mechanism_digest, NULL, NULL, NULL, mechanism_json FROM release WHERE number = 1"
         ),
         "INSERT OR REPLACE INTO batch SELECT release, number, 1, 'other', recorded_at FROM batch",

@@ -8,11 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import InvalidInput, PrivateSums
-from labeldp.artifact.manifest import SUMS, seal
+from labeldp.artifact.manifest import seal
 from labeldp.release import cells_file
 from labeldp.release import sums as sums_release
 from labeldp.release.cells_file import CellsFile
 from labeldp.release.sums import SumsAnswer, SumsOutcome
+from labeldp.release_kind import SUMS
 from labeldp.tables import parquet as parquet_file
 
 RECORDS = "records.parquet"

@@ -15,7 +15,7 @@ from labeldp.artifact.labels_file import id_kind
 from labeldp.engines.batches import FileTypes, LabelBatch, check_columns, checked_ids, checked_labels
 from labeldp.errors import InvalidInput, described, expect_path
 from labeldp.tables import files
-from labeldp.tables.csv_text import TEXT_SUFFIXES, checked_delimiter, count_lines, file_format
+from labeldp.tables.csv_text import checked_delimiter, count_lines
 from labeldp.tables.files import BATCH_ROWS, count_records, read_columns, readable, table_format
 
 DECIDING_ROWS = 1 << 19
@@ -151,8 +151,8 @@ class LabelSource:
         id_type = self.id_type
         first = 0
         for file in self.files():
-            is_text = file_format(file) in TEXT_SUFFIXES
             with readable(file):
+                is_text = table_format(file) == "csv"
                 batches = read_columns(file, wanted, self.delimiter, number=self.label_column, decimal=self.decimal)
                 if is_text and id_type is None and self.id_column is not None:
                     id_type, batches = _text_id_type(batches, self.id_column, first, file)

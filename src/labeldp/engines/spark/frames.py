@@ -27,13 +27,13 @@ from labeldp.engines.spark.session import check_is_frame, file_pattern, file_uri
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 from labeldp.tables.csv_text import TEXT_SUFFIXES, checked_delimiter, file_format, refuse_missing_header
-from labeldp.tables.files import require_columns
+from labeldp.tables.files import PARQUET_SUFFIXES, require_columns
 
 NUMBER = r"(?i)\A-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\z"
 INTEGER = r"\A(0|-?[1-9][0-9]{0,18})\z"
 """What is a number or an integer on one machine (`tables/csv_text.py`, `engines/batches.py`), as Java writes patterns."""
 _MALFORMED = "labeldp malformed"
-FORMATS = {".parquet": "parquet", ".pq": "parquet", ".parq": "parquet", ".orc": "orc"}
+FORMATS = dict.fromkeys(PARQUET_SUFFIXES, "parquet") | {".orc": "orc"}
 TABLES = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata": "Iceberg"}
 """Folders that mark tables which are more than their Parquet files: some of these contain deleted rows."""
 _IN_PYTHON = (

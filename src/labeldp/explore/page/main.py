@@ -31,7 +31,7 @@ from labeldp.explore.page.sidebar import as_text, controls
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.views import apart, channel, reported
 from labeldp.formatting import count_of, plain
-from labeldp.mechanisms.prediction import LABELS as COARSE
+from labeldp.mechanisms.prediction import PREDICTION_LABELS
 from labeldp.mechanisms.registry import MECHANISMS
 
 SMALL_BIAS = 0.05
@@ -170,7 +170,7 @@ def comparison(question: Question, names: tuple[str, ...]) -> None:
             )
         )
     st.caption(
-        f"Expectations under the distribution, with labels merged into at most {COARSE}, designs that are quick, and all of ε spent on the labels: within "
+        f"Expectations under the distribution, with labels merged into at most {PREDICTION_LABELS}, designs that are quick, and all of ε spent on the labels: within "
         "2 % of `labeldp compare`, and 5 % at ε = 8. auto's private labels are noisy on purpose."
     )
 

@@ -39,7 +39,7 @@ class NotStorable(InvalidInput):
 
 
 @dataclass(frozen=True)
-class Kind:
+class StoredType:
     """How objects of one type become plain data and back.
 
     Parameters
@@ -63,16 +63,16 @@ class Kind:
     subclasses: bool = False
 
 
-_KINDS: dict[str, Kind] = {}
+_TYPES: dict[str, StoredType] = {}
 _ON_DEMAND: dict[str, tuple[str, Callable[[], object]]] = {}
 
 
-def add(*kinds: Kind) -> None:
+def add(*kinds: StoredType) -> None:
     """Enter types. A second entry of the same name is a `ValueError`."""
     for kind in kinds:
-        if kind.name in _KINDS:
+        if kind.name in _TYPES:
             raise ValueError(f"there are two entries for {kind.name!r}")
-        _KINDS[kind.name] = kind
+        _TYPES[kind.name] = kind
 
 
 def add_on_demand(name: str, package: str, load: Callable[[], object]) -> None:
@@ -80,7 +80,7 @@ def add_on_demand(name: str, package: str, load: Callable[[], object]) -> None:
     _ON_DEMAND[name] = package, load
 
 
-def kind_named(name: object) -> Kind | None:
+def type_named(name: object) -> StoredType | None:
     """Return the entry of that name, or None."""
     if not isinstance(name, str):
         return None
@@ -89,15 +89,15 @@ def kind_named(name: object) -> Kind | None:
         if find_spec(package) is None:
             raise MissingExtra(f"the model is a {name}, which needs the package {package}: pip install {package}")
         load()  # an import: the second call does nothing
-    return _KINDS.get(name)
+    return _TYPES.get(name)
 
 
-def kind_of(value: object) -> Kind | None:
+def type_of(value: object) -> StoredType | None:
     """Return the entry for a value's type, or None."""
     name = type(value).__name__
     if name in _ON_DEMAND and type(value).__module__.partition(".")[0] == _ON_DEMAND[name][0]:
-        kind_named(name)
-    for kind in _KINDS.values():
+        type_named(name)
+    for kind in _TYPES.values():
         if type(value) is kind.type or (kind.subclasses and isinstance(value, kind.type)):
             return kind
     return None
@@ -105,17 +105,17 @@ def kind_of(value: object) -> Kind | None:
 
 def _with_json(
     name: str, kind: type, write: Callable[[Any], str], read: Callable[[str], Any], *, subclasses: bool = False
-) -> Kind:
+) -> StoredType:
     """Return the entry of a type that has its own JSON. Its reader checks the text, and proves ε where there is one."""
 
     def build(state: State) -> Any:
         (text,) = exactly(state, "json", what=name)
         return read(is_a(text, str, what="json"))
 
-    return Kind(name, kind, lambda value: {"json": write(value)}, build, subclasses)
+    return StoredType(name, kind, lambda value: {"json": write(value)}, build, subclasses)
 
 
-def _with_record(kind: Any) -> Kind:
+def _with_record(kind: Any) -> StoredType:
     """Return the entry of a type with `to_record` and `from_record`."""
     return _with_json(
         kind.__name__,
@@ -241,15 +241,15 @@ add(
     _with_record(Partitions),
     _with_json("Mechanism", FiniteMechanism, lambda made: made.to_json(), FiniteMechanism.from_json, subclasses=True),
     _with_json("PrivateSums", PrivateSums, PrivateSums.to_json, PrivateSums.from_json),
-    Kind("NormalScores", NormalScores, _state, _scores),
-    Kind("Loss", Loss, _loss_state, _loss, subclasses=True),
-    Kind("Domain", Domain, lambda domain: {"fields": domain.to_json()}, _domain),
-    Kind("Prior", Prior, _prior_state, _prior),
-    Kind("Method", Method, _state, _method),
-    Kind("Pair", Pair, _state, _pair),
-    Kind("LabelRange", LabelRange, _state, _range),
-    Kind("SumsModel", SumsModel, _sums_model_state, _sums_model),
-    Kind(
+    StoredType("NormalScores", NormalScores, _state, _scores),
+    StoredType("Loss", Loss, _loss_state, _loss, subclasses=True),
+    StoredType("Domain", Domain, lambda domain: {"fields": domain.to_json()}, _domain),
+    StoredType("Prior", Prior, _prior_state, _prior),
+    StoredType("Method", Method, _state, _method),
+    StoredType("Pair", Pair, _state, _pair),
+    StoredType("LabelRange", LabelRange, _state, _range),
+    StoredType("SumsModel", SumsModel, _sums_model_state, _sums_model),
+    StoredType(
         "Fraction",
         Fraction,
         lambda amount: {"numerator": amount.numerator, "denominator": amount.denominator},

@@ -38,7 +38,7 @@ from labeldp.learn.record_checks import all_are, exactly, finite_float, finite_f
 from labeldp.learn.regressor import LabelDPRegressor
 from labeldp.learn.smooth_ridge import SmoothRidge
 from labeldp.learn.stack import Stack
-from labeldp.learn.stored.codec import Kind, NotStorable, State, add, add_on_demand
+from labeldp.learn.stored.codec import NotStorable, State, StoredType, add, add_on_demand
 from labeldp.learn.stored.trees import MOST_CATEGORIES, check_boosting
 from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.losses import Loss
@@ -58,7 +58,7 @@ def estimator(
     check: Callable[[Any], None] = lambda model: None,  # noqa: ARG005
     *,
     fitted: Iterable[str] = (),
-) -> Kind:
+) -> StoredType:
     """The entry of an estimator: its parameters and fitted attributes, and no other attribute.
 
     `attributes` has the types of attributes that prediction uses, `fitted` the other attributes that fitting sets, and
@@ -87,7 +87,7 @@ def estimator(
         check(made)
         return made
 
-    return Kind(kind.__name__, kind, state, build)
+    return StoredType(kind.__name__, kind, state, build)
 
 
 def _check_pipeline(pipeline: Any) -> None:
@@ -113,9 +113,8 @@ def _check_function(transformer: Any) -> None:
         raise NotStorable("a FunctionTransformer can be stored only without a function")
 
 
-def _boosting(kind: type) -> Kind:
-    """A `HistGradientBoostingRegressor`. Of the step that encodes its categorical columns, only the fitted encoder
-    is stored, or the codes that it has seen.
+def _boosting(kind: type) -> StoredType:
+    """A `HistGradientBoostingRegressor`. Of the step that encodes its categorical columns, only the fitted encoder is stored.
 
     The step selects columns and calls functions, so it is made again from the list of categorical columns.
     """
@@ -136,7 +135,7 @@ def _boosting(kind: type) -> Kind:
             )
         return plain.build(state)
 
-    return Kind(kind.__name__, kind, state, build)
+    return StoredType(kind.__name__, kind, state, build)
 
 
 def _column_step(encoder: Any, categorical: Any, names: Any) -> ColumnTransformer:
@@ -222,7 +221,7 @@ def _check_private(model: Any) -> None:
         raise NotStorable("a regressor with a ledger cannot be stored: save its estimator_, with the bounds as facts")
 
 
-def _loss(kind: type) -> Kind:
+def _loss(kind: type) -> StoredType:
     """A loss of scikit-learn. Its compiled part is created again and not stored."""
 
     def build(state: State) -> Any:
@@ -231,17 +230,17 @@ def _loss(kind: type) -> Kind:
         made.constant_hessian = is_a(constant, bool, what="constant_hessian")
         return made
 
-    return Kind(kind.__name__, kind, lambda loss: {"constant_hessian": bool(loss.constant_hessian)}, build)
+    return StoredType(kind.__name__, kind, lambda loss: {"constant_hessian": bool(loss.constant_hessian)}, build)
 
 
-def _tweedie(kind: type) -> Kind:
+def _tweedie(kind: type) -> StoredType:
     """A loss of scikit-learn for one power."""
 
     def build(state: State) -> Any:
         (power,) = exactly(state, "power")
         return kind(power=is_a(power, int, float, what="power"))
 
-    return Kind(kind.__name__, kind, lambda loss: {"power": float(loss.closs.power)}, build)
+    return StoredType(kind.__name__, kind, lambda loss: {"power": float(loss.closs.power)}, build)
 
 
 def _generator_state(generator: np.random.Generator) -> State:
@@ -360,7 +359,7 @@ add(
         _check_private,
         fitted=(*INPUT, "epsilon_spent_"),
     ),
-    Kind("Generator", np.random.Generator, _generator_state, _generator),
+    StoredType("Generator", np.random.Generator, _generator_state, _generator),
 )
 # The paper's network is in a room above this one, so its entry is imported by name when a model needs it.
 add_on_demand("NetworkRegressor", "labeldp", partial(import_module, "labeldp.paper.network.network_file"))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InvalidInput
 from labeldp.learn.record_checks import exactly, is_a
-from labeldp.learn.stored.codec import Kind, NotStorable, State, add
+from labeldp.learn.stored.codec import NotStorable, State, StoredType, add
 from labeldp.learn.stored.trees import check_children, plain_parameters, with_parameters
 
 MOST_LEAVES = 131_072
@@ -202,4 +202,4 @@ def _build(state: State) -> Any:
     return model
 
 
-add(Kind("LGBMRegressor", LGBMRegressor, _state, _build))
+add(StoredType("LGBMRegressor", LGBMRegressor, _state, _build))

@@ -21,7 +21,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from labeldp.errors import InvalidInput
 from labeldp.learn.record_checks import is_a
 from labeldp.learn.stored import estimators  # noqa: F401 - enters the types of estimators
-from labeldp.learn.stored.codec import NotStorable, kind_named, kind_of
+from labeldp.learn.stored.codec import NotStorable, type_named, type_of
 from labeldp.learn.stored.skops_file import from_skops, is_of_scikit_learn, to_skops
 from labeldp.learn.stored.trees import TREE_NODES
 from labeldp.learn.sums.sums_model import SumsModel
@@ -70,7 +70,7 @@ class Writer:
         raise NotStorable(f"{place} is an array of {array.dtype}")
 
     def _object(self, value: Any, place: str) -> Any:
-        kind = kind_of(value)
+        kind = type_of(value)
         if kind is not None:
             state = kind.state(value)
             return {"object": [kind.name, {name: self.write(part, f"{place}.{name}") for name, part in state.items()}]}
@@ -153,7 +153,7 @@ class Reader:
         if not isinstance(content, list) or len(content) != 2:
             raise InvalidInput("an object is its type and its state")
         name, state = content
-        kind = kind_named(name)
+        kind = type_named(name)
         if kind is None:
             raise InvalidInput(f"the model holds the type {name!r:.60}, which is not on the list")
         try:

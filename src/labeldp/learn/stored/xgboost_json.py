@@ -18,7 +18,7 @@ from xgboost.core import XGBoostError
 
 from labeldp.errors import InvalidInput
 from labeldp.learn.record_checks import exactly, is_a
-from labeldp.learn.stored.codec import Kind, NotStorable, State, add
+from labeldp.learn.stored.codec import NotStorable, State, StoredType, add
 from labeldp.learn.stored.trees import check_children, plain_parameters, with_parameters
 
 OLDEST = (3, 1)
@@ -203,4 +203,4 @@ def _build(state: State) -> Any:
     return model
 
 
-add(Kind("XGBRegressor", XGBRegressor, _state, _build))
+add(StoredType("XGBRegressor", XGBRegressor, _state, _build))

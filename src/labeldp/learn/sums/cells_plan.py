@@ -19,7 +19,7 @@ from labeldp.arrays import Floats
 from labeldp.budget import Epsilon, exact_epsilon, format_amount, parse_amount
 from labeldp.errors import InvalidInput
 from labeldp.formatting import ReprMixin, count_of
-from labeldp.json_text import parse_json
+from labeldp.json_text import expect_format, parse_json
 from labeldp.learn.feature_columns import ColumnKey
 from labeldp.learn.record_checks import exactly
 from labeldp.learn.sums.inference import Evidence, infer, prior_belief
@@ -211,13 +211,7 @@ class CellsPlan(ReprMixin):
             If the text was damaged, has an unknown field, or comes from another version.
         """
         record = parse_json(text, "the plan of cells")
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise InvalidInput(f"this JSON does not hold a plan of cells (its format is not {FORMAT!r})")
-        if type(record.get("format_version")) is not int or record["format_version"] != FORMAT_VERSION:
-            raise InvalidInput(
-                f"the plan of cells has another format version than {FORMAT_VERSION}, which this labeldp reads: install the version that "
-                "wrote it, or a newer one"
-            )
+        expect_format(record, FORMAT, FORMAT_VERSION, "a plan of cells")
         _, _, epsilon, cells, signs, whole = exactly(record, *_FIELDS, what="the plan of cells")
         partitions = Partitions.from_record(cells)
         sizes = partitions.sizes

@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labeldp.artifact.id_join import require_distinct
 from labeldp.budget import Epsilon
 from labeldp.errors import InvalidInput
 from labeldp.json_text import read_text
-from labeldp.learn.joined_features import matched_rows, read_features
+from labeldp.learn.joined_features import read_features
 from labeldp.learn.sums.cells_plan import CellsPlan
 from labeldp.learn.suspects import warn_of_suspects
-from labeldp.release.outcome import Phase
+from labeldp.tables.files import Phase
 
 
 def cells_of_file(
@@ -72,7 +73,7 @@ def cells_of_file(
         delimiter=delimiter,
         phase=phase,
     )
-    matched_rows(found.ids, found.ids, found.path, found.path)  # each id once
+    require_distinct(found.ids, found.path)
     warn_of_suspects(found.table, index=found.index, label_column=None, numeric=numeric, stacklevel=2)
     phase("planning", None)
     plan = CellsPlan.make(found.table, epsilon, categorical=categorical, numeric=numeric)

@@ -24,7 +24,7 @@ MOST_BINS = 32
 """A numeric column is cut at quantiles into at most this number of cells."""
 MOST_CATEGORIES = 64
 """A categorical column has at most this number of cells; rarer categories share one."""
-MOST_CELLS = 1500
+PARTITION_CELLS = 1500
 """With many columns, each has fewer cells, so that all together have about this number."""
 LARGEST_PARTITION = 1 << 15
 """A stored column with more cells than this is not read. Fitted ones have far fewer."""
@@ -83,7 +83,7 @@ class Partitions:
                 f"noisy sums are for at most {MOST_COLUMNS} columns of features, and there are {columns:,}: leave some out, or use "
                 'method="labels"'
             )
-        share = max(4, MOST_CELLS // columns)
+        share = max(4, PARTITION_CELLS // columns)
         encoder = ColumnEncoder.fit(
             table,
             categorical=categorical_names,

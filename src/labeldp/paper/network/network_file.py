@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from labeldp.errors import InvalidInput
 from labeldp.learn.feature_columns import ColumnEncoder
 from labeldp.learn.record_checks import all_are, exactly, is_a
-from labeldp.learn.stored.codec import Kind, State, add
+from labeldp.learn.stored.codec import State, StoredType, add
 from labeldp.learn.stored.estimators import estimator
 from labeldp.paper.network.network_regressor import NetworkRegressor
 from labeldp.paper.network.weights import Weights
@@ -47,7 +47,7 @@ def _check(model: Any) -> None:
 
 
 add(
-    Kind("Weights", Weights, _state, _weights),
+    StoredType("Weights", Weights, _state, _weights),
     estimator(
         NetworkRegressor,
         {"encoder_": (ColumnEncoder,), "scaler_": (Pipeline,), "weights_": (Weights,)},

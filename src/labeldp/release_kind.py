@@ -1,0 +1,53 @@
+"""The kinds of release: what manifests and ledgers call them, the files of their folders, and whether they can be resumed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
+
+CARD = "PRIVACY.md"
+
+
+class ReleaseKind(StrEnum):
+    """A kind of release. Its value is its name in manifests and ledgers.
+
+    Attributes
+    ----------
+    noun : str
+        What errors call the folder, with its article.
+    description : str
+        The file that describes the release.
+    data : str
+        The stem of the data files: "labels" for labels.parquet and labels/part-00001.parquet.
+    resumable : bool
+        Whether draws are a function of a key. Then a key file can resume the release, and the ledger records its mechanism and when
+        it is complete. Other kinds are drawn at once and have nothing to commit.
+    """
+
+    noun: str
+    description: str
+    data: str
+    resumable: bool
+
+    def __new__(cls, value: str, noun: str, description: str, data: str, resumable: bool) -> Self:
+        """Make a kind from one line of the list below."""
+        kind = str.__new__(cls, value)
+        kind._value_ = value
+        kind.noun, kind.description, kind.data, kind.resumable = noun, description, data, resumable
+        return kind
+
+    LABELS = "labels", "a message", "mechanism.json", "labels", True
+    SUMS = "sums", "an answer with sums", "sums.json", "records", False
+
+    def batch_path(self, folder: Path, batch: int) -> Path:
+        """Return the path of a batch, a file or a folder of parts; 0 is the first batch."""
+        return folder / f"{self.data}.parquet" if batch == 0 else folder / self.data / f"part-{batch:05d}.parquet"
+
+    @property
+    def papers(self) -> list[str]:
+        """The files that contain text, in the order of the manifest."""
+        return [self.description, CARD]
+
+
+LABELS, SUMS = ReleaseKind.LABELS, ReleaseKind.SUMS

@@ -115,10 +115,7 @@ class BestMatrix:
 
 
 def best_matrix(
-    prior: Prior,
-    outputs: npt.ArrayLike,
-    epsilon: Epsilon,
-    loss: str | Loss | Callable[[Any, Any], Any] = "squared",
+    prior: Prior, outputs: npt.ArrayLike, epsilon: Epsilon, loss: str | Loss | Callable[[Any, Any], Any] = "squared"
 ) -> BestMatrix:
     """Return the ε-DP matrix from the prior's values to `outputs` with the least expected loss. O(k·m) variables and rows."""
     from scipy import optimize, sparse

@@ -114,8 +114,7 @@ def _file(preset: str | None) -> tuple[Known | None, str | None]:
         kept = _read_preset(preset)
     problem = None
     uploaded = st.file_uploader(
-        "A distribution (.csv with columns value, mass) or a received mechanism.json",
-        type=["csv", "json"],
+        "A distribution (.csv with columns value, mass) or a received mechanism.json", type=["csv", "json"]
     )
     if uploaded is not None:
         try:

@@ -92,12 +92,7 @@ def joint(task: Task, labels: LabelDistribution) -> Figure:
 
 
 def error_parts(
-    choices: Iterable[Choice],
-    *,
-    names: Mapping[str, str],
-    title: str,
-    legend: bool = True,
-    ax: Axes | None = None,
+    choices: Iterable[Choice], *, names: Mapping[str, str], title: str, legend: bool = True, ax: Axes | None = None
 ) -> Axes:
     """Bars of the predicted error of a model in its parts, for the choices in `names`, which says what to call each."""
     shown = [choice for choice in choices if choice.name in names]

@@ -7,8 +7,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from inspect import signature
-from typing import Any
 
 import streamlit as st
 
@@ -29,7 +27,7 @@ from labeldp.explore.exports import (
 from labeldp.explore.page import charts
 from labeldp.explore.page.sidebar import as_text, controls
 from labeldp.explore.question import RECEIVED, Question
-from labeldp.explore.views import apart, channel, reported
+from labeldp.explore.views import Reported, apart, channel, reported
 from labeldp.formatting import count_of, plain
 from labeldp.mechanisms.prediction import LABELS as COARSE
 from labeldp.mechanisms.registry import MECHANISMS
@@ -37,10 +35,6 @@ from labeldp.mechanisms.registry import MECHANISMS
 SMALL_BIAS = 0.05
 """A squared bias of this share of the variance of the labels is small."""
 
-STRETCH: dict[str, Any] = (
-    {"width": "stretch"} if "width" in signature(st.altair_chart).parameters else {"use_container_width": True}
-)
-"""As wide as the page, in the words of the installed version of Streamlit."""
 COMPARED_FIGURES = {
     "model_error": "error of a model (MSE)",
     "expected_loss": "error of a label",
@@ -71,11 +65,10 @@ def outputs(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
     labels = question.merged
     chances = labels.masses @ found.mechanism.matrix(labels.values)
     _chart(charts.outputs_chart(found.mechanism, question.labels, chances, question.mechanism))
-    count = found.mechanism.outputs.size
     values = found.mechanism.outputs
     st.markdown(
         as_text(
-            f"{_named(question)} reports {count:,} different values, from {plain(values.min())} to {plain(values.max())}. The filled area is the "
+            f"{_named(question)} reports {values.size:,} different values, from {plain(values.min())} to {plain(values.max())}. The filled area is the "
             "distribution of the labels. Lines are the values that labels are reported as: the taller, the more often."
         )
     )
@@ -95,22 +88,17 @@ def one_label(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG0
     step = 1.0 if question.whole else float(f"{(domain.upper - domain.lower) / 400:.1g}")
     start = min(max(round(question.labels.mean / step) * step, domain.lower), domain.upper)
     place = f"{domain.lower} {domain.upper} {question.whole}"
-    label = st.slider(
-        "A label of your choice", domain.lower, domain.upper, start, step, format="%g", key=f"label {place}"
-    )
-    second = None
+
+    def chosen(name: str, start: float, key: str) -> Reported:
+        label = st.slider(name, domain.lower, domain.upper, start, step, format="%g", key=f"{key} {place}")
+        return reported(found.mechanism, label)
+
+    first, second = chosen("A label of your choice", start, "label"), None
     if st.toggle("Compare with another label", key="two labels"):
-        other = st.slider(
-            "Another label", domain.lower, domain.upper, domain.upper, step, format="%g", key=f"other {place}"
-        )
-        second = reported(found.mechanism, other)
-    first = reported(found.mechanism, label)
+        second = chosen("Another label", domain.upper, "other")
     st.markdown(f"**{as_text(first.sentence())}**")
-    _chart(
-        charts.reports_chart(
-            first, second, found.mechanism.kind if question.mechanism == RECEIVED else question.mechanism
-        )
-    )
+    kind = found.mechanism.kind if question.mechanism == RECEIVED else question.mechanism
+    _chart(charts.reports_chart(first, second, kind))
     if second is not None:
         st.markdown(as_text(second.sentence()))
         st.markdown(as_text(apart(first, second)))
@@ -150,25 +138,19 @@ def comparison(question: Question, names: tuple[str, ...]) -> None:
             with column:
                 title = COMPARED_FIGURES[name] + (f" ({question.loss} loss)" if name == "expected_loss" else "")
                 _chart(charts.comparison_chart(points, name, title, question.epsilon))
-    if modelled:
-        st.markdown(
-            "To train a model, choose by the error of a model: noise averages out in training, bias does not. Where single labels are read, choose by "
-            "the error of a label."
-        )
-    else:
-        st.markdown(
-            "These are errors of single labels. To train a model choose auto all the same: noise averages out in training and bias does not."
-        )
+    st.markdown(
+        "To train a model, choose by the error of a model: noise averages out in training, bias does not. Where single labels are read, choose by "
+        "the error of a label."
+        if modelled
+        else "These are errors of single labels. To train a model choose auto all the same: noise averages out in training and bias does not."
+    )
     unbiased = list(dict.fromkeys(point.mechanism for point in points if point.bias == 0))
     if unbiased:
         st.caption(as_text(f"No line for bias: {', '.join(unbiased)}. There is none."))
     outside = list(dict.fromkeys(point.mechanism for point in points if math.isinf(point.expected_loss)))
     if outside:
-        st.caption(
-            as_text(
-                f"No line for the error of a label: {', '.join(outside)}. Its reports leave the range of {question.loss} loss."
-            )
-        )
+        range_left = f"Its reports leave the range of {question.loss} loss."
+        st.caption(as_text(f"No line for the error of a label: {', '.join(outside)}. {range_left}"))
     st.caption(
         f"Expectations under the distribution, with labels merged into at most {COARSE}, designs that are quick, and all of ε spent on the labels: within "
         "2 % of `labeldp compare`, and 5 % at ε = 8. auto's private labels are noisy on purpose."
@@ -235,7 +217,7 @@ def _figure(value: float) -> str:
 
 
 def _chart(chart: charts.Picture) -> None:
-    st.altair_chart(chart, **STRETCH)
+    st.altair_chart(chart, width="stretch")
 
 
 def take_away(question: Question, names: tuple[str, ...]) -> None:
@@ -252,11 +234,8 @@ def take_away(question: Question, names: tuple[str, ...]) -> None:
     if question.mechanism != RECEIVED:
         whose = "the public distribution" if question.public else "the assumed distribution"
         later = "" if question.public else " A release designs its own, for the private prior that it draws."
-        st.caption(
-            as_text(
-                f"Designed for {whose} at ε = {found.epsilon_labels:.4g}. It reads with Mechanism.from_json.{later}"
-            )
-        )
+        designed_for = f"Designed for {whose} at ε = {found.epsilon_labels:.4g}."
+        st.caption(as_text(f"{designed_for} It reads with Mechanism.from_json.{later}"))
     st.download_button("Distribution (CSV)", prior_csv(question.labels), PRIOR_FILE, "text/csv", key="csv")
     _figures(question, names)
 
@@ -336,20 +315,15 @@ def show(preset: str | None) -> None:
     found = controls(preset)
     if found.problem is not None:
         st.warning("The uploaded file was not used. The left side says why.")
-    if not _guarded(_check, found.question, found.compared):
+    if not _guarded(lambda question, _: question.check(), found.question, found.compared):
         return
     _guarded(_answer, found.question, found.compared)
-    if (
-        st.session_state.get("section") is None
-    ):  # at first, and after a second click on a section, which takes the choice back
+    # at first, and after a second click on a section, which takes the choice back
+    if st.session_state.get("section") is None:
         st.session_state["section"] = st.session_state.get("last section", FIRST)
     name = st.segmented_control("Section", tuple(SECTIONS), key="section", label_visibility="collapsed")
     st.session_state["last section"] = name
     _guarded(SECTIONS[name or FIRST], found.question, found.compared)
-
-
-def _check(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
-    question.check()
 
 
 def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001

@@ -24,6 +24,7 @@ EPSILONS = (
 COMPARED = ("auto", "rr-on-bins", "unbiased", "discrete-laplace")
 """What is compared at first."""
 SHAPE, FILE = "A shape", "A file"
+_read, _read_preset = lru_cache(maxsize=8)(read_upload), lru_cache(maxsize=8)(read_path)
 _SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
 
 
@@ -135,16 +136,6 @@ def _file(preset: str | None) -> tuple[Known | None, str | None]:
             cost = ", taken as uniform, since the file has no distribution"
         st.caption(as_text(f"{kept.name}: {len(kept.prior):,} values, mean {kept.prior.mean:.4g}{cost}"))
     return kept, problem
-
-
-@lru_cache(maxsize=8)
-def _read(name: str, content: bytes) -> Known:
-    return read_upload(name, content)
-
-
-@lru_cache(maxsize=8)
-def _read_preset(path: str) -> Known:
-    return read_path(path)
 
 
 def _bounds(known: Known | None) -> tuple[float, float, int | None, bool]:

@@ -80,11 +80,16 @@ def save(drawn: Axes | Figure, path: Path, *, alt: str = "") -> None:
     alt : str
         What the picture shows, for people who do not see it; written into the file.
     """
-    if path.suffix == ".svg":
-        head = '<?xml version="1.0" encoding="utf-8"?>\n'
-        path.write_text(head + svg(drawn, alt=alt), encoding="utf-8")
-    else:
-        root_figure(drawn).savefig(path, metadata={"Description": alt} if alt else None)
+    path.write_bytes(image(drawn, path.suffix.lower().lstrip("."), alt=alt))
+
+
+def image(drawn: Axes | Figure, kind: str, *, alt: str = "") -> bytes:
+    """The content of a "png" or "svg" file with the figure."""
+    if kind == "svg":
+        return ('<?xml version="1.0" encoding="utf-8"?>\n' + svg(drawn, alt=alt)).encode()
+    buffer = io.BytesIO()
+    root_figure(drawn).savefig(buffer, format=kind, metadata={"Description": alt} if alt else None)
+    return buffer.getvalue()
 
 
 def svg(drawn: Axes | Figure, *, alt: str = "") -> str:

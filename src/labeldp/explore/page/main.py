@@ -18,7 +18,6 @@ from labeldp.explore.exports import (
     PRIOR_FILE,
     Names,
     advise_command,
-    as_file,
     command,
     figure,
     prior_csv,
@@ -31,6 +30,8 @@ from labeldp.explore.views import Reported, apart, channel, reported
 from labeldp.formatting import count_of, plain
 from labeldp.mechanisms.prediction import LABELS as COARSE
 from labeldp.mechanisms.registry import MECHANISMS
+from labeldp.plots import in_words
+from labeldp.plots.axes import image
 
 SMALL_BIAS = 0.05
 """A squared bias of this share of the variance of the labels is small."""
@@ -278,7 +279,8 @@ def _figures(question: Question, names: tuple[str, ...]) -> None:
         domain = question.domain
         label = st.number_input("Label", domain.lower, domain.upper, label, format="%g")
     kind = st.radio("Format", ("SVG", "PNG"), horizontal=True, label_visibility="collapsed").lower()
-    picture = as_file(figure(name, question, label=label, names=names), kind)
+    drawn = figure(name, question, label=label, names=names)
+    picture = image(drawn, kind, alt=in_words(drawn))
     mime = "image/svg+xml" if kind == "svg" else "image/png"
     st.download_button(f"Figure ({kind.upper()})", picture, f"{name.replace(' ', '-')}.{kind}", mime, key="figure file")
     st.image(picture.decode() if kind == "svg" else picture, width=520)

@@ -1,5 +1,7 @@
 """Generated data in the form of the paper's third task: events counted after a click on an app's advertisement."""
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -57,7 +59,7 @@ def app_ads_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Datase
     features = {name: pa.array(np.concatenate([piece[name] for piece in pieces])) for name in APP_ADS_NUMERIC}
     for name in APP_ADS_CATEGORICAL:
         codes = pa.chunked_array([piece[name] for piece in pieces], pa.int64())
-        features[name] = with_vocabulary(codes, min_count, lambda items, name=name: _names(name, items))  # type: ignore[misc]
+        features[name] = with_vocabulary(codes, min_count, partial(_names, name))
     return Dataset(
         name="app-ads-like",
         features=pa.table(features),

@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
 JOINT_EPSILON = 3.0
 
-CHOICES = {
-    "rr-on-bins": "rr-on-bins",
-    "rr-on-bins, debiased": "debiased",
-    "unbiased": "unbiased",
-    "bias-variance": "bias-variance",
-    "auto": "auto",
-}
-"""The alternatives of `labeldp.mechanisms.alternatives`, and the method that has their colour."""
 CAPTIONS = {
     "figure-mechanisms": "The paper's mechanisms against ε; hollow marks are published figures, bars standard deviations.",
     "figure-joint": "Joint density of true and private labels at ε = 3, contours in log scale.",
@@ -101,7 +93,7 @@ def error_parts(
         [choice.prediction.floor for choice in shown],
         [choice.prediction.bias for choice in shown],
         [choice.prediction.noise for choice in shown],
-        colours={names[choice.name]: get_method(CHOICES[choice.name]).colour for choice in shown},
+        colours={names[choice.name]: get_method(choice.name.removeprefix("rr-on-bins, ")).colour for choice in shown},
         xlabel="predicted test error (mean squared)",
         title=title,
         legend=legend,

@@ -217,9 +217,7 @@ def explain_csv_error(text: str, file: Path, delimiter: str) -> str:
 def _explained(text: str, file: Path, delimiter: str) -> str:
     ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns?, got (\d+)", text)
     if ragged:
-        where = (
-            "a row" if ragged[1] is None else f"row {int(ragged[1]) - 1} (rows count from 1, without the header line)"
-        )
+        where = "a row" if ragged[1] is None else _numbered_row(ragged[1])
         more = delimiter == "," and int(ragged[3]) > int(ragged[2])
         comma = " Decimals need a point: a decimal comma splits a number in two." if more else ""
         return (
@@ -233,9 +231,7 @@ def _explained(text: str, file: Path, delimiter: str) -> str:
         except InvalidInput:
             names = []
         name = names[int(mixed[1])] if int(mixed[1]) < len(names) else f"number {mixed[1]}"
-        where = (
-            "later" if mixed[2] is None else f"in row {int(mixed[2]) - 1} (rows count from 1, without the header line)"
-        )
+        where = "later" if mixed[2] is None else f"in {_numbered_row(mixed[2])}"
         return f"the column {name!r} begins with {mixed[3]} values and holds something else {where}."
     if "UTF8" in text:
         return "The ids must be UTF-8 text: save the file as UTF-8."
@@ -244,6 +240,10 @@ def _explained(text: str, file: Path, delimiter: str) -> str:
     if "Empty CSV" in text:
         return "it is empty: it needs a header line with column names."
     return "Every row needs the columns of the header line."
+
+
+def _numbered_row(line: str) -> str:
+    return f"row {int(line) - 1} (rows count from 1, without the header line)"
 
 
 class ParsedNumbers(NamedTuple):

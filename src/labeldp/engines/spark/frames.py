@@ -124,7 +124,7 @@ def _refuse_blanks_after_quotes(spark: SparkSession, place: str, shown: str, sep
         found = spark.read.text(place).where(F.col("value").rlike(after)).count()
     if found:
         raise InvalidInput(
-            f"{shown}: {count_of(found, 'line')} {'has' if found == 1 else 'have'} blanks after a closing quotation mark, which programs read differently. "
+            f"{shown}: {count_of(found, 'line')} {_has(found)} blanks after a closing quotation mark, which programs read differently. "
             "Remove the blanks"
         )
 
@@ -193,7 +193,7 @@ def read_records(
 
 def _format(spark: SparkSession, path: str, source: str, suffix: str) -> str:
     for name, table in TABLES.items():
-        if _is_folder(spark, f"{path}/{name}"):
+        if (found := _status(spark, f"{path}/{name}")) is not None and found.isDirectory():
             raise InvalidInput(f"{source} is a table of {table}, not of plain files: {_IN_PYTHON}")
     if suffix not in FORMATS and _is_file(spark, path):
         raise InvalidInput(
@@ -203,21 +203,17 @@ def _format(spark: SparkSession, path: str, source: str, suffix: str) -> str:
     return FORMATS.get(suffix, "parquet")
 
 
-def _is_folder(spark: SparkSession, path: str) -> bool:
-    files, found = _file_system(spark, path)
-    return bool(files.exists(found) and files.getFileStatus(found).isDirectory())
-
-
 def _is_file(spark: SparkSession, path: str) -> bool:
-    files, found = _file_system(spark, path)
-    return bool(files.exists(found) and files.getFileStatus(found).isFile())
+    found = _status(spark, path)
+    return found is not None and bool(found.isFile())
 
 
-def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any]:
-    """Return Hadoop's file system for a path or URI, and the path there."""
+def _status(spark: SparkSession, path: str) -> Any:
+    """Return Hadoop's status of a file or folder; None if there is none."""
     java: Any = spark.sparkContext
     found = java._jvm.org.apache.hadoop.fs.Path(path)  # noqa: SLF001 - the only way to Hadoop's file systems
-    return found.getFileSystem(java._jsc.hadoopConfiguration()), found  # noqa: SLF001
+    files = found.getFileSystem(java._jsc.hadoopConfiguration())  # noqa: SLF001
+    return files.getFileStatus(found) if files.exists(found) else None
 
 
 @contextmanager

@@ -346,9 +346,8 @@ class UnpackTask:
         keys = [self._column(batches, name) for name in ("key", "high") if name in self.schema.names]
         order = np.argsort(keys[0])
         ordered = keys[0][order]
-        if (
-            len(keys) > 1 and (ordered[1:] == ordered[:-1]).any()
-        ):  # with a chance of 2^-25 in a part, unless ids are repeated
+        # with a chance of 2^-25 in a part, unless ids are repeated
+        if len(keys) > 1 and (ordered[1:] == ordered[:-1]).any():
             order = np.lexsort(keys[::-1])
         return order, keys
 

@@ -145,16 +145,8 @@ def plain_log_ticks(axes: Axes) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     low, high = axes.get_ylim()
-    between = next(
-        subs
-        for most, subs in (
-            (8, (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)),
-            (80, (1.0, 2.0, 5.0)),
-            (1000, (1.0, 3.0)),
-            (math.inf, (1.0,)),
-        )
-        if most == math.inf or high <= most * low
-    )
+    steps = {8: (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), 80: (1.0, 2.0, 5.0), 1000: (1.0, 3.0)}
+    between = next((subs for most, subs in steps.items() if high <= most * low), (1.0,))
     narrow = high <= 2.5 * low  # hardly a curve: evenly spaced numbers
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]) if narrow else LogLocator(subs=between))
     axes.yaxis.set_major_formatter(

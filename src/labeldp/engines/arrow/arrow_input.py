@@ -134,8 +134,7 @@ class ArrowInput:
                     words.append(digests.low)
                 else:
                     words.clear()
-                if progress is not None:
-                    progress(batch.labels.size)
+                _tell(progress, batch.labels.size)
             self._refuse_repeated(words, fingerprint)
         assert id_type is not None, "a source yields at least one batch"
         return Scan(records, clipped, id_type, tuple(id_types), fingerprint.hexdigest(), id_bytes, grid, counts)
@@ -147,8 +146,7 @@ class ArrowInput:
         with prefetched(lambda: self._unchanged(scanned, key, advice)) as batches:
             for batch in batches:
                 counts += histogram(batch.labels, grid)
-                if progress is not None:
-                    progress(batch.labels.size)
+                _tell(progress, batch.labels.size)
         return counts
 
     def randomize(
@@ -180,8 +178,7 @@ class ArrowInput:
                     spill.add(batch.ids, digests, codes)  # which finds equal digests
                     if keep_order:
                         writer.write(batch.ids, codes)
-                    if progress is not None:
-                        progress(batch.labels.size)
+                    _tell(progress, batch.labels.size)
             known = None
             if held is not None:
                 known = stack.enter_context(open_spill(work / "held", scanned.id_type, size, np.uint8))
@@ -192,8 +189,7 @@ class ArrowInput:
                         skipped += part.skipped
                         if not keep_order:
                             writer.write(part.ids, part.codes)
-                        if progress is not None:
-                            progress(len(part.ids) + part.skipped)
+                        _tell(progress, len(part.ids) + part.skipped)
             except RepeatedIdError as found:
                 rows = self._repeated_rows(InputFingerprint(key), found.id)
                 raise repeated_id(rows, "Nothing was released") from None
@@ -258,6 +254,11 @@ class ArrowInput:
                     return rows[value], row
                 rows[value] = row
         return ()
+
+
+def _tell(progress: Progress | None, rows: int) -> None:
+    if progress is not None:
+        progress(rows)
 
 
 @contextmanager

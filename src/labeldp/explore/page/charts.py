@@ -216,12 +216,7 @@ def prior_chart(assumed: Prior, drawn: Prior) -> Picture:
 
 def _density(prior: Prior) -> pd.DataFrame:
     """Densities at the values of a distribution; those of a fine one are summed over even cells."""
-    values, masses = prior.values, prior.masses  # noqa: PD011 - of a prior, not of a data frame
-    if values.size > MOST_DENSITIES:
-        edges = np.linspace(values[0], values[-1], MOST_DENSITIES + 1)
-        place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, MOST_DENSITIES - 1)
-        masses = np.bincount(place, masses, MOST_DENSITIES).astype(np.float64)
-        values = (edges[:-1] + edges[1:]) / 2
+    values, masses = grouped(prior.values, prior.masses, MOST_DENSITIES)
     widths = np.gradient(values) if values.size > 1 else np.ones(1)
     return pd.DataFrame({"label": values, "density": masses / widths})
 

@@ -67,11 +67,9 @@ def outputs(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
     chances = labels.masses @ found.mechanism.matrix(labels.values)
     _chart(charts.outputs_chart(found.mechanism, question.labels, chances, question.mechanism))
     values = found.mechanism.outputs
-    st.markdown(
-        as_text(
-            f"{_named(question)} reports {values.size:,} different values, from {plain(values.min())} to {plain(values.max())}. The filled area is the "
-            "distribution of the labels. Lines are the values that labels are reported as: the taller, the more often."
-        )
+    _say(
+        f"{_named(question)} reports {values.size:,} different values, from {plain(values.min())} to {plain(values.max())}. The filled area is the "
+        "distribution of the labels. Lines are the values that labels are reported as: the taller, the more often."
     )
     domain = question.domain
     if values.min() < domain.lower or values.max() > domain.upper:
@@ -101,8 +99,8 @@ def one_label(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG0
     kind = found.mechanism.kind if question.mechanism == RECEIVED else question.mechanism
     _chart(charts.reports_chart(first, second, kind))
     if second is not None:
-        st.markdown(as_text(second.sentence()))
-        st.markdown(as_text(apart(first, second)))
+        _say(second.sentence())
+        _say(apart(first, second))
     st.caption(
         f"The mechanism has ε = {found.epsilon_labels:.4g}: no report is more than {odds(math.exp(found.epsilon_labels))} times as likely for one "
         f"label as for another. Dashed lines are true labels."
@@ -147,11 +145,11 @@ def comparison(question: Question, names: tuple[str, ...]) -> None:
     )
     unbiased = list(dict.fromkeys(point.mechanism for point in points if point.bias == 0))
     if unbiased:
-        st.caption(as_text(f"No line for bias: {', '.join(unbiased)}. There is none."))
+        _note(f"No line for bias: {', '.join(unbiased)}. There is none.")
     outside = list(dict.fromkeys(point.mechanism for point in points if math.isinf(point.expected_loss)))
     if outside:
         range_left = f"Its reports leave the range of {question.loss} loss."
-        st.caption(as_text(f"No line for the error of a label: {', '.join(outside)}. {range_left}"))
+        _note(f"No line for the error of a label: {', '.join(outside)}. {range_left}")
     st.caption(
         f"Expectations under the distribution, with labels merged into at most {COARSE}, designs that are quick, and all of ε spent on the labels: within "
         "2 % of `labeldp compare`, and 5 % at ε = 8. auto's private labels are noisy on purpose."
@@ -178,11 +176,9 @@ def private_prior(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
         else f" Designed for it, {question.mechanism} has an expected {question.loss} loss of {_figure(found.expected_loss)} a label; designed for the true "
         f"distribution, {_figure(planned.expected_loss)}."
     )
-    st.markdown(
-        as_text(
-            f"The private prior would cost ε₁ = {found.epsilon_prior:.4g} of ε = {question.epsilon:g}. {percent(found.distance)} of its mass is in other "
-            f"cells than assumed ({len(found.drawn):,} cells, noise of scale {found.scale:.4g} on each count).{lost}"
-        )
+    _say(
+        f"The private prior would cost ε₁ = {found.epsilon_prior:.4g} of ε = {question.epsilon:g}. {percent(found.distance)} of its mass is in other "
+        f"cells than assumed ({len(found.drawn):,} cells, noise of scale {found.scale:.4g} on each count).{lost}"
     )
 
 
@@ -199,11 +195,9 @@ def _costs(question: Question, found: Designed) -> None:
         else f"all of ε = {found.epsilon_labels:.4g} for the labels"
     )
     bias = f"is off by {plain(found.bias)} on average (bias, rms)" if found.bias else "has no bias"
-    st.markdown(
-        as_text(
-            f"Budget: {parts}, {whose}. One private label {bias} and scatters by {plain(found.deviation)} "
-            f"(standard deviation); its expected {question.loss} loss is {_figure(found.expected_loss)}."
-        )
+    _say(
+        f"Budget: {parts}, {whose}. One private label {bias} and scatters by {plain(found.deviation)} "
+        f"(standard deviation); its expected {question.loss} loss is {_figure(found.expected_loss)}."
     )
     if found.advice:
         st.warning(as_text(found.advice))
@@ -215,6 +209,14 @@ def _named(question: Question) -> str:
 
 def _figure(value: float) -> str:
     return plain(value) if math.isfinite(value) else "infinite (reports leave the range of this loss)"
+
+
+def _say(text: str) -> None:
+    st.markdown(as_text(text))
+
+
+def _note(text: str) -> None:
+    st.caption(as_text(text))
 
 
 def _chart(chart: charts.Picture) -> None:
@@ -236,7 +238,7 @@ def take_away(question: Question, names: tuple[str, ...]) -> None:
         whose = "the public distribution" if question.public else "the assumed distribution"
         later = "" if question.public else " A release designs its own, for the private prior that it draws."
         designed_for = f"Designed for {whose} at ε = {found.epsilon_labels:.4g}."
-        st.caption(as_text(f"{designed_for} It reads with Mechanism.from_json.{later}"))
+        _note(f"{designed_for} It reads with Mechanism.from_json.{later}")
     st.download_button("Distribution (CSV)", prior_csv(question.labels), PRIOR_FILE, "text/csv", key="csv")
     _figures(question, names)
 
@@ -335,7 +337,7 @@ def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
         now = headline(question)
     st.markdown(f"##### {as_text(now.sentence)}")
     for note in caveats(question):
-        st.caption(as_text(note))
+        _note(note)
     columns = st.columns(4)
     columns[0].metric(
         "Predicted R²", f"{now.trained.r2:.2f}", help="The share of the labels' variance that the model explains."

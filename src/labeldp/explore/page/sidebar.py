@@ -11,7 +11,7 @@ import streamlit as st
 from labeldp.errors import LabelDPError
 from labeldp.evaluate.shapes import SHAPES
 from labeldp.explore.answers import offered
-from labeldp.explore.question import RECEIVED, Question
+from labeldp.explore.question import MOST_CELLS, RECEIVED, Question
 from labeldp.explore.uploads import Known, read_path, read_upload
 from labeldp.losses.loss import LOSSES
 from labeldp.mechanisms.registry import MECHANISMS
@@ -79,7 +79,7 @@ def controls(preset: str | None) -> Controls:
             "Mechanisms to compare",
             offered(),
             [name for name in COMPARED if name in offered()],
-            help="  \n".join(f"**{entry.name}**: {as_text(entry.help)}" for entry in MECHANISMS if entry.exact),
+            help=_mechanisms_help(),
         )
     question = Question(
         lower=lower,
@@ -156,17 +156,11 @@ def _bounds(known: Known | None) -> tuple[float, float, int | None, bool]:
         lower, upper = low, high
     cells = None
     if not whole:
-        given = own is not None and own.cells is not None
-        if st.toggle(
-            "Choose the number of cells",
-            given,
-            key=f"grid {key}",
-            help="Left off, privatize chooses it from the records and ε.",
-        ):
-            first = own.count if own is not None and own.cells is not None else 401
-            cells = int(
-                st.number_input("Cells from lower to upper", 2, 100_001, min(first, 100_001), key=f"cells {key}")
-            )
+        given = own.count if own is not None and own.cells is not None else None
+        why = "Left off, privatize chooses it from the records and ε."
+        if st.toggle("Choose the number of cells", given is not None, key=f"grid {key}", help=why):
+            first = min(given or 401, MOST_CELLS)
+            cells = int(st.number_input("Cells from lower to upper", 2, MOST_CELLS, first, key=f"cells {key}"))
     return lower, upper, cells, whole
 
 
@@ -211,8 +205,12 @@ def _mechanism(known: Known | None) -> str:
         "Mechanism",
         names,
         key=f"mechanism {len(names)}",
-        help="  \n".join(f"**{entry.name}**: {as_text(entry.help)}" for entry in MECHANISMS if entry.exact),
+        help=_mechanisms_help(),
     )
+
+
+def _mechanisms_help() -> str:
+    return "  \n".join(f"**{entry.name}**: {as_text(entry.help)}" for entry in MECHANISMS if entry.exact)
 
 
 def _epsilon(known: Known | None, mechanism: str) -> float:
@@ -231,11 +229,8 @@ def _epsilon(known: Known | None, mechanism: str) -> float:
 
 def _records(known: Known | None) -> int:
     own = None if known is None else known.records
-    return int(
-        st.number_input(
-            "Records", 1, 10**9, 50_000 if own is None else min(own, 10**9), step=1000, key=f"records {own}"
-        )
-    )
+    start = 50_000 if own is None else min(own, 10**9)
+    return int(st.number_input("Records", 1, 10**9, start, step=1000, key=f"records {own}"))
 
 
 def _loss() -> str:
@@ -243,9 +238,8 @@ def _loss() -> str:
     entry = LOSSES[name]
     if not entry.takes_number:
         return name
-    level = name == "pinball"
     first = float(entry.example.partition("(")[2].rstrip(")"))
-    if level:
+    if name == "pinball":
         number = st.number_input("Level of the quantile", 0.01, 0.99, first, 0.05, format="%g")
     else:
         number = st.number_input("Where squared becomes absolute", 0.001, 1e9, first, format="%g")

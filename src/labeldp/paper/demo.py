@@ -81,12 +81,7 @@ class DemoResult:
         return self.errors[NOT_PRIVATE]
 
 
-def run_demo(
-    folder: Path,
-    *,
-    rows: int,
-    on_step: Callable[[str], None] = lambda text: None,  # noqa: ARG005
-) -> DemoResult:
+def run_demo(folder: Path, *, rows: int, on_step: Callable[[str], None]) -> DemoResult:
     """Run the demo in `folder`: write data, ledger and messages, train models. `on_step` is called before each step."""
     on_step(f"generating {rows:,} Criteo-like sales")
     train, test = criteo_like(rows, seed=SEED).split(SEED)

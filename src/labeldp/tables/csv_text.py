@@ -162,16 +162,13 @@ def count_lines(file: Path) -> int:
     return max(0, lines + (not tail.endswith(b"\n")))
 
 
-class NumberedRecords(NamedTuple):
-    """Some records of a text file, by column, the line on which each begins, and the lines with a wrong number of columns."""
+def numbered_records(
+    file: Path, delimiter: str, wanted: Sequence[str]
+) -> Iterator[tuple[list[pa.Array], NDArray[np.int64], list[int]]]:
+    """Read these columns as text: some records at a time, the line on which each begins, and the lines with a wrong number of columns.
 
-    columns: list[pa.Array]
-    lines: NDArray[np.int64]
-    ragged: list[int]
-
-
-def numbered_records(file: Path, delimiter: str, wanted: Sequence[str]) -> Iterator[NumberedRecords]:
-    """Read these columns as text, with line numbers from 1, the header line. pyarrow is faster but does not know lines."""
+    Lines count from 1, the header line. pyarrow is faster but does not know lines.
+    """
     names = header(file, delimiter)
     places = [names.index(name) for name in wanted]
     with _text_lines(file) as opened:
@@ -180,11 +177,9 @@ def numbered_records(file: Path, delimiter: str, wanted: Sequence[str]) -> Itera
         records = _with_lines(reader, several=len(names) > 1)
         while chunk := list(islice(records, CHUNK_LINES)):
             whole = [(line, row) for line, row in chunk if len(row) == len(names)]
-            yield NumberedRecords(
-                [pa.array([row[place] for _, row in whole], pa.large_string()) for place in places],
-                np.array([line for line, _ in whole], np.int64),
-                [line for line, row in chunk if len(row) != len(names)],
-            )
+            columns = [pa.array([row[place] for _, row in whole], pa.large_string()) for place in places]
+            ragged = [line for line, row in chunk if len(row) != len(names)]
+            yield columns, np.array([line for line, _ in whole], np.int64), ragged
 
 
 def _with_lines(reader: Any, *, several: bool) -> Iterator[tuple[int, list[str]]]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -166,29 +166,25 @@ def _has(number: int) -> str:
     return "has" if number == 1 else "have"
 
 
-class Records(NamedTuple):
-    """A frame, and the kind that its ids get ("int" or "str") if its types do not decide it."""
-
-    frame: DataFrame
-    id_type: str | None
-
-
 def read_records(
     spark: SparkSession, source: str, label: str, ids: str, id_type: str | None, delimiter: str | None
-) -> Records:
-    """Return the records at a path or URI. Its name decides the format, and a folder without a suffix is Parquet."""
+) -> tuple[DataFrame, str | None]:
+    """Return the records at a path or URI, and the kind that their ids get ("int" or "str") if their types do not decide it.
+
+    The name decides the format, and a folder without a suffix is Parquet.
+    """
     here = "://" not in source and is_local(str(spark.sparkContext.master))
     path, pattern = (file_uri(source), file_pattern(source)) if here else (source, source)
     suffix = file_format(Path(source))
     with _readable(source):
         if suffix in TEXT_SUFFIXES:
             several = not _is_file(spark, path)  # a folder or a pattern
-            return Records(*read_text(spark, pattern, source, label, ids, id_type, delimiter, several=several))
+            return read_text(spark, pattern, source, label, ids, id_type, delimiter, several=several)
         if delimiter is not None:
             raise InvalidInput(f"--delimiter is for CSV and TSV files, and {source} is not one: leave it out")
         frame = spark.read.format(_format(spark, path, source, suffix)).load(pattern)
     require_columns([label, ids], frame.columns, source)
-    return Records(frame, id_type)
+    return frame, id_type
 
 
 def _format(spark: SparkSession, path: str, source: str, suffix: str) -> str:

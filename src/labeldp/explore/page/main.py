@@ -316,18 +316,18 @@ def show(preset: str | None) -> None:
     st.caption(
         "What ε buys, what it risks, and what a mechanism does to a label. No label is read, and nothing leaves this machine. The bar on the left (») has the settings."
     )
-    found = controls(preset)
-    if found.problem is not None:
+    question, names, problem = controls(preset)
+    if problem is not None:
         st.warning("The uploaded file was not used. The left side says why.")
-    if not _guarded(lambda question, _: question.check(), found.question, found.compared):
+    if not _guarded(lambda question, _: question.check(), question, names):
         return
-    _guarded(_answer, found.question, found.compared)
+    _guarded(_answer, question, names)
     # at first, and after a second click on a section, which takes the choice back
     if st.session_state.get("section") is None:
         st.session_state["section"] = st.session_state.get("last section", FIRST)
-    name = st.segmented_control("Section", tuple(SECTIONS), key="section", label_visibility="collapsed")
-    st.session_state["last section"] = name
-    _guarded(SECTIONS[name or FIRST], found.question, found.compared)
+    section = st.segmented_control("Section", tuple(SECTIONS), key="section", label_visibility="collapsed")
+    st.session_state["last section"] = section
+    _guarded(SECTIONS[section or FIRST], question, names)
 
 
 def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001

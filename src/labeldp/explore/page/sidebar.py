@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 import streamlit as st
@@ -33,27 +32,8 @@ def as_text(text: str) -> str:
     return "  \n".join(_SIGNS.sub(r"\\\1", line) for line in text.splitlines())
 
 
-@dataclass(frozen=True)
-class Controls:
-    """What the left side says.
-
-    Attributes
-    ----------
-    question : Question
-        The settings of the page.
-    compared : tuple of str
-        The mechanisms to compare.
-    problem : str or None
-        What is wrong with an uploaded file.
-    """
-
-    question: Question
-    compared: tuple[str, ...]
-    problem: str | None
-
-
-def controls(preset: str | None) -> Controls:
-    """Draw the left side and read it."""
+def controls(preset: str | None) -> tuple[Question, tuple[str, ...], str | None]:
+    """Draw the left side and read it: the question, the mechanisms to compare, and what is wrong with an uploaded file."""
     with st.sidebar:
         top = st.container()
         st.header("What is known")
@@ -96,7 +76,7 @@ def controls(preset: str | None) -> Controls:
         mechanism=mechanism,
         received=None if known is None else known.mechanism,
     )
-    return Controls(question, tuple(compared), problem)
+    return question, tuple(compared), problem
 
 
 def _file(preset: str | None) -> tuple[Known | None, str | None]:

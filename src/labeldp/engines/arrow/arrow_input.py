@@ -199,7 +199,7 @@ class ArrowInput:
     def _rows(self) -> int | None:
         return estimate_rows(self.source)
 
-    def _batches(self) -> Iterator[LabelBatch]:
+    def _batches(self) -> Generator[LabelBatch]:
         """Read the source, with integer ids in the type that they have in a message."""
         for batch in self.source.batches():
             if self.integer_type is None or not pa.types.is_integer(batch.ids.type):
@@ -214,7 +214,7 @@ class ArrowInput:
                 ) from None  # it shows an id
             yield replace(batch, ids=ids)
 
-    def _unchanged(self, scanned: Scan, key: bytes, advice: str) -> Iterator[LabelBatch]:
+    def _unchanged(self, scanned: Scan, key: bytes, advice: str) -> Generator[LabelBatch]:
         """Read the source, and raise `InvalidInput` if it differs from what was scanned, before anything is published.
 
         Under one release, an id must never be drawn with two labels. A release is resumed by the fingerprint of its scan, so
@@ -262,7 +262,7 @@ def _tell(progress: Progress | None, rows: int) -> None:
 
 
 @contextmanager
-def prefetched(make: Callable[[], Iterator[Item]]) -> Iterator[Iterator[Item]]:
+def prefetched(make: Callable[[], Generator[Item]]) -> Iterator[Iterator[Item]]:
     """Give the items of the iterator that `make` returns, each made by another thread while the one before it is in use.
 
     The items, their order, and which error comes after which item do not depend on the threads. At most one item waits. When the
@@ -273,7 +273,7 @@ def prefetched(make: Callable[[], Iterator[Item]]) -> Iterator[Iterator[Item]]:
         try:
             yield _in_order(thread, items)
         finally:
-            thread.submit(_close, items).result()
+            thread.submit(items.close).result()
 
 
 def _in_order(thread: ThreadPoolExecutor, items: Iterator[Item]) -> Iterator[Item]:
@@ -281,11 +281,6 @@ def _in_order(thread: ThreadPoolExecutor, items: Iterator[Item]) -> Iterator[Ite
     while (item := waiting.result()) is not _END:
         waiting = thread.submit(next, items, _END)
         yield item  # type: ignore[misc]
-
-
-def _close(items: Iterator[object]) -> None:
-    if isinstance(items, Generator):
-        items.close()
 
 
 def _add_held(spill: Spill, message: Message, randomness: KeyedRandomness) -> None:

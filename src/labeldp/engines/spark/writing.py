@@ -24,7 +24,7 @@ from pyspark import Broadcast
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from labeldp.artifact.manifest import part_path
 from labeldp.artifact.reader import Message
@@ -194,13 +194,8 @@ def message_rows(
     mask_key = None if held is None else os.urandom(32)
     packed = packed_rows(frame, draw, mechanism, bits, held, mask_key).repartitionById((1 << bits) + 1, "part")
     unpack = UnpackTask(_arrow(spark, shuffle.row_schema(kind, outputs)))
-    schema = StructType(
-        [
-            StructField(id_name, StringType() if kind == "str" else LongType(), nullable=False),
-            StructField("code", shuffle.code_type(outputs), nullable=False),
-            StructField("private_label", DoubleType(), nullable=False),
-        ]
-    )
+    schema = StructType().add(id_name, "string" if kind == "str" else "long", nullable=False)
+    schema.add("code", shuffle.code_type(outputs), nullable=False).add("private_label", "double", nullable=False)
     return mapped(packed, Chain(unpack, OrderTask(mechanism, _arrow(spark, schema), mask_key)), schema)
 
 

@@ -38,13 +38,8 @@ MOST_BORDERS = 40
 """Beyond this number of outputs the borders of bins are not drawn."""
 SHORT = "datum.value >= 1000 ? format(datum.value, '.2~s') : format(datum.value, '~g')"
 """How an axis writes large numbers in little room: 20k, 1.5M."""
-AUTO, BINS, SUMS, OPEN, MEAN = (
-    "private labels (auto)",
-    "paper's bins, as sent",
-    "noisy sums (one team)",
-    "no privacy",
-    "the mean for all",
-)
+AUTO, BINS, SUMS = "private labels (auto)", "paper's bins, as sent", "noisy sums (one team)"
+OPEN, MEAN = "no privacy", "the mean for all"
 
 
 def outlook_chart(advice: Advice, now: Headline, epsilon: float, figure: str, name: str) -> Picture:

@@ -344,13 +344,7 @@ def mean_values(
 
 def _joint_mass(labels: Distribution, outputs: Floats, weights: Floats, edges: Floats) -> Floats:
     """P[true label in cell i, private label in cell j] on a square grid, exact up to the cells."""
-    cells = edges.size - 1
     values, masses = labels
-
-    def place(numbers: Floats) -> Any:
-        return np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, cells - 1)
-
-    result = np.zeros((cells, cells))
-    rows, columns = np.repeat(place(values), outputs.shape[1]), place(outputs).ravel()
-    np.add.at(result, (rows, columns), (weights * masses[:, None]).ravel())
-    return result
+    rows, columns = (np.clip(part, edges[0], edges[-1]) for part in np.broadcast_arrays(values[:, None], outputs))
+    joint_weights = (weights * masses[:, None]).ravel()
+    return np.asarray(np.histogram2d(rows.ravel(), columns.ravel(), [edges, edges], weights=joint_weights)[0])

@@ -19,12 +19,13 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")  # before NumPy is imported
 
 from labeldp.explore import answers  # noqa: E402
-from labeldp.explore.exports import Names, as_file, command, figure, python_call  # noqa: E402
+from labeldp.explore.exports import Names, command, figure, python_call  # noqa: E402
 from labeldp.explore.page import charts  # noqa: E402
 from labeldp.explore.page.sidebar import COMPARED  # noqa: E402
 from labeldp.explore.question import Question  # noqa: E402
 from labeldp.explore.views import channel, reported  # noqa: E402
 from labeldp.mechanisms import prediction  # noqa: E402
+from labeldp.plots.axes import image  # noqa: E402
 
 
 def main() -> None:
@@ -121,7 +122,7 @@ def take_away(question: Question) -> None:
     command(question, Names())
     python_call(question, Names())
     answers.designed(question).mechanism.to_json()
-    as_file(figure("predicted error", question, label=80.0, names=COMPARED), "svg")
+    image(figure("predicted error", question, label=80.0, names=COMPARED), "svg")
 
 
 SECTIONS = {

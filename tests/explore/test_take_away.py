@@ -16,9 +16,11 @@ import pytest
 from labeldp import Message, Prior
 from labeldp.artifact.description import total_epsilon
 from labeldp.explore.answers import designed, headline
-from labeldp.explore.exports import FIGURES, Names, advise_command, as_file, command, figure, prior_csv, python_call
+from labeldp.explore.exports import FIGURES, Names, advise_command, command, figure, prior_csv, python_call
 from labeldp.explore.question import Question
 from labeldp.mechanisms import Mechanism
+from labeldp.plots import in_words
+from labeldp.plots.axes import image
 
 pytestmark = pytest.mark.browser
 
@@ -107,7 +109,7 @@ def test_the_distribution_reads_back(tmp_path):
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_are_pictures_with_words(name):
     drawn = figure(name, SMALL, label=6.0, names=("auto", "rr-on-bins"))
-    text = as_file(drawn, "svg").decode()
+    text = image(drawn, "svg", alt=in_words(drawn)).decode()
     assert text.startswith("<?xml")
     assert 'aria-label="' in text
     assert "://" not in text.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
@@ -117,4 +119,4 @@ def test_figures_are_pictures_with_words(name):
         outputs = designed(SMALL).mechanism.outputs
         assert drawn.get_xlim()[0] < outputs.min() < 0  # no report is cut off at the bounds
         assert drawn.get_xlim()[1] > outputs.max()
-    assert as_file(drawn, "png").startswith(b"\x89PNG")
+    assert image(drawn, "png", alt=in_words(drawn)).startswith(b"\x89PNG")

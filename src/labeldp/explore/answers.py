@@ -145,9 +145,9 @@ class Headline:
     statement: str
 
 
-def curve(question: Question) -> Advice:
-    """Return the advisor's predictions over a fixed list of ε. They depend on neither the current ε, the loss nor the mechanism."""
-    return _advice(question.without(loss="squared", mechanism="auto", epsilon=1.0, received=None), EPSILONS)
+def curve(question: Question, epsilons: tuple[float, ...] = EPSILONS) -> Advice:
+    """Return the advisor's predictions over a list of ε. They depend on neither the current ε, the loss nor the mechanism."""
+    return _advice(question.without(loss="squared", mechanism="auto", epsilon=1.0, received=None), epsilons)
 
 
 @lru_cache(maxsize=4 * KEPT)
@@ -167,8 +167,7 @@ def headline(question: Question) -> Headline:
 
     Models train on the values that `labeldp train` takes by default. What a release refuses is refused here too.
     """
-    same = question.without(loss="squared", mechanism="auto", epsilon=1.0, received=None)
-    advice = _advice(same, (question.epsilon,))
+    advice = curve(question, (question.epsilon,))
     outlook = advice.outlooks[0]
     if (question.mechanism, question.loss) != ("auto", "squared"):
         designed(question)  # for its refusals

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,18 +170,6 @@ def figure(name: str, question: Question, *, label: float, names: tuple[str, ...
         plots.heading(axes, title)
         return plots.tidy(axes, legend=True)
     return mechanism.plot(prior)
-
-
-def as_file(axes: Axes, kind: str) -> bytes:
-    """A picture as the bytes of an SVG or PNG file, with its words for people who do not see it."""
-    words = plots.in_words(axes)
-    if kind == "svg":
-        return ('<?xml version="1.0" encoding="utf-8"?>\n' + plots.svg(axes, alt=words)).encode()
-    buffer = io.BytesIO()
-    drawn = axes.get_figure(root=True)
-    assert drawn is not None
-    drawn.savefig(buffer, format="png", metadata={"Description": words})
-    return buffer.getvalue()
 
 
 def _marked(axes: Axes, epsilon: float) -> Axes:

@@ -22,6 +22,7 @@ EXPECTATION_LABELS = 401
 """Expectations are taken over at most this number of labels; finer ones are merged at their mean."""
 RECEIVED = "as received"
 """The choice of a mechanism that came in a file, instead of one that is designed."""
+_shape = lru_cache(maxsize=KEPT)(shaped_prior)
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,3 @@ class Question:
     def without(self, **parts: object) -> Question:
         """The same question with some parts replaced, to share cached answers that do not depend on them."""
         return replace(self, **parts)  # type: ignore[arg-type]
-
-
-@lru_cache(maxsize=KEPT)
-def _shape(text: str, grid: Domain) -> Prior:
-    return shaped_prior(text, grid)

@@ -85,9 +85,7 @@ def read_path(path: str | os.PathLike[str]) -> Known:
         return _known(place.name, message.mechanism, message.records)
     if place.suffix.lower() == ".json":
         return _from_mechanism(place.name, read_text(place))
-    prior = Prior.from_csv(place)
-    _check_size(place.name, len(prior))
-    return Known(place.name, prior, _range_of(place.name, prior))
+    return _from_prior(place.name, Prior.from_csv(place))
 
 
 def _decoded(name: str, content: bytes) -> str:
@@ -117,6 +115,10 @@ def _from_csv(name: str, content: bytes) -> Known:
             prior = Prior.from_csv(copy)
         except InvalidInput as error:
             raise InvalidInput(str(error).replace(str(copy), name)) from None
+    return _from_prior(name, prior)
+
+
+def _from_prior(name: str, prior: Prior) -> Known:
     _check_size(name, len(prior))
     return Known(name, prior, _range_of(name, prior))
 

@@ -1,9 +1,10 @@
-"""What every loss offers: a value, the labels and outputs it accepts, and the threshold between two outputs."""
+"""What every loss offers: a value, the labels and outputs it accepts, and the threshold between two outputs. And losses by name or function."""
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy.typing as npt
 
 from labeldp.arrays import Floats
 from labeldp.catalogue import Catalogue
-from labeldp.errors import InvalidInput
+from labeldp.errors import InvalidInput, described
+from labeldp.plain_numbers import plain_number
 
 _SHOWN = 3
 C = TypeVar("C", bound=type)
@@ -319,3 +321,206 @@ def as_float(values: npt.ArrayLike) -> Floats:
 
 LossLike = str | Loss | Callable[[Floats, Floats], Floats]
 """A loss as an argument: its name, a `Loss`, or a callable (output, label)."""
+
+_GRID = 129
+_TOLERANCE = 1e-9
+_ROUNDING = 1e-14  # of the largest loss: what a formula with cancellation leaves where the loss should vanish
+
+# Rows are outputs and columns are labels. Seen so, each row right of the diagonal has one of the two move away from the other:
+# the label upwards, the label downwards, the output upwards, the output downwards.
+_VIEWS: tuple[Callable[[npt.NDArray[Any]], npt.NDArray[Any]], ...] = (
+    lambda table: table,
+    lambda table: table[::-1, ::-1],
+    lambda table: table.T,
+    lambda table: table.T[::-1, ::-1],
+)
+
+
+@dataclass(frozen=True)
+class Custom(Loss):
+    """A loss computed by a function.
+
+    It must be finite, never negative, and must not fall as output and label move apart (Assumption 1 of the paper). It need
+    not be convex.
+
+    Parameters
+    ----------
+    function : callable
+        Called as `function(output, label)` with arrays of one shape, or with plain numbers if it cannot take arrays.
+    label : str, optional
+        The name to show; the function's own name by default.
+
+    Examples
+    --------
+    >>> from labeldp.losses import Custom
+    >>> cubed = Custom(lambda output, label: abs(output - label) ** 3, "cubed")
+    >>> float(cubed(1, 3))
+    8.0
+    """
+
+    function: Callable[[Any, Any], Any]
+    label: str = field(default="")
+
+    @property
+    def name(self) -> str:
+        # Never the name of another loss: a reader of a message would take it for that one.
+        return f"function {self.label or getattr(self.function, '__name__', type(self.function).__name__)}"
+
+    def __call__(self, output: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
+        outputs, labels = np.broadcast_arrays(as_float(output), as_float(label))
+        # A function with np.where computes both branches everywhere, so its warnings mean nothing. The values are checked later.
+        with np.errstate(all="ignore"):
+            try:
+                value = as_float(self.function(outputs, labels))
+            except (TypeError, ValueError):  # written for plain numbers
+                value = np.vectorize(self.function, otypes=[np.float64])(outputs, labels)
+        return np.broadcast_to(value, outputs.shape) if value.shape != outputs.shape else value
+
+    def check_assumption(self, values: npt.ArrayLike) -> None:
+        """Raise `InvalidInput` if the loss breaks Assumption 1 on a grid over the range of `values`.
+
+        The relative tolerance is 1e-9. The message shows two points at which the loss falls.
+
+        Parameters
+        ----------
+        values : array-like of float
+            Labels in increasing order.
+        """
+        support = as_float(values)
+        sample = support[np.linspace(0, support.size - 1, min(_GRID, support.size)).astype(np.int64)]
+        grid = np.unique(np.concatenate([np.linspace(support[0], support[-1], _GRID), sample]))
+        table = self(grid[:, None], grid[None, :])
+        wrong = ~(np.isfinite(table) & (table >= 0))
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0]
+            raise InvalidInput(
+                f"loss {self.name!r} is {table[i, j]} at output {grid[i]:g} and label {grid[j]:g}; "
+                "a loss must be a finite number, 0 or more"
+            )
+        slack = _TOLERANCE * table + _ROUNDING * table.max()
+        places = np.arange(table.size).reshape(table.shape)
+        for turned in _VIEWS:
+            losses = np.triu(turned(table))
+            falls = np.argwhere(np.maximum.accumulate(losses, axis=1) - losses > turned(slack))
+            if falls.size:
+                fixed, far = falls[0]
+                near = int(losses[fixed, : far + 1].argmax())
+                self._refuse(grid, table, *turned(places)[fixed, [near, far]].tolist())
+
+    def _refuse(self, grid: Floats, table: Floats, near: int, far: int) -> None:
+        (a, b), (c, d) = divmod(near, grid.size), divmod(far, grid.size)
+        raise InvalidInput(
+            f"loss {self.name!r} falls as output and label move apart: it is {table[a, b]:.9g} at output {grid[a]:.9g} and "
+            f"label {grid[b]:.9g}, but {table[c, d]:.9g} at output {grid[c]:.9g} and label {grid[d]:.9g}. Randomized response "
+            "on bins is only optimal for losses that never fall so (Assumption 1)"
+        )
+
+
+_FORM = re.compile(r"\s*([A-Za-z][A-Za-z_ -]*?)\s*(?:\(\s*([^()]*?)\s*\))?\s*")
+
+_ELSEWHERE = {
+    "squared": "mse rmse l2 ls mean-squared-error root-mean-squared-error squared-error least-squares square gaussian",
+    "absolute": "mae l1 lad mean-absolute-error absolute-error median abs laplace",
+    "pinball(0.5)": "quantile quantile-loss check",
+    "squared-log": "msle rmsle mean-squared-log-error squared-log-error log",
+    "poisson": "poisson-deviance mean-poisson-deviance count",
+    "gamma": "gamma-deviance mean-gamma-deviance",
+    "huber(1.5)": "smooth-l1 huber-loss",
+}
+"""What other libraries call our losses."""
+
+
+def loss_examples() -> list[str]:
+    """Return the names of all losses as users write them, with an example of the number where a loss takes one.
+
+    Returns
+    -------
+    list of str
+        Each is understood by `get_loss`.
+
+    Examples
+    --------
+    >>> from labeldp.losses import loss_examples
+    >>> loss_examples()[:3]
+    ['squared', 'absolute', 'poisson']
+    """
+    return [entry.example for entry in LOSSES]
+
+
+def get_loss(loss: LossLike) -> Loss:
+    """Return the loss with that name, or the loss that a function computes.
+
+    Parameters
+    ----------
+    loss : str, Loss or callable
+        A name such as "squared" or "pinball(0.3)", a `Loss`, or a callable (output, label).
+
+    Returns
+    -------
+    Loss
+        `loss` itself if it is one already.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no loss of that name. The message suggests the nearest one.
+
+    Examples
+    --------
+    >>> from labeldp.losses import get_loss
+    >>> float(get_loss("pinball(0.9)")(output=2, label=3))
+    0.9
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str):
+        return _named(loss)
+    if callable(loss):
+        return Custom(loss)
+    raise InvalidInput(
+        f"loss must be a name, a Loss or a callable (output, label), got {described(loss)}. Names: {', '.join(loss_examples())}"
+    )
+
+
+def seeks_mean(loss: LossLike) -> bool:
+    """Return whether the mean of the labels is the best answer.
+
+    Parameters
+    ----------
+    loss : str, Loss or callable
+        The loss.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from labeldp.losses import seeks_mean
+    >>> seeks_mean("poisson"), seeks_mean("pinball(0.9)")
+    (True, False)
+    """
+    entry = LOSSES.get(get_loss(loss).name)
+    return entry is not None and entry.seeks_mean
+
+
+def _named(text: str) -> Loss:
+    form = _FORM.fullmatch(text)
+    name, number = (form[1].lower().replace("_", "-"), form[2]) if form else (text, None)
+    if LOSSES.get(name) is None:
+        ours = next((ours for ours, others in _ELSEWHERE.items() if name.lower() in others.split()), None)
+        if ours is not None:
+            meant = re.sub(r"\(.*\)", f"({number})", ours) if number else ours
+            raise InvalidInput(f"unknown loss {text!r}. Did you mean {meant!r}? Known: {', '.join(loss_examples())}.")
+    entry = LOSSES[name]
+    if not entry.takes_number:
+        if number is not None:
+            raise InvalidInput(f"loss {name!r} takes no number, got {text!r}")
+        arguments = []
+    else:
+        try:
+            arguments = [plain_number(number, "its number")]
+        except InvalidInput:
+            raise InvalidInput(f"loss {name!r} needs a finite number, as in {entry.example!r}, got {text!r}") from None
+    made: Loss = entry.make(*arguments)
+    return made

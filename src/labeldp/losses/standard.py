@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -101,8 +101,7 @@ class SquaredLog(Loss):
     0.4805
     """
 
-    valid_labels: ClassVar[Interval] = Interval(lower=-1.0, lower_open=True)
-    valid_outputs: ClassVar[Interval] = Interval(lower=-1.0, lower_open=True)
+    valid_labels = valid_outputs = Interval(lower=-1.0, lower_open=True)
 
     name = "squared-log"
     structure = SquaredDistance(scale="log1p")
@@ -253,8 +252,7 @@ class Poisson(Loss):
     [0.0, 4.0]
     """
 
-    valid_labels: ClassVar[Interval] = Interval(lower=0.0)
-    valid_outputs: ClassVar[Interval] = Interval(lower=0.0)
+    valid_labels = valid_outputs = Interval(lower=0.0)
 
     name = "poisson"
     structure = Deviance(power=1)
@@ -330,8 +328,7 @@ class Gamma(Loss):
     0.6137
     """
 
-    valid_labels: ClassVar[Interval] = Interval(lower=0.0, lower_open=True)
-    valid_outputs: ClassVar[Interval] = Interval(lower=0.0, lower_open=True)
+    valid_labels = valid_outputs = Interval(lower=0.0, lower_open=True)
 
     name = "gamma"
     structure = Deviance(power=2)

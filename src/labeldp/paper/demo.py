@@ -81,12 +81,7 @@ class DemoResult:
         return self.errors[NOT_PRIVATE]
 
 
-def run_demo(
-    folder: Path,
-    *,
-    rows: int,
-    on_step: Callable[[str], None] = lambda text: None,  # noqa: ARG005
-) -> DemoResult:
+def run_demo(folder: Path, *, rows: int, on_step: Callable[[str], None]) -> DemoResult:
     """Run the demo in `folder`: write data, ledger and messages, train models. `on_step` is called before each step."""
     on_step(f"generating {rows:,} Criteo-like sales")
     train, test = criteo_like(rows, seed=SEED).split(SEED)
@@ -201,7 +196,6 @@ def _why(page: Report, paper: Message, auto: Message, records: int) -> None:
         drawn,
         f"Predicted for {FEW:,} records before any label was sent, from the private histogram alone. With all {records:,} records "
         "the noise is too small to be seen, and what is left is bias.",
-        alt=plots.in_words(drawn),
     )
     page.text(
         "A model averages noise over many records, and keeps bias. So `auto` accepts much noise in a single private label, and "
@@ -210,7 +204,7 @@ def _why(page: Report, paper: Message, auto: Message, records: int) -> None:
     labels = DOMAIN.grid
     means = {PAPER: paper.mechanism.conditional_moments(labels)[0], AUTO: auto.mechanism.conditional_moments(labels)[0]}
     drawn = plots.mean_values(labels, means, colours=COLOURS, title=f"what a label becomes on average, ε = {EPSILON}")
-    page.figure(drawn, "On the dashed line a private value is right on average.", alt=plots.in_words(drawn))
+    page.figure(drawn, "On the dashed line a private value is right on average.")
 
 
 def _what_was_sent(page: Report, auto: Message) -> None:
@@ -259,11 +253,7 @@ def _other_budgets(page: Report, result: DemoResult) -> None:
         ylabel="test error (mean squared)",
         title="error of the model against ε",
     )
-    page.figure(
-        drawn,
-        "Circles: what the paper's own network had on the genuine data, trained on its bins.",
-        alt=plots.in_words(drawn),
-    )
+    page.figure(drawn, "Circles: what the paper's own network had on the genuine data, trained on its bins.")
     cells = [
         (f"{row.epsilon:g}", *(f"{error:,.0f}" for error in (row.bins, row.auto, result.not_private, row.published)))
         for row in rows

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeldp.plots import svg
+from labeldp.plots import in_words, svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,9 +80,10 @@ class Report:
             f"<div class=wide><table>{title}<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
         )
 
-    def figure(self, drawn: Axes | Figure, caption: str = "", *, alt: str) -> None:
-        """Add a plot. `alt` says what it shows to people who do not see it."""
-        self.parts.append(f"<figure>{svg(drawn, alt=alt)}<figcaption>{escape(caption)}</figcaption></figure>")
+    def figure(self, drawn: Axes | Figure, caption: str, *, alt: str = "") -> None:
+        """Add a plot. `alt` describes it to people who do not see it, by default in the words of `in_words`."""
+        picture = svg(drawn, alt=alt or in_words(drawn))
+        self.parts.append(f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>")
 
     def markdown(self, text: str) -> None:
         """Add a text in Markdown as a box of its own, with its headings two levels down. HTML in it is shown, not used."""

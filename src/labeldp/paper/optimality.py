@@ -50,24 +50,18 @@ def algorithm_2(values: Sequence[Any], masses: Sequence[Any], e: Any, minimise: 
         for r in range(k)
         for i in range(r, k)
     }
-    # total[i][j]: the least cost of splitting the first i values into j intervals, and where the last of them starts.
-    total: list[list[tuple[Any, int] | None]] = [[None] * (k + 1) for _ in range(k + 1)]
-    total[0][0] = (0, 0)
+    # total[i, j]: the least cost of splitting the first i values into j intervals, and where the last of them starts.
+    total: dict[tuple[int, int], tuple[Any, int]] = {(0, 0): (0, 0)}
     for i in range(1, k + 1):
         for j in range(1, i + 1):
-            total[i][j] = min(
-                ((before[0] + best[r, i - 1][1], r) for r in range(i) if (before := total[r][j - 1]) is not None),
-                key=lambda choice: choice[0],
-            )
-    ratios = [(entry[0] / (d - 1 + e), d) for d in range(1, k + 1) if (entry := total[k][d]) is not None]
-    ratio, d = min(ratios, key=lambda choice: choice[0])
+            costs = ((total[r, j - 1][0] + best[r, i - 1][1], r) for r in range(i) if (r, j - 1) in total)
+            total[i, j] = min(costs, key=lambda choice: choice[0])
+    ratio, d = min(((total[k, d][0] / (d - 1 + e), d) for d in range(1, k + 1)), key=lambda choice: choice[0])
     starts: list[int] = []
     end = k
     for j in range(d, 0, -1):
-        entry = total[end][j]
-        assert entry is not None
-        starts.insert(0, entry[1])
-        end = entry[1]
+        end = total[end, j][1]
+        starts.insert(0, end)
     outputs = tuple(best[a, b - 1][0] for a, b in zip(starts, [*starts[1:], k], strict=True))
     return ReferenceBins(outputs, tuple(starts), ratio / sum(masses))
 
@@ -115,10 +109,7 @@ class BestMatrix:
 
 
 def best_matrix(
-    prior: Prior,
-    outputs: npt.ArrayLike,
-    epsilon: Epsilon,
-    loss: str | Loss | Callable[[Any, Any], Any] = "squared",
+    prior: Prior, outputs: npt.ArrayLike, epsilon: Epsilon, loss: str | Loss | Callable[[Any, Any], Any] = "squared"
 ) -> BestMatrix:
     """Return the ε-DP matrix from the prior's values to `outputs` with the least expected loss. O(k·m) variables and rows."""
     from scipy import optimize, sparse

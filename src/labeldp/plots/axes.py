@@ -80,11 +80,16 @@ def save(drawn: Axes | Figure, path: Path, *, alt: str = "") -> None:
     alt : str
         What the picture shows, for people who do not see it; written into the file.
     """
-    if path.suffix == ".svg":
-        head = '<?xml version="1.0" encoding="utf-8"?>\n'
-        path.write_text(head + svg(drawn, alt=alt), encoding="utf-8")
-    else:
-        root_figure(drawn).savefig(path, metadata={"Description": alt} if alt else None)
+    path.write_bytes(image(drawn, path.suffix.lower().lstrip("."), alt=alt))
+
+
+def image(drawn: Axes | Figure, kind: str, *, alt: str = "") -> bytes:
+    """The content of a "png" or "svg" file with the figure."""
+    if kind == "svg":
+        return ('<?xml version="1.0" encoding="utf-8"?>\n' + svg(drawn, alt=alt)).encode()
+    buffer = io.BytesIO()
+    root_figure(drawn).savefig(buffer, format=kind, metadata={"Description": alt} if alt else None)
+    return buffer.getvalue()
 
 
 def svg(drawn: Axes | Figure, *, alt: str = "") -> str:
@@ -140,16 +145,8 @@ def plain_log_ticks(axes: Axes) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     low, high = axes.get_ylim()
-    between = next(
-        subs
-        for most, subs in (
-            (8, (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)),
-            (80, (1.0, 2.0, 5.0)),
-            (1000, (1.0, 3.0)),
-            (math.inf, (1.0,)),
-        )
-        if most == math.inf or high <= most * low
-    )
+    steps = {8: (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), 80: (1.0, 2.0, 5.0), 1000: (1.0, 3.0)}
+    between = next((subs for most, subs in steps.items() if high <= most * low), (1.0,))
     narrow = high <= 2.5 * low  # hardly a curve: evenly spaced numbers
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]) if narrow else LogLocator(subs=between))
     axes.yaxis.set_major_formatter(

@@ -59,7 +59,7 @@ class Shape(Protocol):
         """Where the cells of numbers lie; None for categories. A further cell, if there is one, holds missing numbers."""
 
 
-def effects(shapes: Sequence[Shape], *, note: str = "", title: str = "") -> Figure:
+def effects(shapes: Sequence[Shape], *, note: str = "") -> Figure:
     """Draw one panel for each column, each on a scale of its own, with how much the column moves predictions.
 
     Parameters
@@ -68,8 +68,6 @@ def effects(shapes: Sequence[Shape], *, note: str = "", title: str = "") -> Figu
         The effects, at least one.
     note : str
         What the picture leaves out, below the legend.
-    title : str
-        Above the picture.
 
     Returns
     -------
@@ -89,8 +87,6 @@ def effects(shapes: Sequence[Shape], *, note: str = "", title: str = "") -> Figu
             _curve(axes, shape)
         _dress(axes, shape, least)
     figure.supylabel("effect on the prediction", color=INK, fontsize=NORMAL)
-    if title:
-        figure.suptitle(title, color=INK, fontsize=NORMAL)
     _legend(figure, note)
     return figure
 

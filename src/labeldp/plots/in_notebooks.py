@@ -14,24 +14,20 @@ INCH = 100
 """The width of an inch on a page in pixels. Pictures have more of them, for sharp screens."""
 
 
-class ShownAxes(Axes):
+class _Shown:
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+        return _picture(self)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("<Shown", "<", 1)
+
+
+class ShownAxes(_Shown, Axes):
     """Axes that show the figure that they are part of."""
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
-        return _picture(self)
 
-    def __repr__(self) -> str:
-        return super().__repr__().replace("<ShownAxes", "<Axes", 1)
-
-
-class ShownFigure(Figure):
+class ShownFigure(_Shown, Figure):
     """A figure that shows itself."""
-
-    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
-        return _picture(self)
-
-    def __repr__(self) -> str:
-        return super().__repr__().replace("<ShownFigure", "<Figure", 1)
 
 
 def _picture(drawn: Axes | Figure) -> tuple[bytes, dict[str, Any]]:

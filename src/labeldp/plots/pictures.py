@@ -161,15 +161,9 @@ def error_parts(
         hatched: dict[str, Any] = {"fc": "none", "ec": colour, "hatch": HATCH, "lw": 0.8}
         axes.barh(place, fitted, left=low + kept, height=0.66, **hatched, label="noise")
         total = low + kept + fitted
-        axes.annotate(
-            f"{total:,.4g}" if total < 1000 else f"{total:,.0f}",
-            (total, place),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=SMALL,
-            color=INK,
-        )
+        text: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": SMALL, "color": INK}
+        figure = f"{total:,.4g}" if total < 1000 else f"{total:,.0f}"
+        axes.annotate(figure, (total, place), xytext=(4, 0), **text)
     axes.set_yticks(places, names)
     most = max(sum(parts) for parts in zip(floor, bias, noise, strict=True))
     axes.set(xlabel=xlabel, xlim=(0, 1.16 * most))
@@ -253,14 +247,8 @@ def bins(
     before = -np.inf
     for output in outputs:
         if output - before >= APART * span and few:
-            axes.annotate(
-                f"{output:.4g}",
-                (output, 1.01),
-                xycoords=("data", "axes fraction"),
-                ha="center",
-                fontsize=SMALL,
-                color=colour,
-            )
+            text: dict[str, Any] = {"ha": "center", "fontsize": SMALL, "color": colour}
+            axes.annotate(f"{output:.4g}", (output, 1.01), xycoords=("data", "axes fraction"), **text)
             before = output
     axes.set(xlabel="label", ylabel="density of labels", ylim=(0, top))
     heading(axes, title, pad=18.0 if few else 6.0)
@@ -301,15 +289,8 @@ def joint(
     density = gaussian_filter(_joint_mass(labels, outputs, weights, edges), 1.5, mode="nearest")
     levels = np.geomspace(density.max() * 1e-4, density.max(), 13)
     centres = (edges[:-1] + edges[1:]) / 2
-    axes.contourf(
-        centres,
-        centres,
-        np.maximum(density.T, levels[0] / 2),
-        levels=levels,
-        norm=LogNorm(levels[0], levels[-1]),
-        cmap="magma_r",
-        extend="min",
-    )
+    shades: dict[str, Any] = {"norm": LogNorm(levels[0], levels[-1]), "cmap": "magma_r", "extend": "min"}
+    axes.contourf(centres, centres, np.maximum(density.T, levels[0] / 2), levels=levels, **shades)
     axes.plot(edges[[0, -1]], edges[[0, -1]], color=QUIET, lw=0.8, ls="--")
     axes.set(xlabel="true label", ylabel="private label", aspect="equal")
     heading(axes, title)
@@ -352,16 +333,8 @@ def mean_values(
     for number, (name, values) in enumerate(means.items()):
         colour = (colours or {}).get(name, CURVES[number % len(CURVES)])
         every = max(1, labels.size // 6)
-        axes.plot(
-            labels,
-            values,
-            color=colour,
-            lw=2,
-            marker=marker(number),
-            ms=5,
-            markevery=(number * every // 3, every),
-            label=name,
-        )
+        marks: dict[str, Any] = {"marker": marker(number), "ms": 5, "markevery": (number * every // 3, every)}
+        axes.plot(labels, values, color=colour, lw=2, **marks, label=name)
     axes.set(xlabel="true label", ylabel="mean of its private values")
     heading(axes, title)
     for axis in (axes.xaxis, axes.yaxis):
@@ -371,13 +344,7 @@ def mean_values(
 
 def _joint_mass(labels: Distribution, outputs: Floats, weights: Floats, edges: Floats) -> Floats:
     """P[true label in cell i, private label in cell j] on a square grid, exact up to the cells."""
-    cells = edges.size - 1
     values, masses = labels
-
-    def place(numbers: Floats) -> Any:
-        return np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, cells - 1)
-
-    result = np.zeros((cells, cells))
-    rows, columns = np.repeat(place(values), outputs.shape[1]), place(outputs).ravel()
-    np.add.at(result, (rows, columns), (weights * masses[:, None]).ravel())
-    return result
+    rows, columns = (np.clip(part, edges[0], edges[-1]) for part in np.broadcast_arrays(values[:, None], outputs))
+    joint_weights = (weights * masses[:, None]).ravel()
+    return np.asarray(np.histogram2d(rows.ravel(), columns.ravel(), [edges, edges], weights=joint_weights)[0])

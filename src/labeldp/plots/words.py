@@ -57,10 +57,8 @@ def _named_places(axes: Axes) -> dict[float, str]:
 
     if not isinstance(axes.xaxis.get_major_locator(), FixedLocator):
         return {}
-    texts = {
-        float(place): text.get_text() for place, text in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
-    }
-    return {place: text for place, text in texts.items() if text}
+    ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    return {float(place): text.get_text() for place, text in ticks if text.get_text()}
 
 
 def _line_in_words(name: str, line: Line2D, places: dict[float, str]) -> str:

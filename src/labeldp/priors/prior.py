@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,10 +103,6 @@ class NoisyCounts:
     def noise_kurtosis(self) -> float:
         """The excess kurtosis of the noise of one count: 3 for a large scale, more for a small one."""
         return 3.0 + 1.0 / self.noise_variance
-
-    def reordered(self, order: NDArray[np.intp]) -> NoisyCounts:
-        """Return the same counts with the cells in another order."""
-        return NoisyCounts(self.values[order], self.scale, self.records)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON can hold them."""
@@ -218,7 +214,7 @@ class Prior(Tabular):
         object.__setattr__(self, "values", points)
         object.__setattr__(self, "masses", weights)
         object.__setattr__(self, "epsilon_exact", epsilon_exact)
-        object.__setattr__(self, "counts", None if counts is None else counts.reordered(order))
+        object.__setattr__(self, "counts", None if counts is None else replace(counts, values=counts.values[order]))
 
     @classmethod
     def uniform(cls, domain: Domain | tuple[float, float]) -> Prior:

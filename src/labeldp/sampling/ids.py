@@ -135,13 +135,7 @@ def _typed_chunks(ids: Any) -> Iterator[NDArray[Any] | pa.Array]:
         raise InvalidInput(f"{_WANTED}; got {type(ids).__name__}")
     try:
         native = ids if isinstance(ids, (pa.Array, pa.ChunkedArray)) else _arrow(ids)
-    except (
-        pa.ArrowInvalid,
-        pa.ArrowTypeError,
-        pa.ArrowNotImplementedError,
-        TypeError,
-        UnicodeError,
-    ):  # whose text shows ids
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, UnicodeError):  # whose text shows ids
         raise InvalidInput(f"{_WANTED}; these are mixed, of another type, or not UTF-8") from None
     except OverflowError:
         raise InvalidInput("integer ids must fit into 64 bits: give larger ones as text") from None

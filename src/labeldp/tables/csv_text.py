@@ -162,16 +162,13 @@ def count_lines(file: Path) -> int:
     return max(0, lines + (not tail.endswith(b"\n")))
 
 
-class NumberedRecords(NamedTuple):
-    """Some records of a text file, by column, the line on which each begins, and the lines with a wrong number of columns."""
+def numbered_records(
+    file: Path, delimiter: str, wanted: Sequence[str]
+) -> Iterator[tuple[list[pa.Array], NDArray[np.int64], list[int]]]:
+    """Read these columns as text: some records at a time, the line on which each begins, and the lines with a wrong number of columns.
 
-    columns: list[pa.Array]
-    lines: NDArray[np.int64]
-    ragged: list[int]
-
-
-def numbered_records(file: Path, delimiter: str, wanted: Sequence[str]) -> Iterator[NumberedRecords]:
-    """Read these columns as text, with line numbers from 1, the header line. pyarrow is faster but does not know lines."""
+    Lines count from 1, the header line. pyarrow is faster but does not know lines.
+    """
     names = header(file, delimiter)
     places = [names.index(name) for name in wanted]
     with _text_lines(file) as opened:
@@ -180,11 +177,9 @@ def numbered_records(file: Path, delimiter: str, wanted: Sequence[str]) -> Itera
         records = _with_lines(reader, several=len(names) > 1)
         while chunk := list(islice(records, CHUNK_LINES)):
             whole = [(line, row) for line, row in chunk if len(row) == len(names)]
-            yield NumberedRecords(
-                [pa.array([row[place] for _, row in whole], pa.large_string()) for place in places],
-                np.array([line for line, _ in whole], np.int64),
-                [line for line, row in chunk if len(row) != len(names)],
-            )
+            columns = [pa.array([row[place] for _, row in whole], pa.large_string()) for place in places]
+            ragged = [line for line, row in chunk if len(row) != len(names)]
+            yield columns, np.array([line for line, _ in whole], np.int64), ragged
 
 
 def _with_lines(reader: Any, *, several: bool) -> Iterator[tuple[int, list[str]]]:
@@ -217,9 +212,7 @@ def explain_csv_error(text: str, file: Path, delimiter: str) -> str:
 def _explained(text: str, file: Path, delimiter: str) -> str:
     ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns?, got (\d+)", text)
     if ragged:
-        where = (
-            "a row" if ragged[1] is None else f"row {int(ragged[1]) - 1} (rows count from 1, without the header line)"
-        )
+        where = "a row" if ragged[1] is None else _numbered_row(ragged[1])
         more = delimiter == "," and int(ragged[3]) > int(ragged[2])
         comma = " Decimals need a point: a decimal comma splits a number in two." if more else ""
         return (
@@ -233,9 +226,7 @@ def _explained(text: str, file: Path, delimiter: str) -> str:
         except InvalidInput:
             names = []
         name = names[int(mixed[1])] if int(mixed[1]) < len(names) else f"number {mixed[1]}"
-        where = (
-            "later" if mixed[2] is None else f"in row {int(mixed[2]) - 1} (rows count from 1, without the header line)"
-        )
+        where = "later" if mixed[2] is None else f"in {_numbered_row(mixed[2])}"
         return f"the column {name!r} begins with {mixed[3]} values and holds something else {where}."
     if "UTF8" in text:
         return "The ids must be UTF-8 text: save the file as UTF-8."
@@ -244,6 +235,10 @@ def _explained(text: str, file: Path, delimiter: str) -> str:
     if "Empty CSV" in text:
         return "it is empty: it needs a header line with column names."
     return "Every row needs the columns of the header line."
+
+
+def _numbered_row(line: str) -> str:
+    return f"row {int(line) - 1} (rows count from 1, without the header line)"
 
 
 class ParsedNumbers(NamedTuple):

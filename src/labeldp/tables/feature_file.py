@@ -39,16 +39,8 @@ BLOCK_BYTES = 1 << 20
 """Text files are parsed in blocks of this size. Arrow reads ahead, so that larger ones take much more memory."""
 
 TEXT_TYPES = (
-    pa.null(),
-    pa.int64(),
-    pa.bool_(),
-    pa.date32(),
-    pa.time32("s"),
-    pa.timestamp("s"),
-    pa.timestamp("ns"),
-    pa.float64(),
-    pa.string(),
-    pa.binary(),
+    *(pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns")),
+    *(pa.float64(), pa.string(), pa.binary()),
 )
 """The types that `pyarrow.csv.read_csv` tries for a column, in its order: the first that fits all values is the column's."""
 
@@ -84,11 +76,15 @@ class FeatureFile(ABC):
             raise InvalidInput(f"there is no file {path}: check the path")
         with readable(path):
             if path.is_dir():
-                return _ParquetFolder(path)
+                return _parquet_folder(path)
             kind = table_format(path)
             if kind == "csv":
                 return _TextFile(path, csv_text.delimiter_of(path) if sign is None else sign)
-            return {"ipc": _IpcFile, "parquet": _ParquetFile}[kind](path)
+            if kind == "ipc":  # its batches are cut into pieces later
+                return _WithSchema(path, ipc_schema(path), lambda columns, _: read_ipc(path, columns))
+            with pq.ParquetFile(path) as parquet:
+                rows = int(parquet.metadata.num_rows)
+                return _WithSchema(path, parquet.schema_arrow, partial(read_parquet, path), rows)
 
     def require(self, name: str, advice: str = "") -> None:
         """Raise `InvalidInput` unless exactly one column has this name. `advice` is added to the error about a missing one."""
@@ -99,8 +95,7 @@ class FeatureFile(ABC):
         """The columns that pandas says are its index."""
         return []
 
-    @abstractmethod
-    def prepare(self, columns: Sequence[str], phase: Phase = lambda name, rows: None) -> None:  # noqa: ARG005
+    def prepare(self, columns: Sequence[str], phase: Phase = lambda name, rows: None) -> None:  # noqa: ARG005, B027
         """Find the types of these columns. Only text files must be read for it: that is the phase "checking"."""
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
@@ -143,78 +138,56 @@ class FeatureFile(ABC):
 
 
 class _WithSchema(FeatureFile):
-    """A file that states its columns and their types."""
+    """A file that states its columns and their types. `read` reads columns in batches of at most a number of rows."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self.path, self.names, self._whole = path, schema.names, schema
+    def __init__(
+        self,
+        path: Path,
+        schema: pa.Schema,
+        read: Callable[[list[str], int], Iterator[pa.RecordBatch]],
+        rows: int | None = None,
+    ) -> None:
+        self.path, self.names, self.rows = path, schema.names, rows
+        self._whole, self._read = schema, read
 
     @property
     def index_columns(self) -> list[str]:
         return pandas_index(self._whole)
-
-    def prepare(self, columns: Sequence[str], phase: Phase = lambda name, rows: None) -> None:  # noqa: ARG005
-        """Do nothing: the types are known."""
 
     def _schema(self, columns: Sequence[str]) -> pa.Schema:
         return pa.schema([self._whole.field(name) for name in columns])
 
     def _batches(self, columns: list[str], rows: int, as_written: str | None) -> Iterator[pa.RecordBatch]:
         if as_written is None:
-            yield from self._typed(columns, rows)
+            yield from self._read(columns, rows)
             return
-        for batch in self._typed(list(dict.fromkeys([*columns, as_written])), rows):
-            yield _select(batch, [*columns, as_written])
-
-    @abstractmethod
-    def _typed(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """Read these columns, each with the type that the file states."""
+        wanted = [*columns, as_written]  # which may be among them, and is given twice then
+        for batch in self._read(list(dict.fromkeys(wanted)), rows):
+            yield pa.record_batch([batch.column(name) for name in wanted], wanted)
 
 
-class _ParquetFile(_WithSchema):
-    def __init__(self, path: Path) -> None:
-        with pq.ParquetFile(path) as parquet:
-            super().__init__(path, parquet.schema_arrow)
-            self.rows = int(parquet.metadata.num_rows)
-
-    def _typed(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        return read_parquet(self.path, columns, rows)
-
-
-class _ParquetFolder(_WithSchema):
-    """Parts in a folder, whose subfolders may state columns, as in `year=2026/part-0.parquet`."""
-
-    def __init__(self, path: Path) -> None:
-        self._parts = ds.dataset(
-            path, format="parquet", partitioning=ds.HivePartitioning.discover(infer_dictionary=True)
-        )
-        if not self._parts.files:
-            raise InvalidInput(f"the folder {path} has no data files: check the path")
-        super().__init__(path, self._parts.schema)
-        self.rows = sum(int(part.metadata.num_rows) for part in self._parts.get_fragments())
-
-    def _typed(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        types = {name: self._whole.field(name).type for name in columns}
-        for part in self._parts.get_fragments():
-            stated = ds.get_partition_keys(part.partition_expression)
-            inside = [name for name in columns if name in part.physical_schema.names and name not in stated]
-            for batch in read_parquet(Path(part.path), inside, rows):
-                yield pa.record_batch(
-                    [
-                        _converted(batch.column(name), kind, name, part.path)
-                        if name in inside
-                        else _repeated(stated.get(name), batch.num_rows, kind)
-                        for name, kind in types.items()
-                    ],
-                    columns,
-                )
+def _parquet_folder(path: Path) -> FeatureFile:
+    """Return the parts in a folder, whose subfolders may state columns, as in `year=2026/part-0.parquet`."""
+    parts = ds.dataset(path, format="parquet", partitioning=ds.HivePartitioning.discover(infer_dictionary=True))
+    if not parts.files:
+        raise InvalidInput(f"the folder {path} has no data files: check the path")
+    rows = sum(int(part.metadata.num_rows) for part in parts.get_fragments())
+    return _WithSchema(path, parts.schema, partial(_read_parts, parts), rows)
 
 
-class _IpcFile(_WithSchema):
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, ipc_schema(path))
-
-    def _typed(self, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - pieces are cut later
-        return read_ipc(self.path, columns)
+def _read_parts(parts: ds.Dataset, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+    types = {name: parts.schema.field(name).type for name in columns}
+    for part in parts.get_fragments():
+        stated = ds.get_partition_keys(part.partition_expression)
+        inside = [name for name in columns if name in part.physical_schema.names and name not in stated]
+        for batch in read_parquet(Path(part.path), inside, rows):
+            found = [
+                _converted(batch.column(name), kind, name, part.path)
+                if name in inside
+                else _repeated(stated.get(name), batch.num_rows, kind)
+                for name, kind in types.items()
+            ]
+            yield pa.record_batch(found, columns)
 
 
 class _TextFile(FeatureFile):
@@ -266,27 +239,16 @@ class _TextFile(FeatureFile):
         self.require(column)
         return pa.string()
 
-    def _batches(
-        self,
-        columns: list[str],
-        rows: int,  # noqa: ARG002 - pieces are cut later
-        as_written: str | None,
-    ) -> Iterator[pa.RecordBatch]:
+    def _batches(self, columns: list[str], rows: int, as_written: str | None) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - pieces are cut later
         self.prepare(columns)
-        if as_written is None:
-            with csv_text.open_stream(self.path) as stream:
-                yield from self._reader(stream, columns, self._types)
-            return
-        text_type = {as_written: pa.string()}
+        text = {} if as_written is None else {as_written: pa.string()}
         if as_written not in columns:
             with csv_text.open_stream(self.path) as stream:
-                yield from self._reader(stream, [*columns, as_written], self._types | text_type)
+                yield from self._reader(stream, [*columns, *text], self._types | text)
             return
-        with (
-            csv_text.open_stream(self.path) as stream,
-            csv_text.open_stream(self.path) as again,
-        ):  # Arrow cuts both at the same rows: at bytes of the file
-            readers = self._reader(stream, columns, self._types), self._reader(again, [as_written], text_type)
+        with csv_text.open_stream(self.path) as stream, csv_text.open_stream(self.path) as again:
+            # Arrow cuts both at the same rows: at bytes of the file
+            readers = self._reader(stream, columns, self._types), self._reader(again, [as_written], text)
             for typed, written in zip(*readers, strict=True):
                 yield pa.record_batch([*typed.columns, *written.columns], [*columns, as_written])
 
@@ -318,11 +280,6 @@ def _converted(column: Any, kind: pa.DataType, name: str, part: str) -> Any:
             f"cannot read {part}: its column {name!r} holds {column.type} values, and not all of them can be {kind}, as the column "
             "is in another part of the folder. Write all parts with the same types"
         ) from None
-
-
-def _select(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
-    """Return these columns of a batch, one of them perhaps twice."""
-    return pa.record_batch([batch.column(name) for name in columns], columns)
 
 
 def _repeated(value: Any, rows: int, kind: pa.DataType) -> Any:

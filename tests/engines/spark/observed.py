@@ -20,7 +20,7 @@ from unittest import mock
 import numpy as np
 from pyspark import TaskContext, cloudpickle
 
-from labeldp.engines.spark import spark_input, writing
+from labeldp.engines.spark import jobs, writing
 from labeldp.engines.spark.shuffle import integers_of
 from labeldp.sampling import BoundRandomness, OsEntropy
 
@@ -118,7 +118,7 @@ class Checked:
 @contextmanager
 def observed(folder: Path, fault: Fault | None = None, *, fresh: bool = False) -> Iterator[None]:
     """A block in which tasks are watched. With `fresh`, they draw fresh noise. Ids must be integers."""
-    draw, order, mapped = writing.DrawTask, writing.OrderTask, spark_input.mapped
+    draw, order, mapped = writing.DrawTask, writing.OrderTask, jobs.mapped
 
     def checked(frame, task, schema):
         return mapped(frame, Checked(task, str(folder), fault), schema)
@@ -133,7 +133,7 @@ def observed(folder: Path, fault: Fault | None = None, *, fresh: bool = False) -
         return Observed(order(*arguments), str(folder), fault)
 
     with (
-        mock.patch.object(spark_input, "mapped", checked),
+        mock.patch.object(jobs, "mapped", checked),
         mock.patch.object(writing, DRAWING, drawing),
         mock.patch.object(writing, ORDERING, ordering),
     ):

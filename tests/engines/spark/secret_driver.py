@@ -24,7 +24,7 @@ from spark_session import local_session
 
 import labeldp.spark
 from labeldp import LabelDPError
-from labeldp.engines.spark import spark_input, writing
+from labeldp.engines.spark import jobs, writing
 from labeldp.engines.spark.worker import Faults, RecordReader
 from labeldp.sampling import BoundRandomness
 
@@ -45,7 +45,7 @@ def main() -> None:
     spark.sparkContext.setLogLevel(options.level)
     scene = Scene(folder)
     with ExitStack() as stack:
-        for module in (spark_input, writing):
+        for module in (jobs, writing):
             stack.enter_context(mock.patch.object(module, "mapped", telling(module.mapped, folder)))
         if options.hang:
             scene.release(spark, Fault(DRAWING, HANG), allow_unencrypted=options.allow_unencrypted)

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 import labeldp.spark
 from labeldp import ClippingWarning, Domain, InsufficientBudget, InvalidInput, PrivacyRefused, PrivateSums
-from labeldp.engines.spark import session, spark_sums, worker
+from labeldp.engines.spark import jobs, session, spark_sums, worker
 from labeldp.engines.spark.spark_sums import SparkSums, SumTask
 from labeldp.engines.spark.worker import decrypted_row
 from labeldp.release import sums_draw
@@ -159,11 +159,9 @@ class FailsOnce:
 
 
 def test_tasks_that_are_repeated_are_counted_once_and_draw_nothing(spark, monkeypatch, tmp_path):
-    drawn, mapped = [], spark_sums.mapped
+    drawn, mapped = [], jobs.mapped
     monkeypatch.setattr(sums_draw, "add_laplace", lambda values, scale: drawn.append(scale) or values)
-    monkeypatch.setattr(
-        spark_sums, "mapped", lambda frame, task, ddl: mapped(frame, FailsOnce(task, str(tmp_path)), ddl)
-    )
+    monkeypatch.setattr(jobs, "mapped", lambda frame, task, ddl: mapped(frame, FailsOnce(task, str(tmp_path)), ddl))
     sums = summed(spark.createDataFrame(TABLE).repartition(3), cells={"region": 5})
     assert len(list(tmp_path.iterdir())) == 3, "every task failed once"
     assert len(drawn) == 1
@@ -291,7 +289,7 @@ def test_settings(spark, place, case):
     options, said = SETTINGS[case]
     frame = spark.createDataFrame(TABLE[:20]).selectExpr("*", f"'{SECRET}' t", "cast(1.5 as double) z")
     with (
-        mock.patch.object(spark_sums, "mapped", side_effect=AssertionError("a job ran")),
+        mock.patch.object(jobs, "mapped", side_effect=AssertionError("a job ran")),
         place.refused(said, SECRET, error=InvalidInput),
     ):
         summed(frame, **({"ledger": place.ledger, "dataset": "sales"} | options))

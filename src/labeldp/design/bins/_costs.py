@@ -38,11 +38,8 @@ from labeldp.design.bins._search import (
 # Columns of the tables. Each row holds sums (pairs) of p, p·y and p·y² up to point i, then:
 _P, _S, _Q = 0, 2, 4
 _HERE, _NEXT, _SQUARED_COLUMNS = 6, 7, 8  # points i and i + 1; one cache line
-_ALL, _U, _PINBALL_COLUMNS = (
-    4,
-    5,
-    8,
-)  # instead of p·y²: the loss of all labels at point i, and point i as a pair; one cache line
+# instead of p·y²: the loss of all labels at point i, and point i as a pair; one cache line
+_ALL, _U, _PINBALL_COLUMNS = 4, 5, 8
 _HUBER_COLUMNS = 6
 Counts = npt.NDArray[np.int64]
 

@@ -203,7 +203,9 @@ def optimal_bins(
     rule.check_assumption(values)
     problem = _problem(values, masses, math.expm1(budget), rule, outputs)
     path, cost = _least_ratio(problem, math.exp(budget))
-    chosen = _distinct(problem.outputs(path), values, outputs)
+    found = problem.outputs(path)
+    # The best outputs lie within the range of the labels, so rounding errors beyond it are cut off.
+    chosen = np.unique(found if outputs is not None else np.clip(found, values[0], values[-1]))
     thresholds = rule.threshold(chosen[:-1], chosen[1:])
     merged = chosen.size < problem.bins(path)
     if merged or chosen.size * values.size <= _MOST_DIRECT:
@@ -258,11 +260,6 @@ def _least_ratio(problem: Problem, e: float) -> tuple[npt.NDArray[np.int64], flo
         if stride == 1:
             break
     return path, cost
-
-
-def _distinct(found: Floats, values: Floats, outputs: npt.ArrayLike | None) -> Floats:
-    """Return the different outputs. The best ones lie within the range of the labels, so rounding errors beyond it are cut off."""
-    return np.unique(found if outputs is not None else np.clip(found, values[0], values[-1]))
 
 
 def _expected_loss(prior: tuple[Floats, Floats], outputs: Floats, owned: Floats, epsilon: float, loss: Loss) -> float:

@@ -134,8 +134,7 @@ class ArrowInput:
                     words.append(digests.low)
                 else:
                     words.clear()
-                if progress is not None:
-                    progress(batch.labels.size)
+                _tell(progress, batch.labels.size)
             self._refuse_repeated(words, fingerprint)
         assert id_type is not None, "a source yields at least one batch"
         return Scan(records, clipped, id_type, tuple(id_types), fingerprint.hexdigest(), id_bytes, grid, counts)
@@ -147,8 +146,7 @@ class ArrowInput:
         with prefetched(lambda: self._unchanged(scanned, key, advice)) as batches:
             for batch in batches:
                 counts += histogram(batch.labels, grid)
-                if progress is not None:
-                    progress(batch.labels.size)
+                _tell(progress, batch.labels.size)
         return counts
 
     def randomize(
@@ -180,8 +178,7 @@ class ArrowInput:
                     spill.add(batch.ids, digests, codes)  # which finds equal digests
                     if keep_order:
                         writer.write(batch.ids, codes)
-                    if progress is not None:
-                        progress(batch.labels.size)
+                    _tell(progress, batch.labels.size)
             known = None
             if held is not None:
                 known = stack.enter_context(open_spill(work / "held", scanned.id_type, size, np.uint8))
@@ -192,8 +189,7 @@ class ArrowInput:
                         skipped += part.skipped
                         if not keep_order:
                             writer.write(part.ids, part.codes)
-                        if progress is not None:
-                            progress(len(part.ids) + part.skipped)
+                        _tell(progress, len(part.ids) + part.skipped)
             except RepeatedIdError as found:
                 rows = self._repeated_rows(InputFingerprint(key), found.id)
                 raise repeated_id(rows, "Nothing was released") from None
@@ -203,7 +199,7 @@ class ArrowInput:
     def _rows(self) -> int | None:
         return estimate_rows(self.source)
 
-    def _batches(self) -> Iterator[LabelBatch]:
+    def _batches(self) -> Generator[LabelBatch]:
         """Read the source, with integer ids in the type that they have in a message."""
         for batch in self.source.batches():
             if self.integer_type is None or not pa.types.is_integer(batch.ids.type):
@@ -218,7 +214,7 @@ class ArrowInput:
                 ) from None  # it shows an id
             yield replace(batch, ids=ids)
 
-    def _unchanged(self, scanned: Scan, key: bytes, advice: str) -> Iterator[LabelBatch]:
+    def _unchanged(self, scanned: Scan, key: bytes, advice: str) -> Generator[LabelBatch]:
         """Read the source, and raise `InvalidInput` if it differs from what was scanned, before anything is published.
 
         Under one release, an id must never be drawn with two labels. A release is resumed by the fingerprint of its scan, so
@@ -260,8 +256,13 @@ class ArrowInput:
         return ()
 
 
+def _tell(progress: Progress | None, rows: int) -> None:
+    if progress is not None:
+        progress(rows)
+
+
 @contextmanager
-def prefetched(make: Callable[[], Iterator[Item]]) -> Iterator[Iterator[Item]]:
+def prefetched(make: Callable[[], Generator[Item]]) -> Iterator[Iterator[Item]]:
     """Give the items of the iterator that `make` returns, each made by another thread while the one before it is in use.
 
     The items, their order, and which error comes after which item do not depend on the threads. At most one item waits. When the
@@ -272,7 +273,7 @@ def prefetched(make: Callable[[], Iterator[Item]]) -> Iterator[Iterator[Item]]:
         try:
             yield _in_order(thread, items)
         finally:
-            thread.submit(_close, items).result()
+            thread.submit(items.close).result()
 
 
 def _in_order(thread: ThreadPoolExecutor, items: Iterator[Item]) -> Iterator[Item]:
@@ -280,11 +281,6 @@ def _in_order(thread: ThreadPoolExecutor, items: Iterator[Item]) -> Iterator[Ite
     while (item := waiting.result()) is not _END:
         waiting = thread.submit(next, items, _END)
         yield item  # type: ignore[misc]
-
-
-def _close(items: Iterator[object]) -> None:
-    if isinstance(items, Generator):
-        items.close()
 
 
 def _add_held(spill: Spill, message: Message, randomness: KeyedRandomness) -> None:

@@ -62,10 +62,8 @@ def reported_together(source: LabelSource, domain: Domain, out_of_range: OutOfRa
         try:
             report.read()
         except (InvalidInput, csv.Error, pa.ArrowException, OSError, EOFError, zlib.error):
-            raise_all = False  # the file itself is damaged: the first error says so
-        else:
-            raise_all = bool(report.sentences())
-        if not raise_all:
+            report.faults.clear()  # the file itself is damaged: the first error says so
+        if not report.faults:
             raise
         raise InvalidInput(report.message()) from None
 

@@ -1,7 +1,6 @@
 """Files of labels as a stream of checked batches: Parquet, CSV, TSV (plain or gzip), Arrow IPC."""
 
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -137,7 +136,7 @@ class LabelSource:
             return parts
         if not path.exists():
             raise InvalidInput(f"there is no file {path}: check the path")
-        if not stat.S_ISREG(path.stat().st_mode):
+        if not path.is_file():
             raise InvalidInput(f"{path} is not a file on disk: the input is read twice, so save it to one first")
         return [path]
 

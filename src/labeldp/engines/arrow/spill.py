@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -93,7 +93,7 @@ class Spill(ABC):
     def add(self, ids: pa.Array, digests: IdDigests, codes: NDArray[Any]) -> None:
         """Write rows."""
 
-    def partitions(self, known: Spill | None = None) -> Iterator[Partition]:
+    def partitions(self, known: Spill | None) -> Generator[Partition]:
         """Return all partitions, their rows sorted by key, without rows whose id is in `known`. Raise `RepeatedIdError` for repeated ids.
 
         Memory is O(rows of a partition). Time is O(rows) in all, since keys are spread evenly.

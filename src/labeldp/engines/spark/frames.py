@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -124,7 +124,7 @@ def _refuse_blanks_after_quotes(spark: SparkSession, place: str, shown: str, sep
         found = spark.read.text(place).where(F.col("value").rlike(after)).count()
     if found:
         raise InvalidInput(
-            f"{shown}: {count_of(found, 'line')} {'has' if found == 1 else 'have'} blanks after a closing quotation mark, which programs read differently. "
+            f"{shown}: {count_of(found, 'line')} {_has(found)} blanks after a closing quotation mark, which programs read differently. "
             "Remove the blanks"
         )
 
@@ -166,34 +166,30 @@ def _has(number: int) -> str:
     return "has" if number == 1 else "have"
 
 
-class Records(NamedTuple):
-    """A frame, and the kind that its ids get ("int" or "str") if its types do not decide it."""
-
-    frame: DataFrame
-    id_type: str | None
-
-
 def read_records(
     spark: SparkSession, source: str, label: str, ids: str, id_type: str | None, delimiter: str | None
-) -> Records:
-    """Return the records at a path or URI. Its name decides the format, and a folder without a suffix is Parquet."""
+) -> tuple[DataFrame, str | None]:
+    """Return the records at a path or URI, and the kind that their ids get ("int" or "str") if their types do not decide it.
+
+    The name decides the format, and a folder without a suffix is Parquet.
+    """
     here = "://" not in source and is_local(str(spark.sparkContext.master))
     path, pattern = (file_uri(source), file_pattern(source)) if here else (source, source)
     suffix = file_format(Path(source))
     with _readable(source):
         if suffix in TEXT_SUFFIXES:
             several = not _is_file(spark, path)  # a folder or a pattern
-            return Records(*read_text(spark, pattern, source, label, ids, id_type, delimiter, several=several))
+            return read_text(spark, pattern, source, label, ids, id_type, delimiter, several=several)
         if delimiter is not None:
             raise InvalidInput(f"--delimiter is for CSV and TSV files, and {source} is not one: leave it out")
         frame = spark.read.format(_format(spark, path, source, suffix)).load(pattern)
     require_columns([label, ids], frame.columns, source)
-    return Records(frame, id_type)
+    return frame, id_type
 
 
 def _format(spark: SparkSession, path: str, source: str, suffix: str) -> str:
     for name, table in TABLES.items():
-        if _is_folder(spark, f"{path}/{name}"):
+        if (found := _status(spark, f"{path}/{name}")) is not None and found.isDirectory():
             raise InvalidInput(f"{source} is a table of {table}, not of plain files: {_IN_PYTHON}")
     if suffix not in FORMATS and _is_file(spark, path):
         raise InvalidInput(
@@ -203,21 +199,17 @@ def _format(spark: SparkSession, path: str, source: str, suffix: str) -> str:
     return FORMATS.get(suffix, "parquet")
 
 
-def _is_folder(spark: SparkSession, path: str) -> bool:
-    files, found = _file_system(spark, path)
-    return bool(files.exists(found) and files.getFileStatus(found).isDirectory())
-
-
 def _is_file(spark: SparkSession, path: str) -> bool:
-    files, found = _file_system(spark, path)
-    return bool(files.exists(found) and files.getFileStatus(found).isFile())
+    found = _status(spark, path)
+    return found is not None and bool(found.isFile())
 
 
-def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any]:
-    """Return Hadoop's file system for a path or URI, and the path there."""
+def _status(spark: SparkSession, path: str) -> Any:
+    """Return Hadoop's status of a file or folder; None if there is none."""
     java: Any = spark.sparkContext
     found = java._jvm.org.apache.hadoop.fs.Path(path)  # noqa: SLF001 - the only way to Hadoop's file systems
-    return found.getFileSystem(java._jsc.hadoopConfiguration()), found  # noqa: SLF001
+    files = found.getFileSystem(java._jsc.hadoopConfiguration())  # noqa: SLF001
+    return files.getFileStatus(found) if files.exists(found) else None
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from functools import partial
 from threading import Event, Thread
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, StatusTracker
 from pyspark.errors import PySparkException
@@ -18,7 +19,15 @@ from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from labeldp.engines.spark.worker import CHANGED, FAILED, REPEATED, Batches, without_error_texts
+from labeldp.engines.spark.worker import (
+    CHANGED,
+    FAILED,
+    REPEATED,
+    RESULT_DDL,
+    Batches,
+    decrypted_row,
+    without_error_texts,
+)
 from labeldp.errors import InvalidInput, LabelDPError, PrivacyRefused
 from labeldp.tables.files import Progress
 
@@ -83,12 +92,6 @@ class SparkFailed(OSError):  # noqa: N818
     """Spark could not finish a job. `release/` says what was charged."""
 
 
-def few_results(frame: DataFrame, result_bytes: int) -> DataFrame:
-    """Return the frame in so few partitions that their results, of about `result_bytes` each, fit into the driver."""
-    cores = frame.sparkSession.sparkContext.defaultParallelism
-    return frame.coalesce(max(2 * cores, MOST_RESULT_BYTES // (result_bytes + 128)))
-
-
 def mapped(frame: DataFrame, task: Callable[[Batches], Batches], schema: StructType | str) -> DataFrame:
     """Return the frame after `task`, which runs on the workers. Raise `PrivacyRefused` if it is too large to travel inside the plan.
 
@@ -125,6 +128,20 @@ def job(spark: SparkSession, rows: int, progress: Progress | None) -> Iterator[N
     finally:
         for name, value in before.items():
             tidy(partial(context.setLocalProperty, name, value))  # type: ignore[arg-type] # None removes it
+
+
+def collected(
+    frame: DataFrame, task: Any, schema: pa.Schema, result_bytes: int, rows: int = 0, progress: Progress | None = None
+) -> list[dict[str, Any]]:
+    """Run a task that returns one encrypted row of `schema` per partition, and return these rows.
+
+    The partitions are so few that their results, of about `result_bytes` each, fit into the driver.
+    """
+    spark = frame.sparkSession
+    most = max(2 * spark.sparkContext.defaultParallelism, MOST_RESULT_BYTES // (result_bytes + 128))
+    with job(spark, rows, progress):
+        returned = mapped(frame.coalesce(most), task, RESULT_DDL).collect()
+    return [decrypted_row(row["result"], task.result_key, schema) for row in returned]
 
 
 @contextmanager

@@ -23,16 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import Broadcast
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import DataType, IntegerType, ShortType, StructType
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
@@ -81,12 +72,12 @@ def code_type(outputs: int) -> DataType:
 
 def row_schema(id_kind: str, outputs: int, *, with_id: bool = False) -> StructType:
     """Return the columns of a row in the shuffle. Integers come back from their keys, and are sent only if asked for."""
-    fields = [StructField("key", LongType(), nullable=False)]
+    schema = StructType().add("key", "long", nullable=False)
     if id_kind == "str":
-        fields += [StructField("high", IntegerType(), nullable=False), StructField("id", StringType())]
+        schema.add("high", "integer", nullable=False).add("id", "string")
     elif with_id:
-        fields += [StructField("id", LongType())]
-    return StructType([*fields, StructField("code", code_type(outputs), nullable=False)])
+        schema.add("id", "long")
+    return schema.add("code", code_type(outputs), nullable=False)
 
 
 def part_numbers(keys: NDArray[np.int64], codes: NDArray[np.integer], bits: int) -> NDArray[np.unsignedinteger]:
@@ -218,13 +209,10 @@ class Chain:
 
 def packed_schema(row: StructType) -> StructType:
     """Return the columns of packed rows: the part, the bytes of each column of a row and, for texts, the bytes of their lengths."""
-    names = [*row.names, LENGTHS] if "id" in row.names else row.names
-    return StructType(
-        [
-            StructField("part", IntegerType(), nullable=False),
-            *(StructField(name, BinaryType(), nullable=False) for name in names),
-        ]
-    )
+    schema = StructType().add("part", "integer", nullable=False)
+    for name in [*row.names, LENGTHS] if "id" in row.names else row.names:
+        schema.add(name, "binary", nullable=False)
+    return schema
 
 
 @dataclass(frozen=True)
@@ -346,9 +334,8 @@ class UnpackTask:
         keys = [self._column(batches, name) for name in ("key", "high") if name in self.schema.names]
         order = np.argsort(keys[0])
         ordered = keys[0][order]
-        if (
-            len(keys) > 1 and (ordered[1:] == ordered[:-1]).any()
-        ):  # with a chance of 2^-25 in a part, unless ids are repeated
+        # with a chance of 2^-25 in a part, unless ids are repeated
+        if len(keys) > 1 and (ordered[1:] == ordered[:-1]).any():
             order = np.lexsort(keys[::-1])
         return order, keys
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import os
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,9 +31,9 @@ from labeldp.engines.batches import (
 from labeldp.engines.fingerprint import fingerprint_subkeys, typed_digest
 from labeldp.engines.passes import Scan
 from labeldp.engines.spark.frames import arrow_type, by_index, column_index
-from labeldp.engines.spark.jobs import IdRepeated, InputChanged, few_results, job, mapped, nothing_charged
+from labeldp.engines.spark.jobs import IdRepeated, InputChanged, collected, job, nothing_charged
 from labeldp.engines.spark.session import check_encryption, check_frame
-from labeldp.engines.spark.worker import CHECK_COUNTS, CHECK_SCHEMA, RESULT_DDL, CheckTask, RecordReader, decrypted_row
+from labeldp.engines.spark.worker import CHECK_COUNTS, CHECK_SCHEMA, CheckTask, RecordReader
 from labeldp.engines.spark.writing import Draw, Scratch, check_scratch, write_records
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
@@ -47,42 +48,28 @@ EARLY_ROWS = 1 << 23
 _HERE = "the frame"
 
 
-def refuse_faults(totals: Mapping[str, int], label: str, ids: str, domain: Domain, out_of_range: OutOfRange) -> None:
-    """Raise `InvalidInput` if the first pass found faults. Nothing is charged yet."""
-    refuse_label_faults(totals, label, domain, out_of_range)
-    found = {name: count_of(count, "record") for name, count in totals.items()}
-    if totals["missing_ids"]:
-        raise InvalidInput(f"the id column {ids!r} has no id in {found['missing_ids']}. {_REPAIR}")
-    if totals["not_text"]:
-        raise InvalidInput(
-            f"the id of {found['not_text']} in {ids!r} is not UTF-8 text, so nobody could read it. {_REPAIR}"
-        )
-    if totals["not_integers"]:
-        raise InvalidInput(
-            f"the id of {found['not_integers']} in {ids!r} is not a plain 64-bit integer. Give --id-type str to read all ids as text"
-        )
-
-
-def refuse_label_faults(totals: Mapping[str, int], label: str, domain: Domain, out_of_range: OutOfRange) -> None:
-    """Raise `InvalidInput` if labels cannot be released, for the worst reason first."""
-    found = {name: count_of(count, "record") for name, count in totals.items()}
-    if totals["missing_labels"]:
-        raise InvalidInput(f"the label column {label!r} is missing in {found['missing_labels']}. {_REPAIR}")
-    if totals["not_finite"]:
-        raise InvalidInput(
-            f"labels must be finite numbers, but {label!r} has NaN or infinity in {found['not_finite']}. {_REPAIR}"
-        )
-    if totals["not_whole"]:
-        raise InvalidInput(
-            f"labels must be whole numbers, as the bounds say, but {found['not_whole']} in {label!r} are not. Is it the right "
-            f"column? For labels in between, a release is made with Domain({domain.lower:g}, {domain.upper:g}) "
-            "(privatize --lower --upper)"
-        )
-    if out_of_range == "error" and totals["clipped"]:
-        raise InvalidInput(
-            f"labels must lie from {domain.lower:g} to {domain.upper:g}, but {found['clipped']} in {label!r} do not. Widen the "
-            "bounds, or move such labels to them with --out-of-range clip"
-        )
+def refuse_faults(
+    totals: Mapping[str, int], label: str, domain: Domain, out_of_range: OutOfRange, ids: str | None = None
+) -> None:
+    """Raise `InvalidInput` if a pass found faults, for the worst reason first. Nothing is charged yet."""
+    found = defaultdict(str, {name: count_of(count, "record") for name, count in totals.items()})
+    bounds = f"{domain.lower:g} to {domain.upper:g}"
+    sentences = {
+        "missing_labels": f"the label column {label!r} is missing in {found['missing_labels']}. {_REPAIR}",
+        "not_finite": f"labels must be finite numbers, but {label!r} has NaN or infinity in {found['not_finite']}. {_REPAIR}",
+        "not_whole": f"labels must be whole numbers, as the bounds say, but {found['not_whole']} in {label!r} are not. Is it the right "
+        f"column? For labels in between, a release is made with Domain({domain.lower:g}, {domain.upper:g}) "
+        "(privatize --lower --upper)",
+        "clipped": f"labels must lie from {bounds}, but {found['clipped']} in {label!r} do not. Widen the bounds, or move such "
+        "labels to them with --out-of-range clip",
+        "missing_ids": f"the id column {ids!r} has no id in {found['missing_ids']}. {_REPAIR}",
+        "not_text": f"the id of {found['not_text']} in {ids!r} is not UTF-8 text, so nobody could read it. {_REPAIR}",
+        "not_integers": f"the id of {found['not_integers']} in {ids!r} is not a plain 64-bit integer. Give --id-type str to read all "
+        "ids as text",
+    }
+    for name, sentence in sentences.items():
+        if totals.get(name) and (name != "clipped" or out_of_range == "error"):
+            raise InvalidInput(sentence)
 
 
 @dataclass(frozen=True)
@@ -173,7 +160,7 @@ class SparkInput:
         repeats = os.urandom(32) if self._rows <= EARLY_ROWS else None
         with nothing_charged():
             found = self._check(domain, key, grid, progress, repeats)
-        refuse_faults(found.totals, self.label_column, self.id_column, domain, out_of_range)
+        refuse_faults(found.totals, self.label_column, domain, out_of_range, self.id_column)
         if found.repeated:
             raise repeated_id((), "Nothing was released or charged")
         return Scan(
@@ -214,10 +201,10 @@ class SparkInput:
         assert not keep_order, "refused before: a frame has no order"
         randomness = KeyedRandomness(key, release).bound(mechanism.digest_bytes)
         draw = Draw(self._reader, mechanism, domain, randomness, fingerprint_subkeys(key), self._types)
-        name = hmac.digest(key, b"labeldp scratch folder\0" + release, "sha256").hex()[
-            :32
-        ]  # the same when the run is repeated
-        scratch = Scratch(self.frame.sparkSession, work, self.scratch, f"labeldp-{name}")
+        name = hmac.digest(
+            key, b"labeldp scratch folder\0" + release, "sha256"
+        ).hex()  # the same when the run is repeated
+        scratch = Scratch(self.frame.sparkSession, work, self.scratch, f"labeldp-{name[:32]}")
         try:
             return write_records(
                 self._records, draw, scanned, self.id_name, labels=labels, scratch=scratch, held=held, progress=progress
@@ -300,22 +287,16 @@ class Found:
 def check_records(frame: DataFrame, task: CheckTask, rows: int, progress: Progress | None = None) -> Found:
     """Run the task over a frame of about `rows` rows. The exact counts go from worker to driver, through no shuffle."""
     cells = 0 if task.grid is None else task.grid.count
-    with job(frame.sparkSession, rows, progress):
-        returned = mapped(few_results(frame, 8 * cells), task, RESULT_DDL).collect()
-    results = [decrypted_row(row["result"], task.result_key, CHECK_SCHEMA) for row in returned]
+    results = collected(frame, task, CHECK_SCHEMA, 8 * cells, rows, progress)
     totals = {name: sum(result[name] for result in results) for name in CHECK_COUNTS}
     whole = MultisetHash.from_subkeys(task.fingerprint)
     for result in results:
         limbs = np.asarray([result["limb_0"], result["limb_1"]], np.int64).view(np.uint64).tolist()
         whole.merge((limbs[0], limbs[1]), result["records"])
-    counts = (
-        None
-        if task.grid is None
-        else sum((np.frombuffer(result["cells"], np.int64) for result in results), np.zeros(cells, np.int64))
-    )
+    counts = sum((np.frombuffer(result["cells"], np.int64) for result in results), np.zeros(cells, np.int64))
     low = np.frombuffer(b"".join(result["low"] for result in results), np.uint64)
     high = np.frombuffer(b"".join(result["high"] for result in results), np.uint32)
-    return Found(totals, whole, counts, bool(equal_digests(low, high)))
+    return Found(totals, whole, None if task.grid is None else counts, bool(equal_digests(low, high)))
 
 
 def _changed(advice: str) -> InvalidInput:

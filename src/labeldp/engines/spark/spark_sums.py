@@ -16,10 +16,10 @@ from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.batches import check_boolean_bounds, checked_labels, label_numbers, outside
 from labeldp.engines.passes import ExactSums, Integers, add_over_cells, centre_of, signed_sums, units_of
 from labeldp.engines.spark.frames import arrow_type, by_index, column_index
-from labeldp.engines.spark.jobs import few_results, job, mapped, nothing_charged
+from labeldp.engines.spark.jobs import collected, job, nothing_charged
 from labeldp.engines.spark.session import check_encryption, check_frame
-from labeldp.engines.spark.spark_input import refuse_label_faults
-from labeldp.engines.spark.worker import RESULT_DDL, Batches, decrypted_row, encrypted_row, new_result_key
+from labeldp.engines.spark.spark_input import refuse_faults
+from labeldp.engines.spark.worker import Batches, encrypted_row, new_result_key
 from labeldp.errors import InvalidInput, described
 from labeldp.formatting import count_of
 
@@ -206,7 +206,7 @@ class SparkSums:
         task = SumTask(grid, lower, upper, sizes, len(self.signs))
         with nothing_charged():
             totals, tables = _run(self._select([self.label_column, *self._public]), task)
-        refuse_label_faults(totals, self.label_column, grid, out_of_range)
+        refuse_faults(totals, self.label_column, grid, out_of_range)
         self._refuse_public(tables["faults"], sizes)
         return ExactSums(
             grid, lower, upper, totals["records"], totals["clipped"], sizes, *tables["cells"], *tables["signs"]
@@ -243,10 +243,7 @@ def _run(frame: DataFrame, task: SumTask) -> tuple[dict[str, int], dict[str, Int
     totals = dict.fromkeys(SUM_COUNTS, 0)
     tables = {name: np.zeros(shape, np.int64) for name, shape in task.shapes.items()}
     result_bytes = sum(table.nbytes for table in tables.values())
-    with job(frame.sparkSession, 0, None):
-        returned = mapped(few_results(frame, result_bytes), task, RESULT_DDL).collect()
-    for row in returned:
-        result = decrypted_row(row["result"], task.result_key, SUM_SCHEMA)
+    for result in collected(frame, task, SUM_SCHEMA, result_bytes):
         for name in SUM_COUNTS:
             totals[name] += result[name]
         for name in SUM_TABLES:

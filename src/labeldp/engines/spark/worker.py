@@ -20,13 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
-from labeldp.engines.batches import (
-    TEXT,
-    label_numbers,
-    not_text,
-    outside,
-    written_as_integers,
-)
+from labeldp.engines.batches import TEXT, label_numbers, not_text, outside, written_as_integers
 from labeldp.priors import histogram
 from labeldp.sampling.ids import digest_ids, text_buffers
 from labeldp.sampling.multiset import MultisetHash

@@ -24,7 +24,7 @@ from pyspark import Broadcast
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from labeldp.artifact.manifest import part_path
 from labeldp.artifact.reader import Message
@@ -77,37 +77,36 @@ class Scratch:
 
     def make(self) -> None:
         """Make a new folder for Spark's folder, which others can neither read nor write where the file system has permissions."""
-        path = self._path(self._own)
-        rights = self._java.org.apache.hadoop.fs.permission.FsPermission("700")
-        if not path.getFileSystem(self._settings).mkdirs(path, rights):
+        files, path = self._at(self._own)
+        if not files.mkdirs(path, self._java.org.apache.hadoop.fs.permission.FsPermission("700")):
             raise SparkFailed(f"cannot make {self._own}")
 
     def remove(self) -> None:
         """Remove both, which a killed run may have left."""
-        path = self._path(self._own)
-        path.getFileSystem(self._settings).delete(path, True)
+        files, path = self._at(self._own)
+        files.delete(path, True)
 
     def files(self) -> dict[int, Path]:
         """Return the committed files by the number of their partition, on a disk of this machine."""
-        names = sorted(self._names())
-        found = {int(match[1]): name for name in names if (match := _PART.fullmatch(name))}
-        if len(found) != sum(bool(_PART.fullmatch(name)) for name in names):
+        files, path = self._at(self.place)
+        names = sorted(status.getPath().getName() for status in files.listStatus(path))
+        parts = [(int(match[1]), name) for name in names if (match := _PART.fullmatch(name))]
+        if len(dict(parts)) != len(parts):
             raise SparkFailed("Spark wrote a partition more than once")
-        return {number: self._fetched(name) for number, name in found.items()}
-
-    def _names(self) -> list[str]:
-        path = self._path(self.place)
-        return [status.getPath().getName() for status in path.getFileSystem(self._settings).listStatus(path)]
+        return {number: self._fetched(name) for number, name in parts}
 
     def _fetched(self, name: str) -> Path:
         if self.local is not None:
             return self.local / name
-        source, target = self._path(f"{self.place}/{name}"), self._work / name
-        source.getFileSystem(self._settings).copyToLocalFile(False, source, self._path(file_uri(target)), True)
+        target = self._work / name
+        files, source = self._at(f"{self.place}/{name}")
+        files.copyToLocalFile(False, source, self._at(file_uri(target))[1], True)
         return target
 
-    def _path(self, uri: str) -> Any:
-        return self._java.org.apache.hadoop.fs.Path(uri)
+    def _at(self, uri: str) -> tuple[Any, Any]:
+        """Return Hadoop's file system for a URI, and the path there."""
+        path = self._java.org.apache.hadoop.fs.Path(uri)
+        return path.getFileSystem(self._settings), path
 
 
 def check_scratch(spark: SparkSession, uri: str) -> None:
@@ -195,13 +194,8 @@ def message_rows(
     mask_key = None if held is None else os.urandom(32)
     packed = packed_rows(frame, draw, mechanism, bits, held, mask_key).repartitionById((1 << bits) + 1, "part")
     unpack = UnpackTask(_arrow(spark, shuffle.row_schema(kind, outputs)))
-    schema = StructType(
-        [
-            StructField(id_name, StringType() if kind == "str" else LongType(), nullable=False),
-            StructField("code", shuffle.code_type(outputs), nullable=False),
-            StructField("private_label", DoubleType(), nullable=False),
-        ]
-    )
+    schema = StructType().add(id_name, "string" if kind == "str" else "long", nullable=False)
+    schema.add("code", shuffle.code_type(outputs), nullable=False).add("private_label", "double", nullable=False)
     return mapped(packed, Chain(unpack, OrderTask(mechanism, _arrow(spark, schema), mask_key)), schema)
 
 

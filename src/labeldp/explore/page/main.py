@@ -7,8 +7,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from inspect import signature
-from typing import Any
 
 import streamlit as st
 
@@ -20,7 +18,6 @@ from labeldp.explore.exports import (
     PRIOR_FILE,
     Names,
     advise_command,
-    as_file,
     command,
     figure,
     prior_csv,
@@ -29,18 +26,16 @@ from labeldp.explore.exports import (
 from labeldp.explore.page import charts
 from labeldp.explore.page.sidebar import as_text, controls
 from labeldp.explore.question import RECEIVED, Question
-from labeldp.explore.views import apart, channel, reported
+from labeldp.explore.views import Reported, apart, channel, reported
 from labeldp.formatting import count_of, plain
 from labeldp.mechanisms.prediction import PREDICTION_LABELS
 from labeldp.mechanisms.registry import MECHANISMS
+from labeldp.plots import in_words
+from labeldp.plots.axes import image
 
 SMALL_BIAS = 0.05
 """A squared bias of this share of the variance of the labels is small."""
 
-STRETCH: dict[str, Any] = (
-    {"width": "stretch"} if "width" in signature(st.altair_chart).parameters else {"use_container_width": True}
-)
-"""As wide as the page, in the words of the installed version of Streamlit."""
 COMPARED_FIGURES = {
     "model_error": "error of a model (MSE)",
     "expected_loss": "error of a label",
@@ -71,13 +66,10 @@ def outputs(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
     labels = question.merged
     chances = labels.masses @ found.mechanism.matrix(labels.values)
     _chart(charts.outputs_chart(found.mechanism, question.labels, chances, question.mechanism))
-    count = found.mechanism.outputs.size
     values = found.mechanism.outputs
-    st.markdown(
-        as_text(
-            f"{_named(question)} reports {count:,} different values, from {plain(values.min())} to {plain(values.max())}. The filled area is the "
-            "distribution of the labels. Lines are the values that labels are reported as: the taller, the more often."
-        )
+    _say(
+        f"{_named(question)} reports {values.size:,} different values, from {plain(values.min())} to {plain(values.max())}. The filled area is the "
+        "distribution of the labels. Lines are the values that labels are reported as: the taller, the more often."
     )
     domain = question.domain
     if values.min() < domain.lower or values.max() > domain.upper:
@@ -95,25 +87,20 @@ def one_label(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG0
     step = 1.0 if question.whole else float(f"{(domain.upper - domain.lower) / 400:.1g}")
     start = min(max(round(question.labels.mean / step) * step, domain.lower), domain.upper)
     place = f"{domain.lower} {domain.upper} {question.whole}"
-    label = st.slider(
-        "A label of your choice", domain.lower, domain.upper, start, step, format="%g", key=f"label {place}"
-    )
-    second = None
+
+    def chosen(name: str, start: float, key: str) -> Reported:
+        label = st.slider(name, domain.lower, domain.upper, start, step, format="%g", key=f"{key} {place}")
+        return reported(found.mechanism, label)
+
+    first, second = chosen("A label of your choice", start, "label"), None
     if st.toggle("Compare with another label", key="two labels"):
-        other = st.slider(
-            "Another label", domain.lower, domain.upper, domain.upper, step, format="%g", key=f"other {place}"
-        )
-        second = reported(found.mechanism, other)
-    first = reported(found.mechanism, label)
+        second = chosen("Another label", domain.upper, "other")
     st.markdown(f"**{as_text(first.sentence())}**")
-    _chart(
-        charts.reports_chart(
-            first, second, found.mechanism.kind if question.mechanism == RECEIVED else question.mechanism
-        )
-    )
+    kind = found.mechanism.kind if question.mechanism == RECEIVED else question.mechanism
+    _chart(charts.reports_chart(first, second, kind))
     if second is not None:
-        st.markdown(as_text(second.sentence()))
-        st.markdown(as_text(apart(first, second)))
+        _say(second.sentence())
+        _say(apart(first, second))
     st.caption(
         f"The mechanism has ε = {found.epsilon_labels:.4g}: no report is more than {odds(math.exp(found.epsilon_labels))} times as likely for one "
         f"label as for another. Dashed lines are true labels."
@@ -150,25 +137,19 @@ def comparison(question: Question, names: tuple[str, ...]) -> None:
             with column:
                 title = COMPARED_FIGURES[name] + (f" ({question.loss} loss)" if name == "expected_loss" else "")
                 _chart(charts.comparison_chart(points, name, title, question.epsilon))
-    if modelled:
-        st.markdown(
-            "To train a model, choose by the error of a model: noise averages out in training, bias does not. Where single labels are read, choose by "
-            "the error of a label."
-        )
-    else:
-        st.markdown(
-            "These are errors of single labels. To train a model choose auto all the same: noise averages out in training and bias does not."
-        )
+    st.markdown(
+        "To train a model, choose by the error of a model: noise averages out in training, bias does not. Where single labels are read, choose by "
+        "the error of a label."
+        if modelled
+        else "These are errors of single labels. To train a model choose auto all the same: noise averages out in training and bias does not."
+    )
     unbiased = list(dict.fromkeys(point.mechanism for point in points if point.bias == 0))
     if unbiased:
-        st.caption(as_text(f"No line for bias: {', '.join(unbiased)}. There is none."))
+        _note(f"No line for bias: {', '.join(unbiased)}. There is none.")
     outside = list(dict.fromkeys(point.mechanism for point in points if math.isinf(point.expected_loss)))
     if outside:
-        st.caption(
-            as_text(
-                f"No line for the error of a label: {', '.join(outside)}. Its reports leave the range of {question.loss} loss."
-            )
-        )
+        range_left = f"Its reports leave the range of {question.loss} loss."
+        _note(f"No line for the error of a label: {', '.join(outside)}. {range_left}")
     st.caption(
         f"Expectations under the distribution, with labels merged into at most {PREDICTION_LABELS}, designs that are quick, and all of ε spent on the labels: within "
         "2 % of `labeldp compare`, and 5 % at ε = 8. auto's private labels are noisy on purpose."
@@ -195,11 +176,9 @@ def private_prior(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
         else f" Designed for it, {question.mechanism} has an expected {question.loss} loss of {_figure(found.expected_loss)} a label; designed for the true "
         f"distribution, {_figure(planned.expected_loss)}."
     )
-    st.markdown(
-        as_text(
-            f"The private prior would cost ε₁ = {found.epsilon_prior:.4g} of ε = {question.epsilon:g}. {percent(found.distance)} of its mass is in other "
-            f"cells than assumed ({len(found.drawn):,} cells, noise of scale {found.scale:.4g} on each count).{lost}"
-        )
+    _say(
+        f"The private prior would cost ε₁ = {found.epsilon_prior:.4g} of ε = {question.epsilon:g}. {percent(found.distance)} of its mass is in other "
+        f"cells than assumed ({len(found.drawn):,} cells, noise of scale {found.scale:.4g} on each count).{lost}"
     )
 
 
@@ -216,11 +195,9 @@ def _costs(question: Question, found: Designed) -> None:
         else f"all of ε = {found.epsilon_labels:.4g} for the labels"
     )
     bias = f"is off by {plain(found.bias)} on average (bias, rms)" if found.bias else "has no bias"
-    st.markdown(
-        as_text(
-            f"Budget: {parts}, {whose}. One private label {bias} and scatters by {plain(found.deviation)} "
-            f"(standard deviation); its expected {question.loss} loss is {_figure(found.expected_loss)}."
-        )
+    _say(
+        f"Budget: {parts}, {whose}. One private label {bias} and scatters by {plain(found.deviation)} "
+        f"(standard deviation); its expected {question.loss} loss is {_figure(found.expected_loss)}."
     )
     if found.advice:
         st.warning(as_text(found.advice))
@@ -234,8 +211,16 @@ def _figure(value: float) -> str:
     return plain(value) if math.isfinite(value) else "infinite (reports leave the range of this loss)"
 
 
+def _say(text: str) -> None:
+    st.markdown(as_text(text))
+
+
+def _note(text: str) -> None:
+    st.caption(as_text(text))
+
+
 def _chart(chart: charts.Picture) -> None:
-    st.altair_chart(chart, **STRETCH)
+    st.altair_chart(chart, width="stretch")
 
 
 def take_away(question: Question, names: tuple[str, ...]) -> None:
@@ -252,11 +237,8 @@ def take_away(question: Question, names: tuple[str, ...]) -> None:
     if question.mechanism != RECEIVED:
         whose = "the public distribution" if question.public else "the assumed distribution"
         later = "" if question.public else " A release designs its own, for the private prior that it draws."
-        st.caption(
-            as_text(
-                f"Designed for {whose} at ε = {found.epsilon_labels:.4g}. It reads with Mechanism.from_json.{later}"
-            )
-        )
+        designed_for = f"Designed for {whose} at ε = {found.epsilon_labels:.4g}."
+        _note(f"{designed_for} It reads with Mechanism.from_json.{later}")
     st.download_button("Distribution (CSV)", prior_csv(question.labels), PRIOR_FILE, "text/csv", key="csv")
     _figures(question, names)
 
@@ -299,7 +281,8 @@ def _figures(question: Question, names: tuple[str, ...]) -> None:
         domain = question.domain
         label = st.number_input("Label", domain.lower, domain.upper, label, format="%g")
     kind = st.radio("Format", ("SVG", "PNG"), horizontal=True, label_visibility="collapsed").lower()
-    picture = as_file(figure(name, question, label=label, names=names), kind)
+    drawn = figure(name, question, label=label, names=names)
+    picture = image(drawn, kind, alt=in_words(drawn))
     mime = "image/svg+xml" if kind == "svg" else "image/png"
     st.download_button(f"Figure ({kind.upper()})", picture, f"{name.replace(' ', '-')}.{kind}", mime, key="figure file")
     st.image(picture.decode() if kind == "svg" else picture, width=520)
@@ -333,23 +316,18 @@ def show(preset: str | None) -> None:
     st.caption(
         "What ε buys, what it risks, and what a mechanism does to a label. No label is read, and nothing leaves this machine. The bar on the left (») has the settings."
     )
-    found = controls(preset)
-    if found.problem is not None:
+    question, names, problem = controls(preset)
+    if problem is not None:
         st.warning("The uploaded file was not used. The left side says why.")
-    if not _guarded(_check, found.question, found.compared):
+    if not _guarded(lambda question, _: question.check(), question, names):
         return
-    _guarded(_answer, found.question, found.compared)
-    if (
-        st.session_state.get("section") is None
-    ):  # at first, and after a second click on a section, which takes the choice back
+    _guarded(_answer, question, names)
+    # at first, and after a second click on a section, which takes the choice back
+    if st.session_state.get("section") is None:
         st.session_state["section"] = st.session_state.get("last section", FIRST)
-    name = st.segmented_control("Section", tuple(SECTIONS), key="section", label_visibility="collapsed")
-    st.session_state["last section"] = name
-    _guarded(SECTIONS[name or FIRST], found.question, found.compared)
-
-
-def _check(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
-    question.check()
+    section = st.segmented_control("Section", tuple(SECTIONS), key="section", label_visibility="collapsed")
+    st.session_state["last section"] = section
+    _guarded(SECTIONS[section or FIRST], question, names)
 
 
 def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
@@ -359,7 +337,7 @@ def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
         now = headline(question)
     st.markdown(f"##### {as_text(now.sentence)}")
     for note in caveats(question):
-        st.caption(as_text(note))
+        _note(note)
     columns = st.columns(4)
     columns[0].metric(
         "Predicted R²", f"{now.trained.r2:.2f}", help="The share of the labels' variance that the model explains."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 import streamlit as st
@@ -11,7 +10,7 @@ import streamlit as st
 from labeldp.errors import LabelDPError
 from labeldp.evaluate.shapes import SHAPES
 from labeldp.explore.answers import offered
-from labeldp.explore.question import RECEIVED, Question
+from labeldp.explore.question import MOST_CELLS, RECEIVED, Question
 from labeldp.explore.uploads import Known, read_path, read_upload
 from labeldp.losses.loss import LOSSES
 from labeldp.mechanisms.registry import MECHANISMS
@@ -24,6 +23,7 @@ EPSILONS = (
 COMPARED = ("auto", "rr-on-bins", "unbiased", "discrete-laplace")
 """What is compared at first."""
 SHAPE, FILE = "A shape", "A file"
+_read, _read_preset = lru_cache(maxsize=8)(read_upload), lru_cache(maxsize=8)(read_path)
 _SIGNS = re.compile(r"([!-/:-@\[-`{-~])")
 
 
@@ -32,27 +32,8 @@ def as_text(text: str) -> str:
     return "  \n".join(_SIGNS.sub(r"\\\1", line) for line in text.splitlines())
 
 
-@dataclass(frozen=True)
-class Controls:
-    """What the left side says.
-
-    Attributes
-    ----------
-    question : Question
-        The settings of the page.
-    compared : tuple of str
-        The mechanisms to compare.
-    problem : str or None
-        What is wrong with an uploaded file.
-    """
-
-    question: Question
-    compared: tuple[str, ...]
-    problem: str | None
-
-
-def controls(preset: str | None) -> Controls:
-    """Draw the left side and read it."""
+def controls(preset: str | None) -> tuple[Question, tuple[str, ...], str | None]:
+    """Draw the left side and read it: the question, the mechanisms to compare, and what is wrong with an uploaded file."""
     with st.sidebar:
         top = st.container()
         st.header("What is known")
@@ -78,7 +59,7 @@ def controls(preset: str | None) -> Controls:
             "Mechanisms to compare",
             offered(),
             [name for name in COMPARED if name in offered()],
-            help="  \n".join(f"**{entry.name}**: {as_text(entry.help)}" for entry in MECHANISMS if entry.exact),
+            help=_mechanisms_help(),
         )
     question = Question(
         lower=lower,
@@ -95,7 +76,7 @@ def controls(preset: str | None) -> Controls:
         mechanism=mechanism,
         received=None if known is None else known.mechanism,
     )
-    return Controls(question, tuple(compared), problem)
+    return question, tuple(compared), problem
 
 
 def _file(preset: str | None) -> tuple[Known | None, str | None]:
@@ -114,8 +95,7 @@ def _file(preset: str | None) -> tuple[Known | None, str | None]:
         kept = _read_preset(preset)
     problem = None
     uploaded = st.file_uploader(
-        "A distribution (.csv with columns value, mass) or a received mechanism.json",
-        type=["csv", "json"],
+        "A distribution (.csv with columns value, mass) or a received mechanism.json", type=["csv", "json"]
     )
     if uploaded is not None:
         try:
@@ -138,16 +118,6 @@ def _file(preset: str | None) -> tuple[Known | None, str | None]:
     return kept, problem
 
 
-@lru_cache(maxsize=8)
-def _read(name: str, content: bytes) -> Known:
-    return read_upload(name, content)
-
-
-@lru_cache(maxsize=8)
-def _read_preset(path: str) -> Known:
-    return read_path(path)
-
-
 def _bounds(known: Known | None) -> tuple[float, float, int | None, bool]:
     """Lower and upper bound, cells, and whether labels are whole. A file brings its own, which may be widened."""
     own = None if known is None else known.domain
@@ -166,17 +136,11 @@ def _bounds(known: Known | None) -> tuple[float, float, int | None, bool]:
         lower, upper = low, high
     cells = None
     if not whole:
-        given = own is not None and own.cells is not None
-        if st.toggle(
-            "Choose the number of cells",
-            given,
-            key=f"grid {key}",
-            help="Left off, privatize chooses it from the records and ε.",
-        ):
-            first = own.count if own is not None and own.cells is not None else 401
-            cells = int(
-                st.number_input("Cells from lower to upper", 2, 100_001, min(first, 100_001), key=f"cells {key}")
-            )
+        given = own.count if own is not None and own.cells is not None else None
+        why = "Left off, privatize chooses it from the records and ε."
+        if st.toggle("Choose the number of cells", given is not None, key=f"grid {key}", help=why):
+            first = min(given or 401, MOST_CELLS)
+            cells = int(st.number_input("Cells from lower to upper", 2, MOST_CELLS, first, key=f"cells {key}"))
     return lower, upper, cells, whole
 
 
@@ -221,8 +185,12 @@ def _mechanism(known: Known | None) -> str:
         "Mechanism",
         names,
         key=f"mechanism {len(names)}",
-        help="  \n".join(f"**{entry.name}**: {as_text(entry.help)}" for entry in MECHANISMS if entry.exact),
+        help=_mechanisms_help(),
     )
+
+
+def _mechanisms_help() -> str:
+    return "  \n".join(f"**{entry.name}**: {as_text(entry.help)}" for entry in MECHANISMS if entry.exact)
 
 
 def _epsilon(known: Known | None, mechanism: str) -> float:
@@ -241,11 +209,8 @@ def _epsilon(known: Known | None, mechanism: str) -> float:
 
 def _records(known: Known | None) -> int:
     own = None if known is None else known.records
-    return int(
-        st.number_input(
-            "Records", 1, 10**9, 50_000 if own is None else min(own, 10**9), step=1000, key=f"records {own}"
-        )
-    )
+    start = 50_000 if own is None else min(own, 10**9)
+    return int(st.number_input("Records", 1, 10**9, start, step=1000, key=f"records {own}"))
 
 
 def _loss() -> str:
@@ -253,9 +218,8 @@ def _loss() -> str:
     entry = LOSSES[name]
     if not entry.takes_number:
         return name
-    level = name == "pinball"
     first = float(entry.example.partition("(")[2].rstrip(")"))
-    if level:
+    if name == "pinball":
         number = st.number_input("Level of the quantile", 0.01, 0.99, first, 0.05, format="%g")
     else:
         number = st.number_input("Where squared becomes absolute", 0.001, 1e9, first, format="%g")

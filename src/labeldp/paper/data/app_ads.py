@@ -1,11 +1,13 @@
 """Generated data in the form of the paper's third task: events counted after a click on an app's advertisement."""
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.paper.data.criteo_generated import CHUNK_ROWS, chunk_generator, chunks, uniform
-from labeldp.paper.data.dataset import MIN_COUNT, Dataset, with_vocabulary
+from labeldp.paper.data.dataset import Dataset, with_vocabulary
 
 APP_ADS_CLIP = 50.0
 APP_ADS_NUMERIC = ("hour_of_day", "apps_installed", "past_events")
@@ -23,7 +25,7 @@ APP_ADS_CATEGORICAL = tuple(_COLUMNS)
 _Columns = dict[str, NDArray[np.float64] | NDArray[np.int64]]
 
 
-def app_ads_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Dataset:
+def app_ads_like(n: int, seed: int = 0) -> Dataset:
     """Generate clicks on app advertisements, each with the number of events in the app afterwards (0 … 50).
 
     **Not genuine**, and not fitted to anything: the paper's app-ads data is proprietary and nothing of its distribution
@@ -37,8 +39,6 @@ def app_ads_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Datase
         The number of rows.
     seed : int
         Another seed gives other rows.
-    min_count : int
-        Values of a categorical column that fewer rows have become one item.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def app_ads_like(n: int, seed: int = 0, *, min_count: int = MIN_COUNT) -> Datase
     features = {name: pa.array(np.concatenate([piece[name] for piece in pieces])) for name in APP_ADS_NUMERIC}
     for name in APP_ADS_CATEGORICAL:
         codes = pa.chunked_array([piece[name] for piece in pieces], pa.int64())
-        features[name] = with_vocabulary(codes, min_count, lambda items, name=name: _names(name, items))  # type: ignore[misc]
+        features[name] = with_vocabulary(codes, render=partial(_names, name))
     return Dataset(
         name="app-ads-like",
         features=pa.table(features),

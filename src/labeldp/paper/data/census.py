@@ -282,10 +282,10 @@ def _require(path: Path, fields: Sequence[str], found: Sequence[str]) -> None:
     if missing:
         raise InvalidInput(
             f"{path.name} lacks {', '.join(missing)}; an extract needs {', '.join(fields)} (upper case). "
-            + ("Its first line looks like data." if _is_data(found) else f"It has {', '.join(found[:20])}.")
+            # Names that are probably values are not shown. Our own names have one digit at most (WKSWORK1).
+            + (
+                "Its first line looks like data."
+                if any(map(looks_like_data, found))
+                else f"It has {', '.join(found[:20])}."
+            )
         )
-
-
-def _is_data(names: Sequence[str]) -> bool:
-    """Return whether names are probably values, which are not shown. Our own names have one digit at most (WKSWORK1)."""
-    return any(map(looks_like_data, names))

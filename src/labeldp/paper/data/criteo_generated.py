@@ -204,9 +204,7 @@ class _World:
         self.shop_country = generator.choice(_COUNTRIES, _SHOPS, p=_zipf(_COUNTRIES))
 
 
-@cache
-def _world() -> _World:
-    return _World()
+_world = cache(_World)
 
 
 def _cells(generator: np.random.Generator, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -80,12 +80,11 @@ def rand_hie() -> Dataset:
 
     """
     frame = _frame("sampleSelection", "RandHIE")
-    numeric = ("logc", "lpi", "fmde", "linc", "lfam", "xage", "educdec", "physlm", "disea", "mhi", "black")
     return _dataset(
         frame,
         name="rand-hie",
         label="mdvis",
-        numeric=numeric,
+        numeric=("logc", "lpi", "fmde", "linc", "lfam", "xage", "educdec", "physlm", "disea", "mhi", "black"),
         categorical=("plan", "site", "year", "female", "child", "fchild", "hlthg", "hlthf", "hlthp"),
         upper=77.0,
         description=f"genuine records of the RAND Health Insurance Experiment, {len(frame):,} person-years",
@@ -104,14 +103,7 @@ def _frame(package: str, item: str) -> pd.DataFrame:
 
 
 def _dataset(
-    frame: pd.DataFrame,
-    *,
-    name: str,
-    label: str,
-    numeric: tuple[str, ...],
-    categorical: tuple[str, ...],
-    upper: float,
-    description: str,
+    frame: pd.DataFrame, *, label: str, numeric: tuple[str, ...], categorical: tuple[str, ...], **facts: Any
 ) -> Dataset:
     features: dict[str, pa.Array] = {}
     for column in numeric:
@@ -119,12 +111,5 @@ def _dataset(
         features[column] = pa.array(np.where(np.isnan(values), np.nanmedian(values), values))
     for column in categorical:
         features[column] = with_vocabulary(pa.array(frame[column].astype(str).to_numpy(dtype=object), pa.string()))
-    return Dataset(
-        name=name,
-        features=pa.table(features),
-        labels=frame[label].to_numpy(dtype=np.float64),
-        numeric=numeric,
-        categorical=categorical,
-        upper=upper,
-        description=description,
-    )
+    labels = frame[label].to_numpy(dtype=np.float64)
+    return Dataset(features=pa.table(features), labels=labels, numeric=numeric, categorical=categorical, **facts)

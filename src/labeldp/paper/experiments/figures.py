@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
 JOINT_EPSILON = 3.0
 
-CHOICES = {
-    "rr-on-bins": "rr-on-bins",
-    "rr-on-bins, debiased": "debiased",
-    "unbiased": "unbiased",
-    "bias-variance": "bias-variance",
-    "auto": "auto",
-}
-"""The alternatives of `labeldp.mechanisms.alternatives`, and the method that has their colour."""
 CAPTIONS = {
     "figure-mechanisms": "The paper's mechanisms against ε; hollow marks are published figures, bars standard deviations.",
     "figure-joint": "Joint density of true and private labels at ε = 3, contours in log scale.",
@@ -47,11 +39,8 @@ def draw(task: Task, labels: LabelDistribution, exact: Figures, tested: Figures)
     drawn = {"figure-mechanisms": panels(exact, tested, mechanisms, task)}
     if task.name == "criteo":
         drawn["figure-joint"] = joint(task, labels)
-        clipping = [
-            method.name
-            for method in methods
-            if method.mechanism_name in ("rr-on-bins", *task.baselines) and not method.ours
-        ]
+        compared = ("rr-on-bins", *task.baselines)
+        clipping = [method.name for method in methods if method.mechanism_name in compared and not method.ours]
         drawn["figure-clipping"] = panels(exact, tested, clipping, task)
     ours = [method.name for method in methods if method.ours and any(name == method.name for name, _ in tested)]
     if ours:
@@ -92,12 +81,7 @@ def joint(task: Task, labels: LabelDistribution) -> Figure:
 
 
 def error_parts(
-    choices: Iterable[Choice],
-    *,
-    names: Mapping[str, str],
-    title: str,
-    legend: bool = True,
-    ax: Axes | None = None,
+    choices: Iterable[Choice], *, names: Mapping[str, str], title: str, legend: bool = True, ax: Axes | None = None
 ) -> Axes:
     """Bars of the predicted error of a model in its parts, for the choices in `names`, which says what to call each."""
     shown = [choice for choice in choices if choice.name in names]
@@ -106,7 +90,7 @@ def error_parts(
         [choice.prediction.floor for choice in shown],
         [choice.prediction.bias for choice in shown],
         [choice.prediction.noise for choice in shown],
-        colours={names[choice.name]: get_method(CHOICES[choice.name]).colour for choice in shown},
+        colours={names[choice.name]: get_method(choice.name.removeprefix("rr-on-bins, ")).colour for choice in shown},
         xlabel="predicted test error (mean squared)",
         title=title,
         legend=legend,
@@ -124,18 +108,9 @@ def _panel(axes: Axes, figures: Figures, methods: Sequence[str], published: Mapp
         points = [figures[name, epsilon] for epsilon in x]
         method = get_method(name)
         style = ":" if method.ours else "-" if method.clip else "--"
-        axes.errorbar(
-            x,
-            [point.mean for point in points],
-            yerr=[point.sd or 0.0 for point in points],
-            color=method.colour,
-            ls=style,
-            lw=1.7,
-            marker=plots.marker(number),
-            ms=5,
-            capsize=2,
-            label=method.title,
-        )
+        look: dict[str, Any] = {"ls": style, "lw": 1.7, "marker": plots.marker(number), "ms": 5, "capsize": 2}
+        means, deviations = [point.mean for point in points], [point.sd or 0.0 for point in points]
+        axes.errorbar(x, means, yerr=deviations, color=method.colour, **look, label=method.title)
         printed = [(epsilon, published[name, epsilon]) for epsilon in x if (name, epsilon) in published]
         if printed:
             label = f"{method.title}, published"

@@ -163,8 +163,8 @@ def epsilon_text(epsilon: float) -> str:
 
 
 def _published(published: Published, column: str, method: str, epsilon: float) -> tuple[float | None, float | None]:
-    """Return the figure without privacy is the last row of the paper's RR-on-Bins column."""
-    return published.get((column, "rr-on-bins" if method == NOT_PRIVATE else method, epsilon), (None, None))
+    """Return the published mean and deviation. Without privacy, that is the last row of the paper's RR-on-Bins column."""
+    return published.get((column, BINS if method == NOT_PRIVATE else method, epsilon), (None, None))
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def _agrees(
     """Each measured figure is within a share of the published one. No claim if none was published or measured."""
     gaps = {}
     for (method, epsilon), measured in figures.items():
-        mean = published.get((column, BINS if method == NOT_PRIVATE else method, epsilon), (0.0, None))[0]
+        mean, _ = _published(published, column, method, epsilon)
         if method in methods and mean:
             gaps[method, epsilon] = abs(measured.mean / mean - 1)
     if not gaps:

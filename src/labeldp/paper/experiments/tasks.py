@@ -34,6 +34,7 @@ from labeldp.priors import Prior, histogram
 INFINITY = math.inf
 PAPER_EPSILONS = (0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 QUICK_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+_DISCRETE = ("discrete-laplace", "discrete-staircase", "exponential")
 
 Published = dict[tuple[str, str, float], tuple[float, float | None]]
 """The mean and standard deviation that the paper printed, by column ("mechanism" or "test"), method and ε."""
@@ -287,23 +288,15 @@ def get_task(name: str) -> Task:
 
 
 def _criteo() -> Task:
+    baselines = ("laplace", "staircase", "continuous-exponential")
+    variants = ("debiased", "unbiased", "auto", "laplace-unclipped", "staircase-unclipped")
     return Task(
         name="criteo",
         title="Criteo Sponsored Search Conversion: the amount of a sale in euros",
         domain=CALIBRATED["criteo"].domain,
         loss="squared",
-        methods=(
-            "rr-on-bins",
-            "laplace",
-            "staircase",
-            "continuous-exponential",
-            "debiased",
-            "unbiased",
-            "auto",
-            "laplace-unclipped",
-            "staircase-unclipped",
-        ),
-        baselines=("laplace", "staircase", "continuous-exponential"),
+        methods=("rr-on-bins", *baselines, *variants),
+        baselines=baselines,
         quick=Scale(200_000, 20, 3, QUICK_EPSILONS),
         full=Scale(1_732_721, 50, 10, PAPER_EPSILONS),
         stand_ins={"criteo-like": lambda rows: criteo_like(rows or 1_732_721)},
@@ -314,22 +307,14 @@ def _criteo() -> Task:
 
 
 def _census() -> Task:
+    baselines = (*_DISCRETE, "rr-with-prior")
     return Task(
         name="census",
         title="US census: weeks worked in a year",
         domain=CALIBRATED["census"].domain,
         loss="squared",
-        methods=(
-            "rr-on-bins",
-            "discrete-laplace",
-            "discrete-staircase",
-            "exponential",
-            "rr-with-prior",
-            "debiased",
-            "unbiased",
-            "auto",
-        ),
-        baselines=("discrete-laplace", "discrete-staircase", "exponential", "rr-with-prior"),
+        methods=("rr-on-bins", *baselines, "debiased", "unbiased", "auto"),
+        baselines=baselines,
         quick=Scale(None, 20, 3, QUICK_EPSILONS),
         full=Scale(None, 200, 10, PAPER_EPSILONS),
         stand_ins={"fertility": lambda rows: fertility()},  # noqa: ARG005
@@ -346,8 +331,8 @@ def _app_ads() -> Task:
         title="App ads: events counted after a click",
         domain=Domain.integers(0, 50),
         loss="poisson",
-        methods=("rr-on-bins", "discrete-laplace", "discrete-staircase", "exponential", "positive"),
-        baselines=("discrete-laplace", "discrete-staircase", "exponential"),
+        methods=("rr-on-bins", *_DISCRETE, "positive"),
+        baselines=_DISCRETE,
         quick=Scale(200_000, 10, 3, QUICK_EPSILONS),
         full=Scale(1_000_000, 50, 10, PAPER_EPSILONS),
         stand_ins={

@@ -164,11 +164,7 @@ class TrainingSetup:
         if share is not None:
             epochs = min(epochs, network_settings(len(self.dataset) * 4 // 5, share, self.batch_size)["epochs"])
         return NetworkRegressor(
-            **columns,
-            loss=self.loss,
-            epochs=epochs,
-            batch_size=self.batch_size,
-            threads=self.threads,
+            **columns, loss=self.loss, epochs=epochs, batch_size=self.batch_size, threads=self.threads
         )
 
     def train_and_test(self, run: Run) -> TrainedRun:

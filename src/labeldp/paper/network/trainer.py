@@ -74,72 +74,50 @@ def state_width(optimizer: Optimizer, dimension: int) -> int:
 
 @lru_cache
 def row_update(optimizer: Optimizer, dimension: int) -> Any:
-    """Return the compiled update of an optimiser for embeddings of this dimension."""
-    return _rmsprop(dimension) if optimizer == "rmsprop" else _adam(dimension)
+    """Return the compiled update of an optimiser for embeddings of this dimension.
 
-
-def _rmsprop(dimension: int) -> Any:
-    """RMSProp. A row that last occurred k steps ago first has its mean square decayed k times, so dense updates give the same."""
+    RMSProp: a row that last occurred k steps ago first has its mean square decayed k times, so dense updates give the same.
+    Adam is lazy, as torch's SparseAdam: a row's moments change only when it occurs in a batch.
+    """
+    adam, summed = optimizer == "adam", state_width(optimizer, dimension) - dimension
 
     @njit(cache=True, nogil=True, error_model="numpy")
     def update(codes, gradient, table, state, stamps, touched, step, rate, first, stride):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        if adam:
+            rate = np.float32(rate * np.sqrt(1 - ADAM_DECAY[1] ** step) / (1 - ADAM_DECAY[0] ** step))
         for column in range(first, codes.shape[1], stride):
             count = 0
             for i in range(codes.shape[0]):
                 row = codes[i, column]
                 at = column * dimension
                 if stamps[row] != step:
-                    gap = step - stamps[row]
-                    decay = np.float32(RMSPROP_DECAY**gap) if gap < _FORGOTTEN else np.float32(0)
+                    if not adam:
+                        gap = step - stamps[row]
+                        decay = np.float32(RMSPROP_DECAY**gap) if gap < _FORGOTTEN else np.float32(0)
+                        for k in range(dimension):
+                            state[row, k] *= decay
                     stamps[row] = step
                     touched[column, count] = row
                     count += 1
                     for k in range(dimension):
-                        state[row, k] *= decay
-                        state[row, dimension + k] = gradient[i, at + k]
+                        state[row, summed + k] = gradient[i, at + k]
                 else:
                     for k in range(dimension):
-                        state[row, dimension + k] += gradient[i, at + k]
+                        state[row, summed + k] += gradient[i, at + k]
             for t in range(count):
                 row = touched[column, t]
                 for k in range(dimension):
-                    g = state[row, dimension + k]
-                    square = state[row, k] + _NEW * g * g
-                    state[row, k] = square
-                    table[row, k] -= rate * g / (np.sqrt(square) + _EPS)
-
-    return update
-
-
-def _adam(dimension: int) -> Any:
-    """Lazy Adam, as torch's SparseAdam: a row's moments change only when it occurs in a batch."""
-
-    @njit(cache=True, nogil=True, error_model="numpy")
-    def update(codes, gradient, table, state, stamps, touched, step, rate, first, stride):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-        corrected = np.float32(rate * np.sqrt(1 - ADAM_DECAY[1] ** step) / (1 - ADAM_DECAY[0] ** step))
-        for column in range(first, codes.shape[1], stride):
-            count = 0
-            for i in range(codes.shape[0]):
-                row = codes[i, column]
-                at = column * dimension
-                if stamps[row] != step:
-                    stamps[row] = step
-                    touched[column, count] = row
-                    count += 1
-                    for k in range(dimension):
-                        state[row, 2 * dimension + k] = gradient[i, at + k]
-                else:
-                    for k in range(dimension):
-                        state[row, 2 * dimension + k] += gradient[i, at + k]
-            for t in range(count):
-                row = touched[column, t]
-                for k in range(dimension):
-                    g = state[row, 2 * dimension + k]
-                    mean = state[row, k] * _BETA1 + _NEW1 * g
-                    square = state[row, dimension + k] * _BETA2 + _NEW2 * g * g
-                    state[row, k] = mean
-                    state[row, dimension + k] = square
-                    table[row, k] -= corrected * mean / (np.sqrt(square) + _EPS)
+                    g = state[row, summed + k]
+                    if adam:
+                        mean = state[row, k] * _BETA1 + _NEW1 * g
+                        square = state[row, dimension + k] * _BETA2 + _NEW2 * g * g
+                        state[row, k] = mean
+                        state[row, dimension + k] = square
+                        table[row, k] -= rate * mean / (np.sqrt(square) + _EPS)
+                    else:
+                        square = state[row, k] + _NEW * g * g
+                        state[row, k] = square
+                        table[row, k] -= rate * g / (np.sqrt(square) + _EPS)
 
     return update
 

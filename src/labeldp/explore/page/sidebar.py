@@ -10,7 +10,7 @@ import streamlit as st
 from labeldp.errors import LabelDPError
 from labeldp.evaluate.shapes import SHAPES
 from labeldp.explore.answers import offered
-from labeldp.explore.question import MOST_CELLS, RECEIVED, Question
+from labeldp.explore.question import PAGE_CELLS, RECEIVED, Question
 from labeldp.explore.uploads import Known, read_path, read_upload
 from labeldp.losses.loss import LOSSES
 from labeldp.mechanisms.registry import MECHANISMS
@@ -139,8 +139,8 @@ def _bounds(known: Known | None) -> tuple[float, float, int | None, bool]:
         given = own.count if own is not None and own.cells is not None else None
         why = "Left off, privatize chooses it from the records and ε."
         if st.toggle("Choose the number of cells", given is not None, key=f"grid {key}", help=why):
-            first = min(given or 401, MOST_CELLS)
-            cells = int(st.number_input("Cells from lower to upper", 2, MOST_CELLS, first, key=f"cells {key}"))
+            first = min(given or 401, PAGE_CELLS)
+            cells = int(st.number_input("Cells from lower to upper", 2, PAGE_CELLS, first, key=f"cells {key}"))
     return lower, upper, cells, whole
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
@@ -83,8 +81,11 @@ class SmoothRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         total, size = float(weights.sum()), self.scale_.size + len(self.landmarks_)
         gram, products, squares = np.zeros((size + 1, size + 1)), np.zeros(size + 1), 0.0
         mean = float(weights @ values / total)
-        for rows, columns in self._chunks(matrix):
-            whole, rest = np.column_stack([np.ones(len(columns)), columns]), values[rows] - mean
+        for start in range(0, len(values), CHUNK):
+            rows = slice(start, start + CHUNK)
+            columns = self._scaled(matrix[rows])
+            bumps = HEIGHT * self._kernel(columns) @ self.rotation_
+            whole, rest = np.column_stack([np.ones(len(columns)), columns, bumps]), values[rows] - mean
             weighted = weights[rows, None] * whole
             gram += weighted.T @ whole
             products += weighted.T @ rest
@@ -119,8 +120,16 @@ class SmoothRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         matrix = np.asarray(X, np.float64)
         predictions = np.empty(len(matrix))
-        for rows, columns in self._chunks(matrix):
-            predictions[rows] = np.einsum("ij,j->i", columns, self.coef_)  # the same sum in every batch, unlike BLAS
+        width = self.scale_.size
+        bumps = HEIGHT * np.einsum("ij,j->i", self.rotation_, self.coef_[width:])
+        for start in range(0, len(matrix), CHUNK):
+            rows = slice(start, start + CHUNK)
+            columns = self._scaled(matrix[rows])
+            predictions[rows] = np.einsum(
+                "ij,j->i", columns, self.coef_[:width]
+            )  # the same in every batch, unlike BLAS
+            if bumps.size:
+                predictions[rows] += np.einsum("ij,j->i", self._kernel(columns), bumps)
         return predictions + self.intercept_
 
     def _learn_columns(self, matrix: Floats) -> None:
@@ -149,17 +158,15 @@ class SmoothRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             roots, basis = eigh(self._kernel(self.landmarks_))
             self.rotation_ = (basis / np.sqrt(np.maximum(roots, 1e-12))) @ basis.T
 
-    def _chunks(self, matrix: Floats) -> Iterator[tuple[slice, Floats]]:
-        """Some rows at a time, and the columns that have coefficients."""
-        for start in range(0, len(matrix), CHUNK):
-            rows = slice(start, start + CHUNK)
-            columns = (self._raw(matrix[rows]) - self.shift_) / self.scale_
-            if len(self.landmarks_):
-                columns = np.hstack([columns, HEIGHT * self._kernel(columns) @ self.rotation_])
-            yield rows, columns
+    def _scaled(self, matrix: Floats) -> Floats:
+        """The columns that have coefficients, but for bumps."""
+        return np.asarray((self._raw(matrix) - self.shift_) / self.scale_)
 
     def _kernel(self, columns: Floats) -> Floats:
-        return np.asarray(rbf_kernel(columns, self.landmarks_, gamma=WIDTH / max(1, columns.shape[1])))
+        """The value of each bump for each row: exp(−gamma·squared distance)."""
+        products = np.einsum("ij,kj->ik", columns, self.landmarks_)
+        sizes = np.einsum("ij,ij->i", columns, columns)[:, None] + np.square(self.landmarks_).sum(axis=1)
+        return np.asarray(np.exp(-WIDTH / max(1, columns.shape[1]) * np.maximum(sizes - 2 * products, 0)))
 
     def _raw(self, matrix: Floats) -> Floats:
         """Standardized numbers, flags of missing ones, bends, and one column for each frequent category."""

@@ -212,14 +212,14 @@ class Stack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         chosen = Validation(outside, values[rows], each, mean, start, len(values) * self.share)
         ends = np.cumsum([len(one.stages) for one in tried])[:-1]
         parts = np.split(chosen.weights, ends)
-        kept = [place for place, part in enumerate(parts) if part.sum() >= LEAST_WEIGHT]
+        kept = [place for place, part in enumerate(parts) if part.sum() >= LEAST_WEIGHT] or [0]
         if len(rows) < len(values):
             fitted = fit([tried[place] for place in kept], [np.arange(len(values))])
         else:
             fitted = [[models[place] for place in kept] for models in fitted]
         self.models_, self.facts_ = [], []
         for at, place in enumerate(kept):
-            one, last = tried[place], int(np.flatnonzero(parts[place])[-1]) + 1
+            one, last = tried[place], int(np.max(np.flatnonzero(parts[place]), initial=0)) + 1
             stages, part = list(one.stages[:last]), parts[place][:last]
             self.models_ += [(shortened(models[at], stages[-1]), part / len(fitted), stages) for models in fitted]
             r2 = float(np.split(chosen.r2, ends)[place][:last].max())
@@ -252,12 +252,10 @@ class Stack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         array of float
         """
         check_is_fitted(self)
-        predictions = np.full(len(X), self.base_)
-        with threads(len(X)):
-            for model, weights, stages in self.models_:
-                for weight, prediction in zip(weights, staged(model, X, stages), strict=True):
-                    predictions += weight * prediction
-        return predictions
+        with threads(np.size(X) // self.n_features_in_):
+            found = [(part, staged(model, X, stages)) for model, part, stages in self.models_]
+            weighted = [w * each for part, predictions in found for w, each in zip(part, predictions, strict=True)]
+        return np.asarray(self.base_ + sum(weighted))
 
     def _fitted(
         self,

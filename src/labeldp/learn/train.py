@@ -215,9 +215,10 @@ def train(
     if seed is not None and not 0 <= seed < 2**32:
         raise InvalidInput(f"seed must be a whole number from 0 to 2^32 - 1, got {described(seed)}")
     assume = tuple(ASSUMPTIONS) if assume is None else assume
-    learner = model if isinstance(model, Learner) else learners()["stack" if model is None else model]
     mechanism = message.mechanism
     recipe = Recipe.of(mechanism, loss if loss is not None else loss_of(mechanism), target_values)
+    default = "stack" if recipe.conditional or recipe.loss.name == "squared" else "boosting"
+    learner = model if isinstance(model, Learner) else learners()[default if model is None else model]
     _check_values(recipe, learner)
     found = joined_features(
         message,

@@ -62,9 +62,9 @@ def test_beforehand_columns_are_thought_alike():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_slopes_are_those_of_finite_differences(seed):
-    search = inference._Search(drawn_evidence(seed).evidence, VARIANCE)
+    search = inference._Search(inference.Linearised(drawn_evidence(seed).evidence), VARIANCE)
     logs = np.random.default_rng(seed).normal(size=len(search.free))
-    base = 4.0 * search.shared + np.diag(search.evidence.noise)
+    base = 4.0 * search.linear.shared + np.diag(search.linear.noise)
     slopes = search._loss(logs, base)[1]
     np.testing.assert_allclose(slopes, approx_fprime(logs, lambda x: search._loss(x, base)[0], 1e-6), atol=1e-4)
 
@@ -73,23 +73,23 @@ def test_the_loss_is_minus_the_likelihood_where_the_prior_is_flat(monkeypatch):
     monkeypatch.setattr(inference, "SPREAD", {"column": 1e12, "pair": 1e12})
     monkeypatch.setattr(inference, "LEVEL", {"column": 1e12, "pair": 1e12})
     drawn = drawn_evidence(1)
-    search = inference._Search(drawn.evidence, VARIANCE)
+    search = inference._Search(inference.Linearised(drawn.evidence), VARIANCE)
     weights = drawn.asked(drawn.evidence.questions)
     sizes, differences = np.random.default_rng(1).normal(size=(4, len(search.free))), []
     for logs in sizes:
         drawn.variances = search.variances(logs)
         covariance = weights.T @ drawn.label_covariance @ weights + np.diag(drawn.evidence.noise)
         likelihood = multivariate_normal(cov=covariance).logpdf(drawn.evidence.answers)
-        base = drawn.rest * search.shared + np.diag(drawn.evidence.noise)
+        base = drawn.rest * search.linear.shared + np.diag(drawn.evidence.noise)
         differences.append(search._loss(logs, base)[0] + likelihood)
     np.testing.assert_allclose(differences, differences[0], atol=1e-7)
 
 
 def test_the_search_ends_where_the_loss_is_flat():
-    search = inference._Search(drawn_evidence(2).evidence, VARIANCE)
+    search = inference._Search(inference.Linearised(drawn_evidence(2).evidence), VARIANCE)
     rest = 0.7 * VARIANCE
     found = search.run(search.start(), rest)
-    loss, slopes = search._loss(found, rest * search.shared + np.diag(search.evidence.noise))
+    loss, slopes = search._loss(found, rest * search.linear.shared + np.diag(search.linear.noise))
     assert np.abs(slopes).max() < 0.01 * max(1, abs(loss))
 
 

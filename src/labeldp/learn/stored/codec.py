@@ -22,6 +22,7 @@ from labeldp.json_text import parse_json
 from labeldp.learn.feature_columns import ColumnEncoder
 from labeldp.learn.method import Method
 from labeldp.learn.record_checks import all_are, exactly, finite_float, finite_floats, is_a
+from labeldp.learn.sums.inference import Link
 from labeldp.learn.sums.partitions import Partitions
 from labeldp.learn.sums.sums_model import Pair, SumsModel
 from labeldp.losses import LOSSES, Loss
@@ -216,7 +217,15 @@ def _sums_model(state: State) -> SumsModel:
         raise InvalidInput("the bounds are not in order")
     found = is_a(parts["range"], LabelRange, what="range")
     mean, rest = (finite_float(parts[name], name) for name in ("mean", "rest"))
-    return SumsModel(partitions, pairs, mean, effects, weights, spread, rest, found, (lower, upper))
+    link = is_a(parts["link"], Link, what="link")
+    return SumsModel(partitions, pairs, mean, effects, weights, spread, rest, found, (lower, upper), link)
+
+
+def _link(state: State) -> Link:
+    name, lower = exactly(state, "name", "lower")
+    if name not in ("identity", "log"):
+        raise InvalidInput(f"unknown link {name!r:.60}")
+    return Link(name, finite_float(lower, "the lower end"))
 
 
 def _cells_of(pair: Pair, partitions: Partitions) -> int:
@@ -248,6 +257,7 @@ add(
     StoredType("Method", Method, _state, _method),
     StoredType("Pair", Pair, _state, _pair),
     StoredType("LabelRange", LabelRange, _state, _range),
+    StoredType("Link", Link, _state, _link),
     StoredType("SumsModel", SumsModel, _sums_model_state, _sums_model),
     StoredType(
         "Fraction",

@@ -5,6 +5,9 @@
 2. A noisy sum Σ ψ·y + noise is then Gaussian too, and so is everything that follows from it. `Evidence` holds the sums, `infer` the
    variances τ that maximise their likelihood, times a prior that keeps the variances of one kind alike.
 
+3. Where effects multiply, the mean of a label is exp(sum of effects) instead. `infer_log` fits that to the same sums by repeated
+   linearisation (`Linearised`), and the evidence of the sums tells which of the two links is better.
+
 Noise of the sums is not Gaussian, but its variance is known exactly and different sums have uncorrelated noise, so for given τ the
 posterior means are still the best linear estimates.
 """
@@ -167,13 +170,98 @@ class Evidence:
         """The block of each column of `roots`."""
         return np.repeat(np.arange(len(self.blocks)), [block.roots.shape[1] for block in self.blocks])
 
-    def _crossed(self, i: int, j: int) -> Floats:
-        """The number of records in each pair of cells of two blocks."""
+    def weighted(self, weights: Floats) -> Floats:
+        """The total weight of the records in each pair of cells of all blocks; `gram` is that for weights of 1."""
+        gram = np.empty_like(self.gram)
+        for j in range(len(self.blocks)):
+            for i in range(j + 1):
+                gram[self.place(i), self.place(j)] = crossed = self._crossed(i, j, weights)
+                gram[self.place(j), self.place(i)] = crossed.T
+        return gram
+
+    def cell_sums(self, values: Floats) -> Floats:
+        """The sum of a number of each record over each cell of all blocks."""
+        pairs = zip(self.codes, self.blocks, strict=True)
+        return np.concatenate([np.bincount(codes, values, minlength=block.cells) for codes, block in pairs])
+
+    def total(self, effects: Floats) -> Floats:
+        """The sum of the effects of each record's cells."""
+        found = np.zeros(self.records)
+        for block, codes in enumerate(self.codes):
+            found += effects[self.place(block)][codes]
+        return found
+
+    def _crossed(self, i: int, j: int, weights: Floats | None = None) -> Floats:
+        """The number of records, or their weight, in each pair of cells of two blocks."""
         rows, columns = self.blocks[i].cells, self.blocks[j].cells
         if i == j:
-            return np.diag(np.bincount(self.codes[j], minlength=columns).astype(np.float64))
+            return np.diag(np.bincount(self.codes[j], weights, minlength=columns).astype(np.float64))
         pairs = self.codes[i].astype(np.int32) * np.int32(columns) + self.codes[j]
-        return np.bincount(pairs, minlength=rows * columns).astype(np.float64).reshape(rows, columns)
+        return np.bincount(pairs, weights, minlength=rows * columns).astype(np.float64).reshape(rows, columns)
+
+
+@dataclass(frozen=True)
+class Link:
+    """How the sum of a record's effects becomes its mean label.
+
+    Attributes
+    ----------
+    name : {"identity", "log"}
+        Effects add up, or they multiply what is above `lower`.
+    lower : float
+        For the log link: the label that no mean goes below.
+    """
+
+    name: str = "identity"
+    lower: float = 0.0
+
+    def mean(self, score: Floats) -> Floats:
+        """The mean label for a sum of effects."""
+        return score if self.name == "identity" else self.lower + np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
+
+    def slope(self, score: Floats) -> Floats:
+        """The derivative of `mean`."""
+        return np.ones_like(score) if self.name == "identity" else np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
+
+
+class Linearised:
+    """The answers as a linear function of the effects: exactly so for added effects, and around given scores for another link.
+
+    Attributes
+    ----------
+    images : array of float
+        What one unit of each coordinate of the effects adds to each answer.
+    shared : array of float
+        The covariance of the answers for labels that vary by one unit around their means.
+    answers, noise : array of float
+        The answers less what does not depend on effects, and the variances of their noise.
+    """
+
+    def __init__(
+        self, evidence: Evidence, link: Link | None = None, base: float = 0.0, effects: Floats | None = None
+    ) -> None:
+        asked = evidence.questions
+        self.blocks, self.noise, self.answers = evidence.blocks, evidence.noise, evidence.answers
+        self.roots, self.owners = evidence.roots(), evidence.owners()
+        slopes = variances = evidence.gram
+        if link is not None and effects is not None:
+            score = base + effects
+            mean, slope = link.mean(score), link.slope(score)
+            slopes = evidence.weighted(slope)
+            variances = evidence.weighted((slope / slope.mean()) ** GROWTH)
+            self.answers = self.answers - asked.T @ evidence.cell_sums(mean - evidence.offset - slope * effects)
+        self.images = self.roots.T @ (slopes @ asked)
+        self.shared = asked.T @ (variances @ asked)
+
+    def posterior(self, variances: Floats, rest: float) -> Posterior:
+        """The posterior for given variances of the blocks and of what features leave."""
+        deviations = np.sqrt(variances[self.owners])
+        images = deviations[:, None] * self.images
+        if not self.answers.size:
+            return Posterior(variances, rest, deviations, np.zeros(deviations.size), images.T)
+        factor = cholesky(images.T @ images + rest * self.shared + np.diag(self.noise))
+        mean = images @ cho_solve((factor, True), self.answers)
+        return Posterior(variances, rest, deviations, mean, solve_triangular(factor, images.T, lower=True))
 
 
 SPREAD = {"column": 1.5, "pair": 1.0}
@@ -184,6 +272,14 @@ LEVEL = {"column": 2.0, "pair": 1.0}
 """The standard deviation of the logarithm of that share. Noise looks like pairs easily, so theirs is small."""
 LEAST_REST = 0.2
 """Features are taken to leave at least this share of the label's variance unexplained."""
+LINEARISED = 6
+"""How often a log link is linearised."""
+LARGEST_LOG = 20.0
+"""Scores of the log link are clipped here."""
+GROWTH = 1.5
+"""With a log link, the variance of a label around its mean grows with the mean to this power."""
+CLEAR = 4.0
+"""A log link is taken if the answers are more probable by this number of nats."""
 ROUNDS, STEPS = 3, 60
 """How often variances and what features leave are found in turn, and the most steps of each search."""
 
@@ -235,14 +331,7 @@ def prior_belief(evidence: Evidence, label_variance: float) -> Posterior:
 
 def posterior_given(evidence: Evidence, variances: Floats, rest: float) -> Posterior:
     """The posterior for given variances of the blocks and of what features leave."""
-    deviations = np.sqrt(variances[evidence.owners()])
-    images = deviations[:, None] * (evidence.roots().T @ (evidence.gram @ evidence.questions))
-    if not evidence.answers.size:
-        return Posterior(variances, rest, deviations, np.zeros(deviations.size), images.T)
-    covariance = images.T @ images + rest * (evidence.questions.T @ (evidence.gram @ evidence.questions))
-    factor = cholesky(covariance + np.diag(evidence.noise))
-    mean = images @ cho_solve((factor, True), evidence.answers)
-    return Posterior(variances, rest, deviations, mean, solve_triangular(factor, images.T, lower=True))
+    return Linearised(evidence).posterior(variances, rest)
 
 
 def infer(evidence: Evidence, label_variance: float) -> Posterior:
@@ -251,29 +340,63 @@ def infer(evidence: Evidence, label_variance: float) -> Posterior:
     Each round finds the variances of the blocks, then what the features leave. A step takes O(r·s²) time for r coordinates and s
     sums.
     """
-    search = _Search(evidence, label_variance)
+    search = _Search(Linearised(evidence), label_variance)
     logs, rest = search.start(), 0.75 * label_variance
     weigh = evidence.roots().T @ evidence.gram @ evidence.roots() / evidence.records
     for _ in range(ROUNDS):
         logs = search.run(logs, rest)
-        found = posterior_given(evidence, search.variances(logs), rest)
+        found = search.linear.posterior(search.variances(logs), rest)
         explained = np.where(search.kinds[search.owners] == "mean", 0.0, found.deviations * found.mean)
         rest = max(LEAST_REST * label_variance, label_variance - float(explained @ weigh @ explained))
     return found
 
 
+def infer_log(
+    evidence: Evidence, belief: Posterior, label_variance: float, lower: float
+) -> tuple[Link, float, Posterior] | None:
+    """The log link, its base and the posterior of the effects on its scale; None unless the answers are clear evidence for it.
+
+    `belief` is the posterior for effects that add up. Each round linearises around the scores of the round before.
+    """
+    link = Link("log", lower)
+    added = evidence.offset + evidence.total(belief.effects(evidence))
+    above = float(added.mean()) - lower
+    if not evidence.answers.size or above <= 0:
+        return None
+    base = float(np.log(above))
+    width = label_variance / above**2
+    variances, score = belief.variances / above**2, np.zeros(evidence.records)
+    for number in range(LINEARISED):
+        linear = Linearised(evidence, link, base, score)
+        search = _Search(linear, width)
+        logs = np.log(np.maximum(variances[search.free], 2e-7 * width))
+        variances = search.variances(search.run(logs, belief.rest))
+        found = linear.posterior(variances, belief.rest)
+        score = score + (evidence.total(found.effects(evidence)) - score) * (1.0 if number else 0.7)
+    plain = _minus_log_evidence(evidence, Linearised(evidence), belief, added)
+    bent = _minus_log_evidence(evidence, linear, found, link.mean(base + evidence.total(found.effects(evidence))))
+    return (link, base, found) if bent < plain - CLEAR else None
+
+
+def _minus_log_evidence(evidence: Evidence, linear: Linearised, belief: Posterior, means: Floats) -> float:
+    """Minus the logarithm of the probability of the answers under a model, up to a constant, for the mean labels that it gives."""
+    left = evidence.answers - evidence.questions.T @ evidence.cell_sums(means - evidence.offset)
+    around = belief.rest * linear.shared + np.diag(evidence.noise)
+    images = belief.deviations[:, None] * linear.images
+    whole, own = cholesky(images.T @ images + around), cholesky(around)
+    fit = 0.5 * float(np.square(solve_triangular(own, left, lower=True)).sum())
+    return fit + float(np.log(np.diag(whole)).sum()) + 0.5 * float(belief.mean @ belief.mean)
+
+
 class _Search:
     """The search for the logarithms of the variances of all blocks but the mean, whose variance is that of a label."""
 
-    def __init__(self, evidence: Evidence, label_variance: float) -> None:
-        self.evidence, self.label_variance = evidence, label_variance
-        self.kinds = np.array([block.kind for block in evidence.blocks])
+    def __init__(self, linear: Linearised, label_variance: float) -> None:
+        self.linear, self.label_variance = linear, label_variance
+        self.kinds = np.array([block.kind for block in linear.blocks])
         self.free = np.flatnonzero(self.kinds != "mean")
-        self.owners = evidence.owners()
+        self.owners = linear.owners
         self.groups = {kind: np.flatnonzero(self.kinds[self.free] == kind) for kind in SPREAD}
-        images = evidence.gram @ evidence.questions
-        self.images = evidence.roots().T @ images
-        self.shared = evidence.questions.T @ images
 
     def variances(self, logs: Floats) -> Floats:
         whole = np.full(len(self.kinds), self.label_variance)
@@ -286,7 +409,7 @@ class _Search:
     def run(self, logs: Floats, rest: float) -> Floats:
         if not logs.size:
             return logs
-        base = rest * self.shared + np.diag(self.evidence.noise)
+        base = rest * self.linear.shared + np.diag(self.linear.noise)
         bounds = [(np.log(1e-7 * self.label_variance), np.log(4 * self.label_variance))] * len(logs)
         options: dict[str, Any] = {"maxiter": STEPS}
         found = minimize(self._loss, logs, args=(base,), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
@@ -294,10 +417,10 @@ class _Search:
 
     def _loss(self, logs: Floats, base: Floats) -> tuple[float, Floats]:
         """Minus the logarithm of likelihood times prior, and its derivatives."""
-        scaled = self.images * np.sqrt(self.variances(logs)[self.owners])[:, None]
+        scaled = self.linear.images * np.sqrt(self.variances(logs)[self.owners])[:, None]
         factor = cholesky(base + scaled.T @ scaled)
-        weights = cho_solve((factor, True), self.evidence.answers, check_finite=False)
-        loss = 0.5 * self.evidence.answers @ weights + np.log(np.diag(factor)).sum()
+        weights = cho_solve((factor, True), self.linear.answers, check_finite=False)
+        loss = 0.5 * self.linear.answers @ weights + np.log(np.diag(factor)).sum()
         traces = np.square(solve_triangular(factor, scaled.T, lower=True, check_finite=False)).sum(axis=0)
         slopes = (
             0.5 * np.bincount(self.owners, traces - np.square(scaled @ weights), minlength=len(self.kinds))[self.free]

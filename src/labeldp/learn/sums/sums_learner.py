@@ -19,7 +19,18 @@ import numpy as np
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
-from labeldp.learn.sums.inference import Block, Evidence, Posterior, infer, kernel, posterior_given, prior_belief, roots
+from labeldp.learn.sums.inference import (
+    Block,
+    Evidence,
+    Link,
+    Posterior,
+    infer,
+    infer_log,
+    kernel,
+    posterior_given,
+    prior_belief,
+    roots,
+)
 from labeldp.learn.sums.partitions import Codes, Partitions
 from labeldp.learn.sums.questions import Plan, plan, sign_questions
 from labeldp.learn.sums.sums_model import Pair, SumsModel
@@ -189,14 +200,18 @@ class SumsLearner:
     def model(
         self, evidence: Evidence, belief: Posterior, pairs: tuple[Pair, ...], found: LabelRange, domain: Domain
     ) -> SumsModel:
-        """The model of what is believed."""
+        """The model of what is believed, or of effects that multiply, if the answers are evidence for that."""
+        link, base = Link(), found.mean
+        if bent := infer_log(evidence, belief, found.variance, found.lower):
+            link, base, belief = bent
         effects = belief.effects(evidence)
         split = [effects[evidence.place(b)] for b in range(len(evidence.blocks))]
         weights = [np.diag(evidence.gram)[evidence.place(b)] / evidence.records for b in range(len(evidence.blocks))]
         return SumsModel(
             partitions=self.partitions,
             pairs=pairs,
-            mean=found.mean + float(split[0][0]),
+            mean=base + float(split[0][0]),
+            link=link,
             effects=tuple(split[1:]),
             weights=tuple(weights[1:]),
             spread=belief.spread(evidence),

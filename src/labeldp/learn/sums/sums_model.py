@@ -14,6 +14,7 @@ from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput, described
 from labeldp.formatting import ReprMixin, count_of
 from labeldp.learn.feature_tables import closest
+from labeldp.learn.sums.inference import Link
 from labeldp.learn.sums.partitions import Codes, Partitions
 from labeldp.plots import effects
 from labeldp.release.label_range import LabelRange
@@ -21,6 +22,7 @@ from labeldp.release.label_range import LabelRange
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Terms = list[tuple[int, NDArray[Any], Floats | None]]
 CHUNK = 1 << 14
 """Rows whose uncertainty is computed at a time."""
 
@@ -86,9 +88,9 @@ class Effect:
 class SumsModel(ReprMixin):
     """A regression model made from noisy sums of labels. All of it is public.
 
-    The prediction is a mean plus an effect for the record's cell in each column, and in some pairs of columns. Between the middles of
-    two cells of a numeric column the effect is a straight line. Noise of the sums is known exactly, so the uncertainty of each
-    effect is too.
+    The prediction is a mean plus an effect for the record's cell in each column, and in some pairs of columns. With a log link,
+    effects multiply: the logarithm of the prediction, less the lower end of the clip, is the sum. Between the middles of two cells of a
+    numeric column the effect is a straight line. Noise of the sums is known exactly, so the uncertainty of each effect is too.
 
     Attributes
     ----------
@@ -97,7 +99,7 @@ class SumsModel(ReprMixin):
     pairs : tuple of Pair
         Pairs of columns with joint effects.
     mean : float
-        The mean of the clipped labels.
+        The score of a record without effects: for the identity link the mean of the clipped labels.
     effects : tuple of array
         For each column and then each pair the effect of each cell.
     weights : tuple of array
@@ -110,6 +112,8 @@ class SumsModel(ReprMixin):
         The clip and how it is undone.
     bounds : tuple of (float, float)
         The public bounds of the labels.
+    link : Link
+        How a score becomes a mean label.
     """
 
     partitions: Partitions
@@ -121,6 +125,7 @@ class SumsModel(ReprMixin):
     rest: float
     range: LabelRange
     bounds: tuple[float, float]
+    link: Link = Link()  # noqa: RUF009 - it is frozen
 
     def predict(self, X: Any) -> Floats:
         """The expected label of each record.
@@ -139,7 +144,7 @@ class SumsModel(ReprMixin):
         return np.clip(self.unbounded(X), *self.bounds)
 
     def unbounded(self, X: Any) -> Floats:
-        """What `predict` clips into the public bounds: the mean and all effects, added up.
+        """What `predict` clips into the public bounds.
 
         Parameters
         ----------
@@ -150,7 +155,15 @@ class SumsModel(ReprMixin):
         -------
         array of float
         """
-        return np.asarray(sum(self.contributions(X).values()))
+        return self.range.unclipped(self.link.mean(self._scores(self._terms(X))))
+
+    def _scores(self, terms: Terms) -> Floats:
+        """The sum of the mean and of all effects of each record."""
+        found = np.full(len(terms[0][1]), self.mean)
+        for number, cells, share in terms:
+            effects = np.append(self.effects[number], 0.0)[cells]
+            found += effects if share is None else share * effects
+        return found
 
     def contributions(self, X: Any) -> dict[str, Floats]:
         """Why a prediction is what it is: how much the mean, each column and each pair of columns add to it.
@@ -164,13 +177,19 @@ class SumsModel(ReprMixin):
         -------
         dict of str to array
             An array for "mean" and for the name of each column and pair, with a number for each record. They add up to `unbounded`.
+            With a log link, what a record is above or below the mean is divided in proportion to its effects on the logarithm.
         """
         terms = self._terms(X)
-        rows = len(terms[0][1])
-        found = {"mean": np.full(rows, float(self.range.unclipped(np.array(self.mean))))}
-        found |= {self._words(number)[0]: np.zeros(rows) for number in range(len(self.effects))}
+        score = self._scores(terms)
+        start = float(self.range.unclipped(self.link.mean(np.array(self.mean))))
+        away, moved = self.range.unclipped(self.link.mean(score)) - start, score - self.mean
+        small = np.abs(moved) < 1e-9
+        slope = self.range.factor * self.link.slope(np.array(self.mean))
+        unit = np.where(small, slope, away / np.where(small, 1.0, moved))
+        found = {"mean": np.full(len(score), start)}
+        found |= {self._words(number)[0]: np.zeros(len(score)) for number in range(len(self.effects))}
         for number, cells, share in terms:
-            effects = self.range.factor * np.append(self.effects[number], 0.0)[cells]
+            effects = unit * np.append(self.effects[number], 0.0)[cells]
             found[self._words(number)[0]] += effects if share is None else share * effects
         return found
 
@@ -191,9 +210,10 @@ class SumsModel(ReprMixin):
         """
         if not isinstance(level, (int, float)) or not 0 < level < 1:
             raise InvalidInput(f"level must lie between 0 and 1, got {described(level)}")
-        middle = self.predict(X)
-        reach = float(ndtri(0.5 + level / 2)) * self.uncertainty(X)
-        return np.clip(np.column_stack([middle - reach, middle + reach]), *self.bounds)
+        terms = self._terms(X)
+        middle, reach = self._scores(terms), float(ndtri(0.5 + level / 2)) * self._deviations(terms)
+        ends = np.column_stack([middle - reach, middle + reach])
+        return np.clip(self.range.unclipped(self.link.mean(ends)), *self.bounds)
 
     def uncertainty(self, X: Any) -> Floats:
         """The standard deviation of the posterior mean label of each record.
@@ -208,6 +228,10 @@ class SumsModel(ReprMixin):
         array of float
         """
         terms = self._terms(X)
+        return self.range.factor * self.link.slope(self._scores(terms)) * self._deviations(terms)
+
+    def _deviations(self, terms: Terms) -> Floats:
+        """The standard deviation of each record's score."""
         starts = np.cumsum([1, *(len(effects) for effects in self.effects)])
         found = np.empty(len(terms[0][1]))
         for low in range(0, len(found), CHUNK):
@@ -218,12 +242,12 @@ class SumsModel(ReprMixin):
                 taken = np.vstack([own, np.zeros(own.shape[1])])[cells[rows]]
                 total += taken if share is None else share[rows, None] * taken
             found[rows] = np.sqrt(np.square(total).sum(axis=1))
-        return self.range.factor * found
+        return found
 
-    def _terms(self, X: Any) -> list[tuple[int, NDArray[Any], Floats | None]]:
+    def _terms(self, X: Any) -> Terms:
         """What adds up to a prediction: column or pair, the cell of each record, and the share of that cell's effect (None: all)."""
         codes, between = self.partitions.read(X)
-        terms: list[tuple[int, NDArray[Any], Floats | None]] = []
+        terms: Terms = []
         for j, lies in enumerate(between):
             if lies is None:
                 terms.append((j, codes[:, j], None))
@@ -294,10 +318,11 @@ class SumsModel(ReprMixin):
         """The effect of one column or pair."""
         values, weights = self.effects[number], self.weights[number]
         start = 1 + sum(len(effects) for effects in self.effects[:number])
-        root = self.range.factor * self.spread[start : start + len(values)]
         name, cells, positions = self._words(number)
-        errors = np.sqrt(np.square(root).sum(axis=1))
-        return Effect(name, self.range.factor * values, errors, weights, cells, positions)
+        errors = np.sqrt(np.square(self.spread[start : start + len(values)]).sum(axis=1))
+        score, factor = self.mean + values, self.range.factor
+        moved = factor * (self.link.mean(score) - self.link.mean(np.array(self.mean)))
+        return Effect(name, moved, factor * self.link.slope(score) * errors, weights, cells, positions)
 
     def _words(self, number: int) -> tuple[str, tuple[str, ...], Floats | None]:
         """The name of a column or pair, what its cells hold, and where they lie."""
@@ -324,7 +349,8 @@ class SumsModel(ReprMixin):
         return {
             "columns": f"{len(self.partitions.names)}",
             "pairs": f"{len(self.pairs)}",
-            "mean": f"{float(self.range.unclipped(np.array(self.mean))):.4g}",
+            "mean": f"{float(self.range.unclipped(self.link.mean(np.array(self.mean)))):.4g}",
+            "link": self.link.name,
         }
 
 

@@ -84,6 +84,11 @@ class SavedModel:
     model: Any
     facts: dict[str, Any]
 
+    @property
+    def members(self) -> tuple[Any, ...]:
+        """What a stack is made of, with weights; empty for other models."""
+        return tuple(getattr(self.model, "members", ()))
+
     def predict(self, features: Any) -> Floats:
         """Predict, and clip the predictions into the public bounds of the labels if these are known.
 

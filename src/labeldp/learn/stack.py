@@ -71,8 +71,8 @@ class Candidate:
     rate: float = 0.1
 
 
-RULE = Candidate("rule")
-LINES = (Candidate("bent line", {"bends": 6}), Candidate("bumps", {"bumps": 200}))
+RULE = Candidate("small trees after a line")
+LINES = (Candidate("bent line", {"bends": 6}), Candidate("smooth function", {"bumps": 200}))
 TREES = (
     Candidate("trees after a bent line", {"bends": 6}, 10, (10, 30, 100), native=False, columns=0.5),
     Candidate("trees", None, 10, (10, 30, 100)),

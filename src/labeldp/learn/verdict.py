@@ -10,6 +10,8 @@ from labeldp.formatting import count_of, plain
 
 ALL = 99.5
 """A share in percent that is printed as 100 %. No model explains more, so "at most 100 %" is not worth printing."""
+LEAST_SHOWN = 0.01
+"""Parts of a stack below this share are not printed."""
 Line = tuple[str, str]
 """A title, which is empty if the line continues the one before, and a sentence."""
 
@@ -17,6 +19,8 @@ Line = tuple[str, str]
 def report_lines(facts: dict[str, Any]) -> list[Line]:
     """Return the report on a model from the facts of its training."""
     lines = [("model", _trained_on(facts))]
+    if members := facts.get("members"):
+        lines.append(("", f"made of {_members(members)}"))
     sums = facts["model"] == "sums"
     for name, noun, lack in (
         (
@@ -40,6 +44,15 @@ def _trained_on(facts: dict[str, Any]) -> str:
     values = f" with {facts['target_values']} values" if named else ""
     records = count_of(facts["records"], "record")
     return f"{facts['model']} for {facts['loss']} loss on {records}{values}, ε = {facts['epsilon']:g}"
+
+
+def _members(members: list[dict[str, Any]]) -> str:
+    """The models of a stack with their weights; what these lack to 1 is the mean."""
+    shown = [(member["name"], member["weight"]) for member in members]
+    if (left := 1 - sum(weight for _, weight in shown)) > LEAST_SHOWN:
+        shown.append(("the mean", left))
+    parts = [f"{100 * weight:.0f} % {name}" for name, weight in shown if weight > LEAST_SHOWN]
+    return ", ".join(parts)
 
 
 def _verdict_of_sums(explained: dict[str, float]) -> list[Line]:

@@ -60,7 +60,7 @@ SUMS_FACTOR, SUMS_POWER = 0.0011, 0.75
 """The error that the noise of sums adds, in squares of the clipped range: 0.0011·(10,000 / (n·ε))^0.75, fitted to measured errors."""
 SUMS_ASTRAY = 1300
 """Where n·ε is small, noise also misleads the clip, the mean and the choice of columns: 1,300/(n·ε)² in squares of the range."""
-MISFIT = 0.005
+MISFIT = 0.013
 """The share of the features' signal that effects of columns and of pairs cannot express, on the data that was measured."""
 
 

@@ -45,7 +45,8 @@ def world(tmp_path_factory):
     return folder
 
 
-def train(run, world, tmp_path, *more):
+def train(run, world, tmp_path, *more, fast=True):
+    """Train, by default the small model that takes a second."""
     return run(
         "train",
         world / "message",
@@ -55,12 +56,13 @@ def train(run, world, tmp_path, *more):
         "order",
         "--out",
         tmp_path / "model",
+        *(("--fast",) if fast and "--model" not in more else ()),
         *more,
     )
 
 
 def test_the_whole_way_from_message_to_predictions(run, world, tmp_path):
-    code, out, _ = train(run, world, tmp_path, "--json")
+    code, out, _ = train(run, world, tmp_path, "--json", fast=False)
     facts = json.loads(out)
     assert code == 0
     assert facts["target_values"] == "auto"
@@ -111,7 +113,7 @@ def test_python_does_what_the_command_does(run, world, tmp_path):
     code, out, _ = train(run, world, tmp_path, "--seed", 1, "--folds", 2, "--exclude", "size")
     assert code == 0
     features = world / "features.parquet"
-    result = train_model(world / "message", features, id="order", seed=1, folds=2, exclude=["size"])
+    result = train_model(world / "message", features, id="order", model="boosting", seed=1, folds=2, exclude=["size"])
     written, table = SavedModel.load(tmp_path / "model"), pq.read_table(features)
     assert result.model.facts.items() <= written.facts.items()
     np.testing.assert_array_equal(result.model.predict(table), written.predict(table))
@@ -240,7 +242,17 @@ def test_the_loss_of_the_message_is_the_default(run, world, tmp_path):
     privatize(
         source, LabelRandomizer(4, Domain(0, 400, 21), loss="absolute", mechanism="rr-on-bins"), tmp_path / "median"
     )
-    arguments = ("--features", world / "features.parquet", "--id", "order", "--out", tmp_path / "model", "--folds", 0)
+    arguments = (
+        "--features",
+        world / "features.parquet",
+        "--id",
+        "order",
+        "--out",
+        tmp_path / "model",
+        "--fast",
+        "--folds",
+        0,
+    )
     code, out, _ = run("train", tmp_path / "median", *arguments)
     assert code == 0
     assert "for absolute loss" in out
@@ -256,7 +268,7 @@ def test_poisson_refuses_negative_targets(run, world, tmp_path):
     assert code == 2
     assert "takes no negative targets" in err
     assert "Leave target_values (--target-values) out" in err  # which works:
-    model = ("--out", tmp_path / "model", "--loss", "poisson", "--folds", 0)
+    model = ("--out", tmp_path / "model", "--loss", "poisson", "--fast", "--folds", 0)
     assert run("train", tmp_path / "noisy", "--features", world / "features.parquet", "--id", "order", *model)[0] == 0
 
 
@@ -400,10 +412,10 @@ def test_a_terminal_shows_progress_unless_it_is_to_be_quiet(run, world, tmp_path
         features = ("--features", world / "features.parquet", "--id", "order", "--out", tmp_path / name)
         return shown("train", world / "message", *features, *more)
 
-    bars = train("model", "--folds", 2)
-    for phase, count in (("joining", "28,500"), ("reading", "28,500"), ("training", r"\d+")):
+    bars = train("model", "--fast", "--folds", 2)
+    for phase, count in (("joining", "28,500"), ("reading", "28,500"), ("training", "3")):
         assert re.search(rf" {phase} +━+ +{count} ", bars)
-    assert train("quiet", "--quiet", "--folds", 0) == ""
+    assert train("quiet", "--quiet", "--fast", "--folds", 0) == ""
     predict = ("predict", tmp_path / "model", world / "test.csv", "--out")
     bars = shown(*predict, tmp_path / "p.csv")
     assert "checking" in bars
@@ -451,7 +463,7 @@ def test_a_stopped_command_leaves_nothing(run, world, tmp_path, monkeypatch, com
 def test_randomized_response_trains_on_debiased_values(run, world, tmp_path):
     source = LabelSource(world / "labels.parquet", "amount", "order")
     privatize(source, LabelRandomizer(3, Domain(0, 400, 21), mechanism="randomized-response"), tmp_path / "rr")
-    arguments = ("--features", world / "features.parquet", "--id", "order", "--out", tmp_path / "model")
+    arguments = ("--features", world / "features.parquet", "--id", "order", "--out", tmp_path / "model", "--fast")
     code, out, _ = run("train", tmp_path / "rr", *arguments)
     assert code == 0
     assert "verdict  none" in out

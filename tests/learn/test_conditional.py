@@ -47,7 +47,7 @@ TRUTHS = {
 
 @pytest.mark.parametrize("loss", TRUTHS)
 def test_every_loss_is_close_to_the_answer_that_is_known(loss):
-    model = LabelDPRegressor(epsilon=4, domain=Domain(1, 400, 400), loss=loss).fit(X, Y)
+    model = LabelDPRegressor(BoostingRegressor(), epsilon=4, domain=Domain(1, 400, 400), loss=loss).fit(X, Y)
     predictions = model.predict(X)
     measure = get_loss(loss)
     lost = measure(predictions, Y).mean()
@@ -62,7 +62,8 @@ def test_every_loss_is_close_to_the_answer_that_is_known(loss):
 def test_the_model_of_a_loss_beats_the_mean_model_in_that_loss():
     for loss in ("absolute", "pinball(0.9)"):
         own, squared = (
-            LabelDPRegressor(epsilon=1, domain=(1, 400), loss=asked).fit(X, Y) for asked in (loss, "squared")
+            LabelDPRegressor(BoostingRegressor(), epsilon=1, domain=(1, 400), loss=asked).fit(X, Y)
+            for asked in (loss, "squared")
         )
         measure = get_loss(loss)
         assert measure(own.predict(X), Y).mean() < measure(squared.predict(X), Y).mean()
@@ -72,7 +73,7 @@ def test_a_callable_is_a_loss_like_its_name():
     def absolute(output, label):
         return np.abs(output - label)
 
-    model = LabelDPRegressor(epsilon=4, domain=(1, 400), loss=absolute).fit(X, Y)
+    model = LabelDPRegressor(BoostingRegressor(), epsilon=4, domain=(1, 400), loss=absolute).fit(X, Y)
     assert np.abs(model.predict(X) - np.exp(LOCATION)).mean() < 6
 
 
@@ -97,7 +98,9 @@ def test_the_spread_follows_the_features_where_it_does():
 def test_deviance_predictions_are_positive_even_where_most_labels_are_zero():
     counts = np.random.default_rng(2).poisson(np.exp(-2 + 1.5 * X[:, 0]))
     for epsilon in (0.5, 4):
-        model = LabelDPRegressor(epsilon=epsilon, domain=Domain.integers(0, 30), loss="poisson").fit(X, counts)
+        model = LabelDPRegressor(
+            BoostingRegressor(), epsilon=epsilon, domain=Domain.integers(0, 30), loss="poisson"
+        ).fit(X, counts)
         assert model.predict(X).min() > 0
         assert np.isfinite(get_loss("poisson")(model.predict(X), counts)).all()
 
@@ -204,7 +207,9 @@ def test_mean_predictions_have_the_labels_mean():
     counts = np.where(
         np.random.default_rng(5).random(N) < 0.7, 0, np.random.default_rng(6).poisson(np.exp(1 + 0.4 * X[:, 0]))
     )
-    model = LabelDPRegressor(epsilon=4, domain=Domain.integers(0, 20), loss="poisson").fit(X, counts)
+    model = LabelDPRegressor(BoostingRegressor(), epsilon=4, domain=Domain.integers(0, 20), loss="poisson").fit(
+        X, counts
+    )
     assert model.predict(X).mean() == pytest.approx(counts.mean(), rel=0.08)
 
 

@@ -16,22 +16,22 @@ from labeldp.artifact import staging
 from labeldp.engines.arrow import arrow_input
 from labeldp.release import apply as apply_module
 from labeldp.release import flow, key_file, ledger
-from labeldp.release.account import Account, Charge, Request
+from labeldp.release.account import Account, Charge, ChargeRequest
 from labeldp.release.key_file import KeyFile
 
 
 def charge_late() -> None:
     """The ledger is charged when the message is in place, not before anything is drawn."""
     fix, commit = Account.fix, Account.commit
-    begun: dict[str, Request] = {}
+    begun: dict[str, ChargeRequest] = {}
     fixed = {}
 
-    def charge_none(self: Account, request: Request) -> Charge:
+    def charge_none(self: Account, request: ChargeRequest) -> Charge:
         charge = Charge(secrets.token_hex(16))
         begun[charge.id] = request
         return charge
 
-    def fix_late(self: Account, charge: Charge, mechanism, request: Request) -> None:
+    def fix_late(self: Account, charge: Charge, mechanism, request: ChargeRequest) -> None:
         fixed[charge.id] = mechanism
         fix(replace(self, ledger=None, dataset=None), charge, mechanism, request)
 

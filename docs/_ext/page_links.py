@@ -116,7 +116,20 @@ class NameLinks(SphinxTransform):
                 )
 
 
+BACK = re.compile(r'(generated/(labeldp(?:\.\w+)*)\.(\w+)\.html#)labeldp(?:\.\w+)*?\.\3((?:\.\w+)*")')
+"""A link from a page of source code to the page of a name, and to a place on it."""
+
+
+def correct_back_links(app: Sphinx, error: Exception | None) -> None:
+    """Give links from source code the place that the page has: Sphinx takes all names of a file to be public in one module."""
+    if error is None:
+        for page in (Path(app.outdir) / "_modules").rglob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            page.write_text(BACK.sub(r"\1\2.\3\4", text), encoding="utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_transform(FileLinks)
     app.add_transform(NameLinks)
+    app.connect("build-finished", correct_back_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

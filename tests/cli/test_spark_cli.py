@@ -278,7 +278,7 @@ def test_ids_are_integers_if_all_are_written_so(spark, folder, ids, kind):
     (batch,) = LabelSource(name, "amount", "order").batches()
     assert found == kind == ("int" if pa.types.is_integer(batch.ids.type) else "str")
     assert [row["order"] for row in frame.collect()] == ids == [str(one) for one in batch.ids.to_pylist()]
-    assert read_records(spark, name, "amount", "order", "str", None).id_type == "str"
+    assert read_records(spark, name, "amount", "order", "str", None)[1] == "str"
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,14 @@ def test_few_records_take_the_rule():
     np.testing.assert_array_equal(model.predict(X), fixed_rule(150, 1.0, 3, 0).fit(X[:150], CURVED[:150]).predict(X))
 
 
-def test_equal_weights_change_nothing_and_records_without_weight_do_not_count(curved):
+def test_few_records_are_judged_by_a_rule_that_did_not_see_them():
+    values = 10 * X[:150, 0]
+    rows, predictions = Stack(3, random_state=0).fit_out_of_fold(X[:150], values)
+    assert rows.size == 150
+    assert 0 < np.mean((predictions - values) ** 2) < 0.5 * values.var()
+
+
+def test_records_without_weight_do_not_count(curved):
     values = CURVED[:N] + 2 * NOISE[:N]
     other = np.where(np.arange(N) % 2, values, 1e4)
     half = Stack(3, random_state=0).fit(X[:N], other, (np.arange(N) % 2).astype(float))

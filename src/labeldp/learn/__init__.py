@@ -3,7 +3,7 @@
 | file | what it does |
 |---|---|
 | `feature_tables`, `feature_columns` | tables of any kind as Arrow columns, and columns as the arrays that models take |
-| `joined_features` | the features of a file beside the private labels of a message |
+| `joined_features` | joins features and private labels by id |
 | `learners`, `sizing`, `conditional` | learners by name, their size for noisy labels, and models of other losses than the squared one |
 | `sums/` | the model from noisy sums |
 | `regressor`, `method` | `LabelDPRegressor`, and its choice between noisy labels and noisy sums |

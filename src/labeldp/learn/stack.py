@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
@@ -155,7 +156,8 @@ class Stack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Stack
             The fitted regressor itself.
         """
-        self.fit_out_of_fold(X, y, sample_weight)
+        with threads(len(y)):
+            self._fit(X, y, sample_weight, None)
         return self
 
     def fit_out_of_fold(
@@ -178,14 +180,19 @@ class Stack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             A prediction for each of them. The weights come from the other folds, too.
         """
         with threads(len(y)):
-            return self._fit(X, y, sample_weight, advance)
+            rows, predictions = self._fit(X, y, sample_weight, advance)
+            if 2 * folds_for(len(y)) <= len(y) < FEWEST:  # there are no weights to find, but there is a model to judge
+                folds = KFold(folds_for(len(y)), shuffle=True, random_state=0)
+                given = None if sample_weight is None else {"sample_weight": sample_weight}
+                rule = self._model(RULE, len(y), self.random_state)
+                predictions = np.asarray(cross_val_predict(rule, X, y, cv=folds, params=given), np.float64)
+        return rows, predictions
 
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, advance: Callable[[int], object] | None
     ) -> tuple[NDArray[np.int64], Floats]:
-        rule = self._model(RULE, len(y), self.random_state).fit(
-            X, y, sample_weight
-        )  # checks the features, in scikit-learn's own words
+        # The rule comes first: it checks the features, in scikit-learn's own words.
+        rule = self._model(RULE, len(y), self.random_state).fit(X, y, sample_weight)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(rule, name):
                 setattr(self, name, getattr(rule, name))

@@ -107,7 +107,7 @@ def test_deviance_predictions_are_positive_even_where_most_labels_are_zero():
 
 def test_tables_and_arrays_and_clones():
     frame = pd.DataFrame({"a": X[:, 0], "shop": np.where(X[:, 1] > 0, "east", "west")})
-    model = LabelDPRegressor(epsilon=4, domain=(1, 400), loss="absolute").fit(frame, Y)
+    model = LabelDPRegressor(BoostingRegressor(), epsilon=4, domain=(1, 400), loss="absolute").fit(frame, Y)
     assert np.corrcoef(model.predict(frame), np.exp(LOCATION))[0, 1] > 0.9
     again = clone(model.estimator_)
     assert isinstance(again, ConditionalRegressor)
@@ -184,7 +184,7 @@ def test_the_loss_that_a_refused_estimator_stood_for_is_named():
 
 def test_codes_are_told_from_values_and_labels():
     private = LabelRandomizer(4, (1, 400), loss="absolute").randomize(Y)
-    model = ConditionalRegressor(None, private.mechanism, "absolute")
+    model = ConditionalRegressor(BoostingRegressor(), private.mechanism, "absolute")
     for wrong in (private.values(), Y, np.full(N, -1), private.codes + 1000):
         with pytest.raises(InvalidInput, match="pass the PrivateLabels themselves"):
             model.fit(X, wrong)

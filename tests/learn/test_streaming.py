@@ -68,7 +68,13 @@ def write(table, folder):
 
 
 def train(folder, table, **options):
-    settings = {"exclude": ["key", "truth"], "categorical": ["code"], "seed": 0, "folds": 2} | options
+    settings = {
+        "exclude": ["key", "truth"],
+        "categorical": ["code"],
+        "seed": 0,
+        "folds": 2,
+        "model": "boosting",
+    } | options
     return train_model(folder / "message", table, id="order", **settings).model
 
 
@@ -189,7 +195,7 @@ def test_progress_counts_rows_and_models(world):
 
         return count
 
-    train(world, world / "f.parquet", phase=phase, folds=3)
+    train(world, world / "f.parquet", phase=phase, folds=3, model="stack")
     assert counts == {"joining": [N + 200, N + 200], "reading": [N + 200, N + 200], "training": [30, 30]}
 
 

@@ -6,7 +6,7 @@ A clip makes all later sums less noisy. `first_look` asks for the histogram; eve
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -65,6 +65,11 @@ class LabelRange:
     factor: float
     shift: float
 
+    def is_known(self, domain: Domain) -> bool:
+        """Whether a histogram told more than the bounds: if not, this is the whole range, with some variance."""
+        whole = whole_range(domain)
+        return replace(self, variance=whole.variance) != whole
+
     def unclipped(self, means: Floats) -> Floats:
         """Means of labels from means of clipped labels."""
         return np.asarray(self.lower + (means - self.lower) * self.factor + self.shift)
@@ -83,7 +88,7 @@ def label_range(counts: Answer, records: int, epsilon: float) -> LabelRange:
     """
     domain, parts = counts.domain, counts.values.size
     if not _is_informative(counts, records):
-        return _whole_range(domain)
+        return whole_range(domain)
     first, last, at = part_places(counts)
     masses = _masses(counts, records, parts)
     noise = USUAL_SUMS**3 / (3 * epsilon**2 * records**2)
@@ -99,7 +104,7 @@ def range_within(clip: tuple[int, int], counts: Answer, records: int) -> LabelRa
     """The range of labels for a clip that was chosen before."""
     domain, parts = counts.domain, counts.values.size
     if not _is_informative(counts, records):
-        return _whole_range(domain)
+        return whole_range(domain)
     at = part_places(counts)[2]
     masses = _masses(counts, records, parts)
     lower, upper = domain.lower + domain.step * clip[0], domain.lower + domain.step * clip[1]
@@ -116,10 +121,17 @@ def _is_informative(counts: Answer, records: int) -> bool:
     return counts.scale * math.sqrt(2 * counts.values.size) * LEAST_RECORDS <= 1.5 * records
 
 
-def _whole_range(domain: Domain) -> LabelRange:
+def whole_range(domain: Domain) -> LabelRange:
     """Return the range of labels about which nothing is known: no clip."""
     width = domain.upper - domain.lower
     return LabelRange((0, domain.count - 1), domain.lower, domain.lower + width / 2, width**2 / 12, 1.0, 0.0)
+
+
+def usual_variance(mean: float, domain: Domain) -> float:
+    """Return the variance of labels of which only the mean is known: the uniform one's in the middle of the bounds, less near an end."""
+    least = 0.02 * (domain.upper - domain.lower)
+    mean = min(max(mean, domain.lower + least), domain.upper - least)
+    return (mean - domain.lower) * (domain.upper - mean) / 3
 
 
 def part_places(counts: Answer) -> tuple[Integers, Integers, Floats]:

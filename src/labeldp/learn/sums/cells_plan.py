@@ -22,10 +22,10 @@ from labeldp.formatting import ReprMixin, count_of
 from labeldp.json_text import expect_format, parse_json
 from labeldp.learn.feature_columns import ColumnKey
 from labeldp.learn.record_checks import exactly
-from labeldp.learn.sums.inference import Evidence, infer, prior_belief
+from labeldp.learn.sums.inference import Evidence, prior_belief
 from labeldp.learn.sums.partitions import Partitions
 from labeldp.learn.sums.questions import plan
-from labeldp.learn.sums.sums_learner import SumsLearner
+from labeldp.learn.sums.sums_learner import SumsLearner, inferred
 from labeldp.learn.sums.sums_model import SumsModel
 from labeldp.release.label_range import histogram_share, range_within
 from labeldp.release.noisy_sums import Answer
@@ -277,7 +277,8 @@ def model_from_answer(wanted: CellsPlan, features: Any, sums: PrivateSums) -> Su
         size, cells = evidence.blocks[column + 1].cells, answer.values.size
         _check_counts(np.bincount(learner.codes[:, column], minlength=size), answer)
         evidence.learn(evidence.cells_of(column + 1)[:, :cells], answer)
-    return learner.model(evidence, infer(evidence, found.variance), (), found, sums.domain)
+    belief, found = inferred(evidence, found, sums.domain)
+    return learner.model(evidence, belief, (), found, sums.domain)
 
 
 def _in_order(wanted: CellsPlan, sums: PrivateSums) -> tuple[Answer, tuple[Answer, ...]]:

@@ -266,7 +266,7 @@ class Linearised:
 
 SPREAD = {"column": 1.5, "pair": 1.0}
 """The standard deviation of the logarithms of the variances of one kind."""
-SHARE = {"column": 0.5, "pair": 0.05}
+SHARE = {"column": 0.25, "pair": 0.05}
 """The share of the label's variance that all blocks of one kind are expected to explain."""
 LEVEL = {"column": 2.0, "pair": 1.0}
 """The standard deviation of the logarithm of that share. Noise looks like pairs easily, so theirs is small."""
@@ -327,7 +327,7 @@ class Posterior:
 
 
 def prior_belief(evidence: Evidence, label_variance: float) -> Posterior:
-    """Return the prior of the effects: columns explain half of the label's variance, in equal parts, and pairs little."""
+    """Return the prior of the effects: columns explain a quarter of the label's variance, in equal parts, and pairs little."""
     kinds = np.array([block.kind for block in evidence.blocks])
     shares = {kind: share / max(1, int(np.sum(kinds == kind))) for kind, share in SHARE.items()} | {"mean": 1.0}
     variances = label_variance * np.array([shares[kind] for kind in kinds])

@@ -11,6 +11,7 @@ is post-processing, and a mistake here costs accuracy but no privacy.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -34,7 +35,7 @@ from labeldp.learn.sums.inference import (
 from labeldp.learn.sums.partitions import Codes, Partitions
 from labeldp.learn.sums.questions import Plan, plan, sign_questions
 from labeldp.learn.sums.sums_model import Pair, SumsModel
-from labeldp.release.label_range import LabelRange, first_look
+from labeldp.release.label_range import LabelRange, first_look, usual_variance
 from labeldp.release.sum_queries import SumQueries
 
 COARSE = Fraction(12, 100)
@@ -84,7 +85,7 @@ class SumsLearner:
 
     def learn(self, queries: SumQueries) -> SumsModel:
         """Spend all of what `queries` may cost on a model."""
-        found = first_look(queries)
+        looked = found = first_look(queries)
         evidence = Evidence(queries.records, found.mean)
         evidence.add(*self.columns())
         candidates = self.candidates(evidence)
@@ -94,13 +95,14 @@ class SumsLearner:
         belief = prior_belief(evidence, found.variance)
         coarse = queries.remaining * COARSE
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, coarse), [(0, 1.0)]), coarse)
-        belief = infer(evidence, found.variance)
+        belief, found = inferred(evidence, looked, queries.domain)
         if not pairs and (pairs := self._pairs(belief, found.variance)):
             candidates = self._add_pairs(evidence, candidates, pairs, PAIR_SIGNS)
             belief = self._with_pairs(evidence, belief, pairs, found.variance)
         rest = queries.remaining
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, rest)), rest)
-        return self.model(evidence, infer(evidence, found.variance), tuple(pairs), found, queries.domain)
+        belief, found = inferred(evidence, looked, queries.domain)
+        return self.model(evidence, belief, tuple(pairs), found, queries.domain)
 
     def columns(self) -> tuple[list[Block], list[Codes]]:
         """A block for the mean and one for each column: column j is block j + 1."""
@@ -202,7 +204,7 @@ class SumsLearner:
     ) -> SumsModel:
         """The model of what is believed, or of effects that multiply, if the answers are evidence for that."""
         link, base = Link(), found.mean
-        if bent := infer_log(evidence, belief, found.variance, found.lower):
+        if found.is_known(domain) and (bent := infer_log(evidence, belief, found.variance, found.lower)):
             link, base, belief = bent
         effects = belief.effects(evidence)
         split = [effects[evidence.place(b)] for b in range(len(evidence.blocks))]
@@ -219,6 +221,16 @@ class SumsLearner:
             range=found,
             bounds=(domain.lower, domain.upper),
         )
+
+
+def inferred(evidence: Evidence, found: LabelRange, domain: Domain) -> tuple[Posterior, LabelRange]:
+    """The posterior, and the range of labels with a variance that suits their mean, if the histogram was too noisy to tell it."""
+    belief = infer(evidence, found.variance)
+    if not found.is_known(domain):
+        mean = found.mean + float(belief.effects(evidence)[0])
+        found = replace(found, variance=usual_variance(mean, domain))
+        belief = infer(evidence, found.variance)
+    return belief, found
 
 
 def _some(rows: Floats, most: int) -> Floats:

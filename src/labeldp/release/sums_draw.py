@@ -92,7 +92,7 @@ def draw_answer(
             grain *= 2
         require_room(held.records, domain, grain)
     sensitivity = sensitivity_of(kind, clip, sizes, domain, grain)
-    scale = _scale(sensitivity, asked)
+    scale = noise_scale(sensitivity, asked)
     if kind == "signs" and scale:
         check_cube(sizes[0], scale)
     sums, counts = exact()
@@ -111,7 +111,7 @@ def histogram_counts(held: HeldLabels, parts: int) -> ExactPass:
     return lambda: (held.histogram(parts), part_sizes(parts, held.domain.count))
 
 
-def _scale(sensitivity: int, epsilon: Fraction) -> float:
+def noise_scale(sensitivity: int, epsilon: Fraction) -> float:
     """Return the smallest float whose exact cost, sensitivity/scale, is at most ε; 0.0 if one label changes nothing."""
     if sensitivity == 0:
         return 0.0

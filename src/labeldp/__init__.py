@@ -25,6 +25,7 @@ _MODULE_OF = {
     "privatize": "release.labels",
     "apply": "release.apply",
     "Ledger": "release.ledger",
+    "score": "evaluate.score",
     # the features party
     "Message": "artifact",
     "train": "learn.train",

@@ -6,7 +6,8 @@
 | `comparison` | mechanisms side by side |
 | `estimates`, `scoring`, `summary` | errors, gains and means of a model, from private labels alone |
 | `intervals`, `moments`, `constraints` | the intervals of those estimates |
-| `held_out`, `held_out_figures` | the error of a model from noisy sums of held-out labels |
+| `held_out`, `held_out_sums`, `held_out_figures` | the error of a model from noisy sums of held-out labels |
+| `score`, `groups` | the same as a release to another party, by group |
 | `measurement` | a statistical audit of any randomizer |
 """
 
@@ -23,6 +24,7 @@ from labeldp.evaluate.estimates import (
 from labeldp.evaluate.held_out import HeldOutError, held_out_error
 from labeldp.evaluate.measurement import Measurement, measure
 from labeldp.evaluate.risk import Risk
+from labeldp.evaluate.score import Difference, Score, ScoreOutcome, score
 from labeldp.evaluate.scoring import LossEstimate, estimate_loss, noise_corrected_scorer
 from labeldp.evaluate.summary import cross_validated_error
 from labeldp.evaluate.targets import Target
@@ -30,6 +32,7 @@ from labeldp.evaluate.targets import Target
 __all__ = [
     "Advice",
     "Comparison",
+    "Difference",
     "ErrorEstimate",
     "Estimate",
     "HeldOutError",
@@ -37,6 +40,8 @@ __all__ = [
     "Measurement",
     "Outlook",
     "Risk",
+    "Score",
+    "ScoreOutcome",
     "Target",
     "advise",
     "compare",
@@ -49,4 +54,5 @@ __all__ = [
     "held_out_error",
     "measure",
     "noise_corrected_scorer",
+    "score",
 ]

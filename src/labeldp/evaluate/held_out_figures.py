@@ -19,7 +19,7 @@ def reach_of_sampling(risk: float = RISK) -> float:
 
 
 def reach_of_noise(risk: float = RISK) -> float:
-    """Return how many standard deviations of noise it reaches: those of Laplace noise. Cube noise and its sums need fewer."""
+    """Return how many standard deviations of noise it reaches: those of Laplace noise. Sums of numbers of a cube need fewer."""
     return math.log(1 / risk) / math.sqrt(2)
 
 
@@ -71,7 +71,7 @@ class HeldOutFigure(ReprMixin):
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A value that is linear in noisy means, with `own` as the variance of noise that no other value has."""
+    """A value that is linear in noisy means with this covariance, with `own` as the variance of noise that no other value has."""
 
     value: float
     factors: Floats
@@ -84,7 +84,8 @@ class Linear:
 
     def covariance(self, other: Linear) -> float:
         """Of the noise of two such values."""
-        return float((self.factors * other.factors) @ self.noise) + (self.own if other is self else 0.0)
+        shared = float(self.factors @ self.noise @ other.factors)
+        return max(0.0, shared) + self.own if other is self else shared
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Noisy sums about public predictions, by group, and the figures that follow from them: errors, gains and differences of models.
 
-For labels y and predictions f of the first model, f' of another, every figure follows from the means of (y − f)², 2·(f − mean f)·y, y,
+For labels y and predictions f of the first model, f' of another, every figure follows from the means of (y − f)², 2·(f − mean f)·y, y, y²,
 |y − f|, |y − f'| and (y − f')² − (y − f)². Each is a mean of numbers that one label moves by at most a public width, and the last one by
-little if the models are alike. They share one cube of noise. Nothing is binned: errors and gains are unbiased, and exact but for the noise. A
+little if the models are alike. They share one cube of noise. One of the first four follows from the others, so that each is known better
+than its own noise. Nothing is binned: errors and gains are unbiased, and exact but for the noise. A
 part of ε goes into sums of squares, which tell how much the figures vary from sample to sample.
 
 All of this is done on a scale on which the bounds are 0 and 1, so that no square or fourth power leaves the floats.
@@ -23,13 +24,13 @@ from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, Spread, fig
 from labeldp.release.group_sums import GroupSums, check_numbers, draw_numbers
 from labeldp.release.sums_draw import SumsBudget
 
-SPREAD_SHARE = Fraction(3, 20)
+SPREAD_SHARE = Fraction(1, 10)
 """The share of ε for sums of squares, which decide how wide the intervals are but not where they lie."""
 LARGEST_RATIO = 4.0
 """Sums of squares for R² are made for an error of at most this many times the variance of the labels."""
 ENDS, MIDDLE = np.array([[0.0], [1.0]]), 0.5
 """The bounds of the labels, once they are rescaled, and the middle between them."""
-ERROR, CROSS, MEAN, ABSOLUTE = range(4)
+ERROR, CROSS, MEAN, SQUARE, ABSOLUTE = range(5)
 """The places of the questions; those of |y − f'| follow for every model, and then the differences of errors from the first model's."""
 ERRORS, SQUARES, GAINS, MIXED = range(4)
 """The places of the sums of squares; those of differences follow."""
@@ -98,16 +99,11 @@ class HeldOutSums:
         def questions(label: Floats) -> list[Floats]:
             apart = [np.square(label - one) - np.square(label - f[0]) for one in f[1:]]
             absolute = [abs(label - one) for one in f]
-            return [
-                np.square(label - f[0]),
-                2 * centred * (label - MIDDLE),
-                label - MIDDLE + 0 * f[0],
-                *absolute,
-                *apart,
-            ]
+            above = label - MIDDLE + 0 * f[0]
+            return [np.square(label - f[0]), 2 * centred * above, above, np.square(above), *absolute, *apart]
 
         limits = ends(*questions(ENDS))
-        limits[:, [ERROR, *range(ABSOLUTE, ABSOLUTE + len(f))], 0] = 0.0
+        limits[:, [ERROR, *range(SQUARE, ABSOLUTE + len(f))], 0] = 0.0
         drawn = draw_numbers(budget, questions(y), limits, codes, epsilon * (1 - SPREAD_SHARE))
         predicted = np.bincount(codes, np.square(centred)) / counts
         found = [GroupFigures(drawn, None, means, predicted, group) for group in range(len(counts))]
@@ -130,13 +126,13 @@ class HeldOutSums:
     @staticmethod
     def check(models: int, records: int, epsilon: Fraction) -> None:
         """Raise `InvalidInput`, before the charge, for sums whose noise might leave 64 bits."""
-        check_numbers(2 + 2 * models, records, epsilon * (1 - SPREAD_SHARE))
+        check_numbers(3 + 2 * models, records, epsilon * (1 - SPREAD_SHARE))
         check_numbers(3 + models, records, epsilon * SPREAD_SHARE)
 
     @property
     def models(self) -> int:
         """The number of models."""
-        return self.means.shape[1]
+        return int(self.means.shape[1])
 
     def group(self, group: int) -> GroupFigures:
         """Return the figures of one group."""
@@ -159,26 +155,33 @@ class GroupFigures:
         return int(self.first.counts[self.place])
 
     @cached_property
-    def _values(self) -> Floats:
-        return self.first.means[self.place]
+    def _means(self) -> tuple[Floats, Floats]:
+        """The means and the covariance of their noise, once (y − f)² is what follows from the other means.
 
-    @cached_property
-    def _noise(self) -> Floats:
-        return self.first.means_variance[self.place]
+        With c = f − mean f it is (y − ½)² − 2c·(y − ½) − 2·(mean f − ½)·(y − ½) + (f − ½)². The means are moved by least squares.
+        """
+        values, noise = self.first.means[self.place], np.diag(self.first.means_variance[self.place])
+        off = self._prediction(0) - MIDDLE
+        line = np.zeros(values.size)
+        line[[ERROR, CROSS, MEAN, SQUARE]] = 1.0, 1.0, 2 * off, -1.0
+        miss = line @ values - self.predicted[self.place] - off**2
+        gained = noise @ line / (line @ noise @ line)
+        return values - gained * miss, noise - np.outer(gained, line @ noise)
 
     @cached_property
     def label_mean(self) -> float:
         """The labels' mean."""
-        return float(np.clip(self._values[MEAN] + MIDDLE, 0, 1))
+        return float(np.clip(self._means[0][MEAN] + MIDDLE, 0, 1))
 
     def _prediction(self, model: int) -> float:
         return float(self.public_means[self.place, model])
 
     def _linear(self, factors: dict[int, float], constant: float = 0.0) -> Linear:
-        row = np.zeros(self._values.size)
+        values, noise = self._means
+        row = np.zeros(values.size)
         for question, factor in factors.items():
             row[question] += factor
-        return Linear(float(row @ self._values + constant), row, self._noise)
+        return Linear(float(row @ values + constant), row, noise)
 
     def _apart(self, model: int) -> dict[int, float]:
         """The mean of (y − f')² − (y − f)² for another model than the first, and nothing for that."""
@@ -192,22 +195,21 @@ class GroupFigures:
         """2·cov(y, f) − var f. For another model: the variance of y is the same, and the squares of the biases differ by a public line."""
         more = self.records / (self.records - 1)
         first, other = self._prediction(0), self._prediction(model)
-        apart = {place: -more for place in self._apart(model)}
+        apart = dict.fromkeys(self._apart(model), -more)
         constant = more * ((first - other) * (2 * MIDDLE - first - other) - self.predicted[self.place])
         return self._linear({CROSS: more, MEAN: 2 * more * (first - other), **apart}, constant)
 
     @cached_property
     def _variance(self) -> Linear:
-        """var y = error + gain − (mean y − mean f)². The square is too large by the variance v of the noise, and has a variance of its own.
+        """The mean of (y − ½)² less the square of that of y − ½.
 
-        It is (κ − 1)·v² with κ the kurtosis of the noise.
+        The noise makes that square too large by its variance v. About the line it has a variance of 5·v² at the most, as for Laplace noise,
+        whose fourth moment is 6·v².
         """
-        more, size = self.records / (self.records - 1), self._values.size
-        apart, noise = self._values[MEAN] + MIDDLE - self._prediction(0), self._noise[MEAN]
-        constant = more * (2 * apart * self._values[MEAN] - apart**2 + noise - self.predicted[self.place])
-        line = self._linear({ERROR: more, CROSS: more, MEAN: -2 * more * apart}, constant)
-        kurtosis = 1.8 * (size + 3) * (size + 4) / ((size + 1) * (size + 2))
-        return line.with_noise((kurtosis - 1) * (more * noise) ** 2)
+        more, (values, noise) = self.records / (self.records - 1), self._means
+        mean, v = values[MEAN], noise[MEAN, MEAN]
+        line = self._linear({SQUARE: more, MEAN: -2 * more * mean}, more * (mean**2 + v))
+        return line.with_noise(5 * (more * v) ** 2)
 
     def ratio(self, model: int) -> float:
         """The error over the variance of the labels, within what sums of squares are made for."""
@@ -266,6 +268,6 @@ class GroupFigures:
 
     def difference(self, model: int, other: int, width: float, risk: float) -> HeldOutFigure:
         """Return how much larger the squared error of one model is than that of another."""
-        factors = self._apart(model) | {place: -1.0 for place in self._apart(other)}
+        factors = self._apart(model) | dict.fromkeys(self._apart(other), -1.0)
         deviation = self._apart_deviation(model) + self._apart_deviation(other)
         return figure(self._linear(factors), deviation**2 / self.records, risk=risk).times(width**2)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,21 @@ class _StoredSums:
     answers: tuple[_StoredAnswer, ...]
 
 
+class Priced(Protocol):
+    """Noisy numbers with what their cost follows from."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def values(self) -> NDArray[np.int64]: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def sensitivity(self) -> int: ...
+    @property
+    def epsilon_exact(self) -> Fraction: ...
+
+
 @dataclass(frozen=True)
 class ProofLine:
     """What one answer costs: the most that one label changes, over the scale of the noise.
@@ -159,13 +174,13 @@ class SumsProof:
     lines: tuple[ProofLine, ...]
 
     @classmethod
-    def of(cls, answers: Sequence[Answer], claimed: Fraction) -> SumsProof:
+    def of(cls, answers: Sequence[Priced], claimed: Fraction) -> SumsProof:
         """The proof for these answers.
 
         Parameters
         ----------
-        answers : sequence of Answer
-            The answers; each computes its sensitivity from its kind, its clip and its partitions.
+        answers : sequence of Answer or of GroupSums
+            The answers; each computes its sensitivity from its kind and its public fields.
         claimed : Fraction
             The ε that is claimed for all of them.
 
@@ -488,7 +503,7 @@ class PrivateSums(ReprMixin):
         record = parse_json(text, "the private sums")
         expect_format(record, FORMAT, FORMAT_VERSION, "private sums")
         stored = read_record(_StoredSums, record, "the private sums")
-        domain = _domain(stored.domain)
+        domain = stored_domain(stored.domain)
         if len(stored.answers) > MOST_ANSWERS:
             raise InvalidInput(f"the answers of private sums must be a list of at most {MOST_ANSWERS:,}")
         records = int(stored_integers([stored.records], "records")[0])
@@ -582,7 +597,7 @@ def _clipped(
     return held
 
 
-def _domain(fields: list[Any]) -> Domain:
+def stored_domain(fields: list[Any]) -> Domain:
     """Return the domain from its list of fields, which must be as `Domain.to_json` writes them."""
     try:
         domain = Domain(*fields)

@@ -16,7 +16,7 @@ from labeldp.release.account import Account, ChargeRequest
 from labeldp.release.grid_labels import HeldLabels, require_room
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import LARGEST_SUM, Answer, part_sizes, sensitivity_of
-from labeldp.release_kind import SUMS
+from labeldp.release_kind import SUMS, ReleaseKind
 from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
 
 _SCALE_PER_SIGN = 4
@@ -56,9 +56,9 @@ class SumsBudget:
         return asked
 
 
-def sums_request(domain: Domain, records: int) -> ChargeRequest:
+def sums_request(domain: Domain, records: int, kind: ReleaseKind = SUMS) -> ChargeRequest:
     """Return what the ledger records of a release of sums. It cannot be resumed: its noise is not a function of a key."""
-    return ChargeRequest(SUMS, json.dumps({"domain": domain.to_json(), "records": records}))
+    return ChargeRequest(kind, json.dumps({"domain": domain.to_json(), "records": records}))
 
 
 def draw_answer(

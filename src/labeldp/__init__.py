@@ -26,6 +26,7 @@ _MODULE_OF = {
     "apply": "release.apply",
     "Ledger": "release.ledger",
     "score": "evaluate.score",
+    "report": "learn.group_report",
     # the features party
     "Message": "artifact",
     "train": "learn.train",

@@ -104,9 +104,10 @@ def _opened(path: Path, verify_key: Path | None, *, quiet: bool) -> Opened | Non
     from labeldp.artifact.manifest import kind_in
     from labeldp.artifact.reader import Message
     from labeldp.evaluate.groups import FiguresAnswer
+    from labeldp.evaluate.report import Report
     from labeldp.evaluate.score import Score
     from labeldp.release.sums import SumsAnswer, is_answer
-    from labeldp.release_kind import SCORE
+    from labeldp.release_kind import REPORT, SCORE
 
     if not path.is_dir():
         if verify_key is not None:
@@ -114,8 +115,10 @@ def _opened(path: Path, verify_key: Path | None, *, quiet: bool) -> Opened | Non
         return None
     if is_answer(path):
         return SumsAnswer.open(path, verify_key=verify_key)  # reads every row
-    if kind_in(path) == SCORE:
+    if (kind := kind_in(path)) == SCORE:
         return FiguresAnswer.open(path, SCORE, Score, verify_key)
+    if kind == REPORT:
+        return FiguresAnswer.open(path, REPORT, Report, verify_key)
     message = Message.open(path, verify_key=verify_key)
     with phases(quiet=quiet) as phase:
         tick = phase("checking", message.records)

@@ -8,6 +8,7 @@
 | `intervals`, `moments`, `constraints` | the intervals of those estimates |
 | `held_out`, `held_out_sums`, `held_out_figures` | the error of a model from noisy sums of held-out labels |
 | `score`, `groups` | the same as a release to another party, by group |
+| `report` | means and quantiles of labels by group |
 | `measurement` | a statistical audit of any randomizer |
 """
 
@@ -23,6 +24,7 @@ from labeldp.evaluate.estimates import (
 )
 from labeldp.evaluate.held_out import HeldOutError, held_out_error
 from labeldp.evaluate.measurement import Measurement, measure
+from labeldp.evaluate.report import GroupRow, Report
 from labeldp.evaluate.risk import Risk
 from labeldp.evaluate.score import Difference, Score, ScoreOutcome, score
 from labeldp.evaluate.scoring import LossEstimate, estimate_loss, noise_corrected_scorer
@@ -35,10 +37,12 @@ __all__ = [
     "Difference",
     "ErrorEstimate",
     "Estimate",
+    "GroupRow",
     "HeldOutError",
     "LossEstimate",
     "Measurement",
     "Outlook",
+    "Report",
     "Risk",
     "Score",
     "ScoreOutcome",

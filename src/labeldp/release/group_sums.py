@@ -186,23 +186,23 @@ def draw_numbers(
 def draw_histograms(
     budget: SumsBudget,
     cells: NDArray[np.int64],
-    edges: Floats,
+    ends: Floats,
     codes: NDArray[np.int64],
     groups: int,
     epsilon: Fraction,
 ) -> GroupSums:
     """Count labels by group and cell, with Laplace noise of scale 2/ε: replacing a label moves two counts of its group by one.
 
-    `cells` has the cell of each label, `edges` the edges of all cells; the other parameters are those of `draw_numbers`.
+    `cells` has the cell of each label, `ends` the ends of all cells; the other parameters are those of `draw_numbers`.
     """
     asked = budget.share(epsilon)
     scale = noise_scale(2, asked)
-    size, used = len(edges) - 1, codes >= 0
+    size, used = len(ends), codes >= 0
     exact = np.bincount(codes[used] * size + cells[used], minlength=groups * size).astype(np.int64)
     budget.remaining -= 2 / Fraction(scale)
     noisy = _cut(add_laplace(exact, scale)).reshape(groups, size)
-    ends = np.broadcast_to(np.column_stack([edges[:-1], edges[1:]]), (groups, size, 2))
-    return GroupSums("histograms", noisy, scale, np.bincount(codes[used], minlength=groups), ends)
+    counts = np.bincount(codes[used], minlength=groups)
+    return GroupSums("histograms", noisy, scale, counts, np.broadcast_to(ends, (groups, size, 2)))
 
 
 def _cut(noisy: NDArray[np.int64]) -> NDArray[np.int64]:

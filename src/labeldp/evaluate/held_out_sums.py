@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, Spread, figure, ratio_figure
-from labeldp.release.group_sums import GroupSums, check_numbers, draw_numbers
-from labeldp.release.sums_draw import SumsBudget
+from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, Spread, figure, ratio_figure, reach_of_noise
+from labeldp.release.group_sums import UNITS, GroupSums, check_numbers, draw_numbers
+from labeldp.release.noisy_sums import cube_variance
+from labeldp.release.sums_draw import SumsBudget, noise_scale
 
 SPREAD_SHARE = Fraction(1, 10)
 """The share of ε for sums of squares, which decide how wide the intervals are but not where they lie."""
@@ -128,6 +129,24 @@ class HeldOutSums:
         """Raise `InvalidInput`, before the charge, for sums whose noise might leave 64 bits."""
         check_numbers(3 + 2 * models, records, epsilon * (1 - SPREAD_SHARE))
         check_numbers(3 + models, records, epsilon * SPREAD_SHARE)
+
+    @staticmethod
+    def reach(predictions: Floats, epsilon: Fraction) -> float:
+        """Return how far the interval of the mean squared error will reach for the noise of one model, on the scale from 0 to 1.
+
+        Parameters
+        ----------
+        predictions : array of float64
+            The predictions on that scale.
+        epsilon : Fraction
+            What the sums will cost.
+        """
+        scale = noise_scale(UNITS, epsilon * (1 - SPREAD_SHARE))
+        mean = float(predictions.mean())
+        direct = float(np.square(ENDS - predictions).max()) ** 2
+        derived = (2 * float(abs(predictions - mean).max())) ** 2 + (2 * (mean - MIDDLE)) ** 2 + MIDDLE**4
+        variance = cube_variance(ABSOLUTE + 1, scale) * direct * derived / (direct + derived)
+        return reach_of_noise() * math.sqrt(variance) / (UNITS * predictions.size)
 
     @property
     def models(self) -> int:

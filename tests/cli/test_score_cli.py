@@ -42,6 +42,7 @@ def test_a_score_says_which_model_is_better_and_its_folder_is_proven(run, files)
     code, out, _ = run("audit", files / "score")
     assert code == 0
     assert "which follow from the noisy sums" in out
+    assert "slope is better than flat" in out
     assert "proven" in out
     record = json.loads(run("audit", files / "score", "--json")[1])
     assert record["holds"]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from labeldp.artifact.reader import Message
     from labeldp.evaluate import Measurement
     from labeldp.evaluate.groups import FiguresAnswer
+    from labeldp.evaluate.report import Report
+    from labeldp.evaluate.score import Score
     from labeldp.mechanisms import FiniteMechanism, Mechanism
     from labeldp.mechanisms.proof import Proof
     from labeldp.release.private_sums import SumsProof
@@ -52,6 +54,8 @@ def audit(
     The proof is exact, for the integers that the mechanism samples or for the scales of the noise, and needs no data.
 
     With --samples the sampler of a mechanism runs too, and its outputs alone give a lower bound of ε. That finds bugs.
+
+    The figures of a score or a report are shown too.
 
     The exit code is 2 if anything does not hold.
 
@@ -90,11 +94,15 @@ def audit(
             lines.append(("sampled", str(measured)))
     if opened is not None:
         record["message"] = _record(opened)
+    if isinstance(opened, FiguresAnswer):
+        record["figures"] = opened.figures.to_arrow().to_pylist()
     if as_json:
         print_json(record)
     else:
         for name, text in (*_about(opened), *lines):
             line(name, text, width=WIDTH)
+        if isinstance(opened, FiguresAnswer):
+            show_figures(opened.figures)
     if not proof.holds or (measured is not None and measured.refuted):
         raise PrivacyRefused("the claimed epsilon does not hold: do not release with this mechanism")
 
@@ -208,6 +216,18 @@ def _about(opened: Opened | None) -> Iterator[tuple[str, Cell]]:
     labels = float(opened.mechanism.epsilon_exact)
     prior = float(opened.epsilon_exact) - labels
     yield "epsilon", f"{opened.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"
+
+
+def show_figures(figures: Score | Report) -> None:
+    """Print the table of a score or of a report."""
+    from labeldp.cli.report import show_report
+    from labeldp.cli.score import show_score
+    from labeldp.evaluate.report import Report
+
+    if isinstance(figures, Report):
+        show_report(figures)
+    else:
+        show_score(figures)
 
 
 def _sums_record(proof: SumsProof) -> dict[str, Any]:

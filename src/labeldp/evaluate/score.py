@@ -483,7 +483,12 @@ def score(
     --------
     See `Score`.
     """
-    expect(source, LabelSource, "source", "make one with LabelSource(path, label_column, id_column)")
+    expect(
+        source,
+        LabelSource,
+        "source",
+        "scores read files on this machine, and Spark's tables not yet: give LabelSource(path, label, id)",
+    )
     expect_path(predictions, "predictions", "save them to a file with a column of ids")
     if source.id_column is None:
         raise InvalidInput("predictions are matched to labels by id: give LabelSource an id column (--id)")

@@ -124,7 +124,7 @@ def _score_lines(facts: dict[str, Any]) -> list[Line]:
         (
             "",
             (
-                f"labeldp score LABELS {names} --predictions predictions.parquet --epsilon {asked['epsilon']:g} --lower {low:g} --upper {high:g} "
+                f"labeldp score LABELS {names} --predictions predictions.parquet --epsilon {asked['epsilon']:g} --lower {low:.15g} --upper {high:.15g} "
                 "--out score"
             ),
         ),

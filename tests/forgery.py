@@ -21,10 +21,14 @@ def edit_json(file, change):
 def rewrite_manifest(message, **totals):
     """A manifest for whatever the folder holds now, with the signature that was there. `totals` replaces its fields."""
     old = json.loads((message / "manifest.json").read_text())
-    labels = old["manifest"]["kind"] == "labels"
-    text, stem, total = ("mechanism.json", "labels", "epsilon_total") if labels else ("sums.json", "records", "epsilon")
+    kind = old["manifest"]["kind"]
+    text, stem, total = {
+        "labels": ("mechanism.json", "labels", "epsilon_total"),
+        "sums": ("sums.json", "records", "epsilon"),
+    }.get(kind, (f"{kind}.json", "figures", "epsilon"))
     described = json.loads((message / text).read_text())
-    batches = [message / f"{stem}.parquet", *sorted((message / stem).glob("part-*"))]
+    ending = "csv" if stem == "figures" else "parquet"
+    batches = [message / f"{stem}.{ending}", *sorted((message / stem).glob("part-*"))]
     data = [file.relative_to(message).as_posix() for batch in batches for file in files_of(batch)]
     files = [entry(message, name) for name in (text, "PRIVACY.md", *data)]
     manifest = old["manifest"] | {"files": files}
@@ -43,6 +47,7 @@ def files_of(batch):
 def entry(message, name):
     content = (message / name).read_bytes()
     rows = pq.ParquetFile(message / name).metadata.num_rows if name.endswith("parquet") else None
+    rows = content.count(b"\n") - 1 if name.endswith("csv") else rows
     return {"name": name, "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "rows": rows}
 
 

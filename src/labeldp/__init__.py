@@ -25,6 +25,8 @@ _MODULE_OF = {
     "privatize": "release.labels",
     "apply": "release.apply",
     "Ledger": "release.ledger",
+    "score": "evaluate.score",
+    "report": "learn.group_report",
     # the features party
     "Message": "artifact",
     "train": "learn.train",

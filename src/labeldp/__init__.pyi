@@ -21,6 +21,8 @@ from labeldp.evaluate.advice import advise as advise
 from labeldp.evaluate.comparison import compare as compare
 from labeldp.evaluate.estimates import estimate_error as estimate_error
 from labeldp.evaluate.held_out import held_out_error as held_out_error
+from labeldp.evaluate.score import score as score
+from labeldp.learn.group_report import report as report
 from labeldp.learn.regressor import LabelDPRegressor as LabelDPRegressor
 from labeldp.learn.saved import SavedModel as SavedModel
 from labeldp.learn.suspects import FeatureWarning as FeatureWarning

@@ -133,14 +133,32 @@ def report(lower, value, upper, assumptions=()):
 def test_the_verdict_says_whether_the_model_beats_the_mean():
     better = report(0.62, 0.71, 0.78)
     assert "explains about 71 % (62 % to 78 %) of the labels' variation: it is better than" in better
-    assert "mean squared test error is about 13,092 (0 to 123,456)" in better
-    assert "too noisy to say" in report(-0.2, -0.01, 0.3)
+    assert "mean squared test error is at most 123,456" in better
+    assert "not known from these labels whether" in report(-0.2, -0.01, 0.3)
+    assert "-574" not in report(-5.74, 0.1, 0.9)
     assert "it explains at least -20 % and at most 30 % of" in report(-0.2, -0.01, 0.3)
     assert "it explains at most 30 % of" in report(None, 0.1, 0.3)
     assert "it explains at least -20 % of" in report(-0.2, 0.1, 1.0)
     for nearly_all in (1.0, 0.999):  # which no model exceeds
         assert report(None, 0.1, nearly_all).splitlines()[0].endswith("better than always answering the mean")
     assert "it is worse than always answering the mean" in report(-0.5, -0.3, -0.1)
+
+
+def test_what_is_not_known_is_said_and_a_score_offered():
+    wide = {"value": 10_504.0, "lower": 392.5, "upper": 157_602.0}
+    mean, r2 = {"value": 155.0, "lower": 117.0, "upper": 193.0}, {"value": 0.1, "lower": -5.74, "upper": 0.98}
+    asked = {"epsilon": 0.1, "within": 1234.5, "label": "amount", "id": "the order"}
+    estimates = {"mean": mean, "error": wide, "error_of_mean": wide, "r2": r2}
+    facts = {"estimates": estimates, "assumptions": [], "bounds": [0, 400], "score": asked}
+    text = "\n".join(line for _, line in verdict_of_labels(facts))
+    assert "about 10,504" not in text
+    assert text.count("not known from these labels") == 3
+    assert "mean is about 155 (117 to 193)" in text
+    assert "for ε = 0.1 more" in text
+    assert "±1,234" in text or "±1,235" in text
+    assert "labeldp score LABELS --label amount --id 'the order'" in text
+    facts["estimates"]["r2"] = {"value": 0.3, "lower": 0.2, "upper": 0.4}
+    assert "labeldp score" not in str(verdict_of_labels(facts))
 
 
 def test_an_estimate_that_was_cut_off_at_an_end_of_its_interval_is_not_called_about_right():

@@ -23,7 +23,9 @@ from labeldp.cli.demo import sample_data
 from labeldp.cli.explore import explore
 from labeldp.cli.ledger import app as ledger
 from labeldp.cli.privatize import privatize
+from labeldp.cli.report import report
 from labeldp.cli.reproduce import reproduce
+from labeldp.cli.score import score
 from labeldp.cli.signing_keys import signing_keys
 from labeldp.cli.sums import sums
 from labeldp.cli.train import evaluate, predict, train
@@ -42,6 +44,8 @@ LABELS_PARTY, FEATURES_PARTY, PLAN, TRY = "The labels party", "The features part
 app.command("privatize", rich_help_panel=LABELS_PARTY, cls=help_with("Mechanisms", exact_mechanisms))(privatize)
 app.command("apply", rich_help_panel=LABELS_PARTY)(apply)
 app.command("sums", rich_help_panel=LABELS_PARTY)(sums)
+app.command("score", rich_help_panel=LABELS_PARTY)(score)
+app.command("report", rich_help_panel=LABELS_PARTY)(report)
 app.add_typer(ledger, name="ledger", rich_help_panel=LABELS_PARTY)
 app.command("signing-keys", rich_help_panel=LABELS_PARTY)(signing_keys)
 app.command("train", rich_help_panel=FEATURES_PARTY, cls=help_with("Models", models))(train)

@@ -101,7 +101,8 @@ def apply(
     if as_json:
         print_json(outcome_record(outcome))
     elif not quiet:
-        line("added", f"{count_of(outcome.records, 'new record')} to {outcome.message}")
+        now = count_of(outcome.message_records, "record")
+        line("added", f"{count_of(outcome.records, 'new record')} to {outcome.message}, which has {now} now")
         if outcome.already_held:
             were, they = ("was", "it") if outcome.already_held == 1 else ("were", "they")
             held = count_of(outcome.already_held, "record")

@@ -13,16 +13,22 @@ from labeldp.cli.console import Cell, line, phases, print_json
 from labeldp.cli.options import Json, VerifyKey
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.json_text import read_text
+from labeldp.release_kind import ReleaseKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from labeldp.artifact.reader import Message
     from labeldp.evaluate import Measurement
+    from labeldp.evaluate.groups import FiguresAnswer
+    from labeldp.evaluate.report import Report
+    from labeldp.evaluate.score import Score
     from labeldp.mechanisms import FiniteMechanism, Mechanism
     from labeldp.mechanisms.proof import Proof
     from labeldp.release.private_sums import SumsProof
     from labeldp.release.sums import SumsAnswer
+
+    Opened = Message | SumsAnswer | FiguresAnswer[Any]
 
 WIDTH = 10
 """The columns for the names, of which "mechanism" is one of the longest."""
@@ -31,7 +37,10 @@ WIDTH = 10
 def audit(
     path: Annotated[
         Path,
-        typer.Argument(metavar="MESSAGE|JSON", help="A message folder, a mechanism.json, or a folder of labeldp sums."),
+        typer.Argument(
+            metavar="MESSAGE|JSON",
+            help="A message folder, a mechanism.json, or a folder of labeldp sums, score or report.",
+        ),
     ],
     verify_key: VerifyKey = None,
     samples: Annotated[
@@ -40,11 +49,13 @@ def audit(
     confidence: Annotated[float, typer.Option(help="The confidence of the lower bound from samples.")] = 0.999999,
     as_json: Json = False,
 ) -> None:
-    """Check every file and row of a message or of an answer with sums, and prove its ε in rational arithmetic.
+    """Check every file and row of a message, of an answer with sums, of a score or a report, and prove its ε in rational arithmetic.
 
     The proof is exact, for the integers that the mechanism samples or for the scales of the noise, and needs no data.
 
     With --samples the sampler of a mechanism runs too, and its outputs alone give a lower bound of ε. That finds bugs.
+
+    The figures of a score or a report are shown too.
 
     The exit code is 2 if anything does not hold.
 
@@ -53,15 +64,16 @@ def audit(
       labeldp audit message --verify-key sender-public.pem
       labeldp audit mechanism.json --samples 10000000
     """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.evaluate.groups import FiguresAnswer
     from labeldp.release.sums import SumsAnswer
 
     opened = _opened(path, verify_key, quiet=as_json)
     measured = None
     proof: Proof | SumsProof
-    if isinstance(opened, SumsAnswer):
+    if isinstance(opened, SumsAnswer | FiguresAnswer):
         if samples is not None:
-            raise InvalidInput(f"--samples is for mechanisms, and {path} is an answer with sums: leave it out")
-        proof = of_sums = opened.sums.proof()
+            raise InvalidInput(f"--samples is for mechanisms, and {path} is {_noun(opened)}: leave it out")
+        proof = of_sums = (opened.sums if isinstance(opened, SumsAnswer) else opened.figures).proof()
         record, lines = _sums_record(of_sums), list(_sums_proven(of_sums))
     else:
         from labeldp.mechanisms import FiniteMechanism, verify
@@ -82,19 +94,28 @@ def audit(
             lines.append(("sampled", str(measured)))
     if opened is not None:
         record["message"] = _record(opened)
+    if isinstance(opened, FiguresAnswer):
+        record["figures"] = opened.figures.to_arrow().to_pylist()
     if as_json:
         print_json(record)
     else:
         for name, text in (*_about(opened), *lines):
             line(name, text, width=WIDTH)
+        if isinstance(opened, FiguresAnswer):
+            show_figures(opened.figures)
     if not proof.holds or (measured is not None and measured.refuted):
         raise PrivacyRefused("the claimed epsilon does not hold: do not release with this mechanism")
 
 
-def _opened(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | SumsAnswer | None:
+def _opened(path: Path, verify_key: Path | None, *, quiet: bool) -> Opened | None:
     """Open a folder after every check of its files and rows; return None for the file of a mechanism."""
+    from labeldp.artifact.manifest import kind_in
     from labeldp.artifact.reader import Message
+    from labeldp.evaluate.groups import FiguresAnswer
+    from labeldp.evaluate.report import Report
+    from labeldp.evaluate.score import Score
     from labeldp.release.sums import SumsAnswer, is_answer
+    from labeldp.release_kind import REPORT, SCORE
 
     if not path.is_dir():
         if verify_key is not None:
@@ -102,6 +123,10 @@ def _opened(path: Path, verify_key: Path | None, *, quiet: bool) -> Message | Su
         return None
     if is_answer(path):
         return SumsAnswer.open(path, verify_key=verify_key)  # reads every row
+    if (kind := kind_in(path)) == SCORE:
+        return FiguresAnswer.open(path, SCORE, Score, verify_key)
+    if kind == REPORT:
+        return FiguresAnswer.open(path, REPORT, Report, verify_key)
     message = Message.open(path, verify_key=verify_key)
     with phases(quiet=quiet) as phase:
         tick = phase("checking", message.records)
@@ -140,30 +165,37 @@ def _measured(mechanism: FiniteMechanism, samples: int, confidence: float) -> Me
     return measure(mechanism, labels, epsilon=mechanism.epsilon_exact, samples=samples, confidence=confidence)
 
 
-def _record(opened: Message | SumsAnswer) -> dict[str, Any]:
+def _record(opened: Opened) -> dict[str, Any]:
     """Return what was checked of a folder, for `--json`. Whatever does not hold was refused before."""
     from labeldp.artifact.description import epsilon_parts
-    from labeldp.release.sums import SumsAnswer
+    from labeldp.artifact.reader import Message
+    from labeldp.evaluate.groups import FiguresAnswer
 
     signature = opened.signature
+    ids = {} if isinstance(opened, FiguresAnswer) else {"records": opened.manifest.records, "ids_unique": True}
     return {
         **asdict(opened.manifest),
-        **({} if isinstance(opened, SumsAnswer) else epsilon_parts(opened.mechanism)),
-        "records": opened.manifest.records,
-        "ids_unique": True,
+        **(epsilon_parts(opened.mechanism) if isinstance(opened, Message) else {}),
+        **ids,
         "signed_by": None if signature is None else signature.key,
         "signature_verified": signature is not None and signature.verified,
     }
 
 
-def _about(opened: Message | SumsAnswer | None) -> Iterator[tuple[str, Cell]]:
+def _noun(opened: Opened) -> str:
+    """Return what the folder is."""
+    return next(kind.noun for kind in ReleaseKind if kind == opened.manifest.kind)
+
+
+def _about(opened: Opened | None) -> Iterator[tuple[str, Cell]]:
     """Return what was checked of a folder, in words."""
+    from labeldp.evaluate.groups import FiguresAnswer
     from labeldp.release.sums import SumsAnswer
 
     if opened is None:
         return
     manifest, signature = opened.manifest, opened.signature
-    signed = f"none: nothing shows who wrote {'these sums' if isinstance(opened, SumsAnswer) else 'this message'}"
+    signed = f"none: nothing shows who wrote {'these sums' if isinstance(opened, SumsAnswer) else f'this {_noun(opened).split()[-1]}'}"
     if signature is not None:
         signed = f"signed by {signature.key}, {'verified' if signature.verified else 'not verified: give --verify-key'}"
     ignored = manifest.ignored_files(opened.path)
@@ -173,6 +205,9 @@ def _about(opened: Message | SumsAnswer | None) -> Iterator[tuple[str, Cell]]:
     yield "release", manifest.release
     yield "signature", signed
     yield "files", f"{len(manifest.files)}, each with the size and SHA-256 in manifest.json, and {others}"
+    if isinstance(opened, FiguresAnswer):
+        yield "figures", f"{manifest.records:,}, which follow from the noisy sums"
+        return
     if isinstance(opened, SumsAnswer):
         yield "records", f"{manifest.records:,}, all ids different"
         return
@@ -181,6 +216,18 @@ def _about(opened: Message | SumsAnswer | None) -> Iterator[tuple[str, Cell]]:
     labels = float(opened.mechanism.epsilon_exact)
     prior = float(opened.epsilon_exact) - labels
     yield "epsilon", f"{opened.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"
+
+
+def show_figures(figures: Score | Report) -> None:
+    """Print the table of a score or of a report."""
+    from labeldp.cli.report import show_report
+    from labeldp.cli.score import show_score
+    from labeldp.evaluate.report import Report
+
+    if isinstance(figures, Report):
+        show_report(figures)
+    else:
+        show_score(figures)
 
 
 def _sums_record(proof: SumsProof) -> dict[str, Any]:

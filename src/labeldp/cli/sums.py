@@ -135,10 +135,12 @@ def sums(
 
 
 def _record(outcome: SumsOutcome, answer: Path) -> dict[str, Any]:
+    from labeldp.release.label_range import clip_text
     from labeldp.release.private_sums import cells_in
 
     return {
         "answer": str(answer),
+        "clip": clip_text(outcome.sums) or None,
         "records": outcome.sums.records,
         "without_label": outcome.without_label,
         "without_cells": outcome.without_cells,
@@ -149,10 +151,13 @@ def _record(outcome: SumsOutcome, answer: Path) -> dict[str, Any]:
 
 
 def _report(outcome: SumsOutcome, answer: Path) -> None:
+    from labeldp.release.label_range import clip_text
     from labeldp.release.private_sums import cells_in, single_text
 
     line("answer", f"{answer}")
     line("records", f"{outcome.sums.records:,}")
+    if clip := clip_text(outcome.sums):
+        line("clip", clip)
     for count, noun, text in (
         (outcome.without_label, "record", "of the cells had no label and"),
         (outcome.without_cells, "label", "had no cells and"),

@@ -6,7 +6,9 @@
 | `comparison` | mechanisms side by side |
 | `estimates`, `scoring`, `summary` | errors, gains and means of a model, from private labels alone |
 | `intervals`, `moments`, `constraints` | the intervals of those estimates |
-| `held_out`, `held_out_figures` | the error of a model from noisy sums of held-out labels |
+| `held_out`, `held_out_sums`, `held_out_figures` | the error of a model from noisy sums of held-out labels |
+| `score`, `groups` | the same as a release to another party, by group |
+| `report` | means and quantiles of labels by group |
 | `measurement` | a statistical audit of any randomizer |
 """
 
@@ -22,7 +24,9 @@ from labeldp.evaluate.estimates import (
 )
 from labeldp.evaluate.held_out import HeldOutError, held_out_error
 from labeldp.evaluate.measurement import Measurement, measure
+from labeldp.evaluate.report import GroupRow, Report
 from labeldp.evaluate.risk import Risk
+from labeldp.evaluate.score import Difference, Score, ScoreOutcome, score
 from labeldp.evaluate.scoring import LossEstimate, estimate_loss, noise_corrected_scorer
 from labeldp.evaluate.summary import cross_validated_error
 from labeldp.evaluate.targets import Target
@@ -30,13 +34,18 @@ from labeldp.evaluate.targets import Target
 __all__ = [
     "Advice",
     "Comparison",
+    "Difference",
     "ErrorEstimate",
     "Estimate",
+    "GroupRow",
     "HeldOutError",
     "LossEstimate",
     "Measurement",
     "Outlook",
+    "Report",
     "Risk",
+    "Score",
+    "ScoreOutcome",
     "Target",
     "advise",
     "compare",
@@ -49,4 +58,5 @@ __all__ = [
     "held_out_error",
     "measure",
     "noise_corrected_scorer",
+    "score",
 ]

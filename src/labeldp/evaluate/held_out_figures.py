@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from statistics import NormalDist
 
 from labeldp.arrays import Floats
 from labeldp.formatting import ReprMixin, plain
 
-SAMPLING = 1.959964
-"""An interval reaches so many standard deviations of sampling to each side, which is normal for many records."""
-NOISE = math.log(20) / math.sqrt(2)
-"""And so many of the noise: a Laplace variable lies within them with probability 95 %, and a sum of several more often."""
+RISK = 0.05
+"""How often an interval may miss."""
+
+
+def reach_of_sampling(risk: float = RISK) -> float:
+    """Return how many standard deviations of sampling an interval reaches to each side. For many records sampling is normal."""
+    return NormalDist().inv_cdf(1 - risk / 2)
+
+
+def reach_of_noise(risk: float = RISK) -> float:
+    """Return how many standard deviations of noise it reaches: those of Laplace noise. Sums of numbers of a cube need fewer."""
+    return math.log(1 / risk) / math.sqrt(2)
+
+
+SAMPLING, NOISE = reach_of_sampling(), reach_of_noise()
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,25 +70,8 @@ class HeldOutFigure(ReprMixin):
 
 
 @dataclass(frozen=True, eq=False)
-class Noisy:
-    """Noisy means and the variances of their noise, which is independent."""
-
-    means: Floats
-    noise: Floats
-
-    @classmethod
-    def of(cls, *found: tuple[float, float]) -> Noisy:
-        """From pairs of a mean and the variance of its noise."""
-        return cls(np.array([mean for mean, _ in found]), np.array([noise for _, noise in found]))
-
-    def combined(self, factors: Sequence[float], constant: float) -> Linear:
-        """A linear function of the means."""
-        return Linear(float(self.means @ factors + constant), np.asarray(factors, np.float64), self.noise)
-
-
-@dataclass(frozen=True, eq=False)
 class Linear:
-    """A value that is linear in noisy means, with `own` as the variance of noise that no other value has."""
+    """A value that is linear in noisy means with this covariance, with `own` as the variance of noise that no other value has."""
 
     value: float
     factors: Floats
@@ -92,7 +84,8 @@ class Linear:
 
     def covariance(self, other: Linear) -> float:
         """Of the noise of two such values."""
-        return float((self.factors * other.factors) @ self.noise) + (self.own if other is self else 0.0)
+        shared = float(self.factors @ self.noise @ other.factors)
+        return max(0.0, shared) + self.own if other is self else shared
 
 
 @dataclass(frozen=True)
@@ -115,10 +108,10 @@ class Spread:
         return min(max(found, -most), most)
 
 
-def figure(found: Linear, sampling: float, *, least: float = -math.inf) -> HeldOutFigure:
+def figure(found: Linear, sampling: float, *, least: float = -math.inf, risk: float = RISK) -> HeldOutFigure:
     """A figure with an interval for noise and sampling of these variances."""
     noise = found.covariance(found)
-    reach = math.sqrt(SAMPLING**2 * sampling + NOISE**2 * noise)
+    reach = math.sqrt(reach_of_sampling(risk) ** 2 * sampling + reach_of_noise(risk) ** 2 * noise)
     lower, upper = max(least, found.value - reach), max(least, found.value + reach)
     return HeldOutFigure(found.value, math.sqrt(sampling + noise), lower, upper)
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
+from labeldp.arrays import Floats
 from labeldp.artifact.id_join import match_ids
 from labeldp.artifact.labels_file import id_kind
 from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
+from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.evaluate.intervals import ASSUMPTIONS
 from labeldp.evaluate.scoring import estimate_loss
 from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model, made_assumptions, out_of_fold_predictions
@@ -37,6 +40,8 @@ from labeldp.release.sums import SumsAnswer, is_answer
 from labeldp.tables.files import Phase
 
 FOLDS = 5
+LEAST_SCORED = 1e-3
+"""For messages of a smaller ε no score is offered: a tenth of it would tell nothing."""
 FOR_LABELS = (
     *("model", "loss", "target_values", "epochs", "seed", "folds", "assume"),
     *("categorical", "numeric", "exclude"),
@@ -268,6 +273,7 @@ def train(
             estimates |= estimates_of_model(held, predictions, assume)
         if recipe.conditional:
             lost = asdict(estimate_loss(held, predictions, recipe.loss))
+    asked = _score(message, id, predictions) if cross_validated and "r2" in estimates else None
     facts = {
         "model": learner.name,
         "loss": recipe.loss.name,
@@ -287,8 +293,21 @@ def train(
         "estimates": estimates,
         "estimated_loss": lost,
         "assumptions": made_assumptions(private, assume) if estimates else [],
+        "score": asked,
     }
     return _result(estimator, facts, None if message.header.row_numbers else id)
+
+
+def _score(message: Message, id_column: str, predictions: Floats) -> dict[str, Any] | None:
+    """Return what a score of the predictions for a tenth of the message's ε would tell, from public numbers."""
+    domain = message.mechanism.domain
+    if domain is None or message.header.row_numbers or message.epsilon < LEAST_SCORED:
+        return None
+    width = domain.upper - domain.lower
+    scaled = np.clip((predictions - domain.lower) / width, 0, 1)
+    epsilon = Fraction(f"{float(message.epsilon_exact) / 10:.2g}")
+    within = HeldOutSums.reach(scaled, epsilon) * width**2
+    return {"epsilon": float(epsilon), "within": within, "label": message.header.label_column, "id": id_column}
 
 
 def _result(estimator: Any, facts: dict[str, Any], id_column: str | None) -> TrainingResult:

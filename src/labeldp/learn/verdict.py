@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from typing import Any
 
 from labeldp.evaluate.intervals import ASSUMPTIONS
@@ -12,6 +14,11 @@ ALL = 99.5
 """A share in percent that is printed as 100 %. No model explains more, so "at most 100 %" is not worth printing."""
 LEAST_SHOWN = 0.01
 """Parts of a stack below this share are not printed."""
+LEAST_R2 = -100.0
+"""An R² below this, in percent, is not printed: it says nothing but that the labels are noisy."""
+SPANS = 0.8
+"""An interval that covers this share of what is possible says nothing."""
+UNKNOWN = "not known from these labels"
 Line = tuple[str, str]
 """A title, which is empty if the line continues the one before, and a sentence."""
 
@@ -69,26 +76,59 @@ def _verdict_of_sums(explained: dict[str, float]) -> list[Line]:
 def verdict_of_labels(facts: dict[str, Any]) -> list[Line]:
     """Return what the private labels show about the model."""
     estimates, lost = facts["estimates"], facts.get("estimated_loss")
+    low, high = facts.get("bounds") or (0.0, math.inf)
+    width, square = high - low, (high - low) ** 2
     lines = _verdict_of_loss(facts["loss"], lost) if lost else []
     if "r2" in estimates:
         share = {key: None if value is None else 100 * value for key, value in estimates["r2"].items()}
         lines.append(("" if lines else "verdict", _explained(share)))
-        lines.append(("", f"its mean squared test error is {_interval(estimates['error'])}"))
+        lines.append(("", f"its mean squared test error is {_or_unknown(estimates['error'], square)}"))
     if not estimates and not lost:
         lines.append(
             ("verdict", "none: these private labels do not tell how good a model is (labeldp evaluate needs true ones)")
         )
     if "r2" in estimates or (estimates and not lost):
         if "error_of_mean" in estimates:
-            error = _interval(estimates["error_of_mean"])
-            lines.append(("", f"always answering the mean has a mean squared error of {error}"))
-        lines.append(("", f"the labels' mean is {_interval(estimates['mean'])}"))
+            error = _or_unknown(estimates["error_of_mean"], square)
+            verb = "has a mean squared error that is" if error == UNKNOWN else "has a mean squared error of"
+            lines.append(("", f"always answering the mean {verb} {error}"))
+        lines.append(("", f"the labels' mean is {_or_unknown(estimates['mean'], width, low)}"))
         made = [f"that {ASSUMPTIONS[name]}" for name in facts["assumptions"]]
         besides = f", and {', and '.join(made)} (--assume-nothing does without)" if made else ""
         bare = "95 % intervals, from the private labels alone; they assume that labels lie within the bounds"
         lines.append(("", f"({bare}{besides})"))
+    if facts.get("score") and ("r2" not in estimates or not _is_clear(estimates["r2"])):
+        lines += _score_lines(facts)
     (title, text), *others = lines
     return [(title or "labels", text), *others]  # without a verdict the figures are about the labels alone
+
+
+def _is_clear(r2: dict[str, float | None]) -> bool:
+    """Whether R² is known to be positive or negative, and its interval is not much wider than what it can be."""
+    lower, upper = r2["lower"], r2["upper"]
+    return lower is not None and upper is not None and lower >= LEAST_R2 / 100 and (lower > 0 or upper < 0)
+
+
+def _score_lines(facts: dict[str, Any]) -> list[Line]:
+    """What a score would cost and tell, with the command of the labels party."""
+    asked, (low, high) = facts["score"], facts["bounds"]
+    names = " ".join(f"--{name} {shlex.quote(asked[name])}" for name in ("label", "id"))
+    return [
+        (
+            "score",
+            (
+                f"the labels party can tell: for ε = {asked['epsilon']:g} more, a score of the predictions gives their mean squared error within "
+                f"about ±{plain(asked['within'], 2)}. It runs"
+            ),
+        ),
+        (
+            "",
+            (
+                f"labeldp score LABELS {names} --predictions predictions.parquet --epsilon {asked['epsilon']:g} --lower {low:.15g} --upper {high:.15g} "
+                "--out score"
+            ),
+        ),
+    ]
 
 
 def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[Line]:
@@ -116,11 +156,23 @@ def _explained(share: dict[str, float | None]) -> str:
     elif upper is not None and upper < 0:
         judged = "it is worse than always answering the mean"
     else:
-        known = (("at least", lower), ("at most", None if upper is None or upper >= ALL else upper))
+        least = None if lower is None or lower < LEAST_R2 else lower
+        known = (("at least", least), ("at most", None if upper is None or upper >= ALL else upper))
         ends = [f"{word} {_figure(end, ' %', 2)}" for word, end in known if end is not None]
         share_known = f": it explains {' and '.join(ends)} of the labels' variation" if ends else ""
-        return f"too noisy to say whether the model is better than always answering the mean{share_known}"
+        return f"{UNKNOWN} whether the model is better than always answering the mean{share_known}"
+    if lower is not None and lower < LEAST_R2:
+        return f"{judged}; how much of the labels' variation it explains is {UNKNOWN}"
     return f"the model explains {_interval(share, ' %', digits=2)} of the labels' variation: {judged}"
+
+
+def _or_unknown(figure: dict[str, float | None], most: float, floor: float = 0.0) -> str:
+    """Return a figure with its interval, or its ends alone if these are far apart. If they span what is possible, nothing is known."""
+    value, lower, upper = (figure[key] for key in ("value", "lower", "upper"))
+    if value is None or upper is None or upper - (floor if lower is None else lower) > SPANS * most:
+        return UNKNOWN
+    far = lower is not None and upper - lower > 2 * abs(value - floor)
+    return _interval(figure | {"value": upper} if far else figure)
 
 
 def _interval(figure: dict[str, float | None], unit: str = "", digits: int = 4) -> str:

@@ -17,7 +17,7 @@ from labeldp.plots.axes import (
     tidy,
 )
 from labeldp.plots.effects import effects
-from labeldp.plots.pictures import CURVES, bins, curves, error_parts, hollow, joint, marker, mean_values
+from labeldp.plots.pictures import CURVES, bins, curves, error_parts, hollow, intervals, joint, marker, mean_values
 from labeldp.plots.words import in_words
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "heading",
     "hollow",
     "in_words",
+    "intervals",
     "joint",
     "legend_below",
     "marker",

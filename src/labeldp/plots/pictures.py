@@ -116,6 +116,47 @@ def hollow(colour: str) -> dict[str, Any]:
 HATCH = "/////"
 
 
+def intervals(
+    names: Sequence[str],
+    lower: Sequence[float],
+    values: Sequence[float],
+    upper: Sequence[float],
+    *,
+    xlabel: str = "",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw one line a name: an estimate as a dot, and its interval as a bar.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names, from top to bottom.
+    lower, values, upper : sequence of float
+        The estimates and the ends of their intervals.
+    xlabel, title : str
+        Texts.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    axes = ax if ax is not None else new_axes(WIDTH, 1.2 + 0.3 * len(names))
+    places = np.arange(len(names))[::-1]
+    axes.hlines(places, lower, upper, colors=CURVES[1], lw=3, alpha=0.55)
+    axes.plot(values, places, ls="", marker="o", ms=5, color=CURVES[1])
+    axes.set_yticks(places, names)
+    axes.set_xlabel(xlabel)
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    heading(axes, title)
+    tidy(axes)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    return axes
+
+
 def error_parts(
     names: Sequence[str],
     floor: Sequence[float],

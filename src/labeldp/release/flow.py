@@ -4,7 +4,7 @@ The order of the steps keeps the promises. The input is read and everything that
 charged. Nothing is drawn from the labels before the charge. The folder appears by one rename, complete with its manifest.
 
 Each kind of release has a subclass of `ReleaseJob`. It supplies the exact pass over the input with the plan (`read`), and the draw
-with its proof and its card (`draw`). `labels.py` and `sums.py` have the two.
+with its proof and its card (`draw`): `labels.py` and `sums.py` here, `score.py` and `report.py` in `evaluate/`.
 """
 
 from __future__ import annotations

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
+from labeldp.formatting import plain
 from labeldp.priors import unimodal_masses
 from labeldp.release.noisy_sums import Answer
+from labeldp.release.private_sums import PrivateSums
 from labeldp.release.sum_queries import SumQueries
 
 Integers = NDArray[np.int64]
@@ -167,6 +169,21 @@ def first_look(queries: SumQueries) -> LabelRange:
     found = label_range(counts, queries.records, float(queries.remaining))
     queries.clip(*found.clip)
     return found
+
+
+def clip_text(sums: PrivateSums) -> str:
+    """Return what the clip did to sums that begin with a histogram, or nothing if it is as wide as the bounds. Costs nothing."""
+    counts, *others = sums.answers
+    clip, domain = others[-1].clip, sums.domain
+    if clip == (0, domain.count - 1):
+        return ""
+    found = range_within(clip, counts, sums.records)
+    low, high = (plain(domain.lower + end * domain.step) for end in clip)
+    mean = float(found.unclipped(np.array([found.mean]))[0])
+    return (
+        f"labels were summed as if they lay between {low} and {high}, where the noisy histogram shows nearly all of them. That moves their mean "
+        f"from about {plain(mean)} to {plain(found.mean)}; labeldp train moves it back"
+    )
 
 
 def histogram_share(epsilon: Fraction, records: int) -> Fraction:

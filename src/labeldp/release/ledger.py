@@ -321,7 +321,7 @@ class Ledger(Tabular):
         epsilon : float, str, Decimal or Fraction
             What the release costs: prior and labels together.
         kind : ReleaseKind
-            What is released, "labels" or "sums".
+            What is released: "labels", "sums", "score" or "report".
         key_check : str, optional
             The fingerprint of the key, from `key_fingerprint`.
         input_hmac : str, optional
@@ -340,7 +340,7 @@ class Ledger(Tabular):
         InvalidInput
             If the ledger does not know the dataset, or an argument is not what it should be. Nothing is charged then.
         """
-        expect(kind, ReleaseKind, "kind", "give LABELS or SUMS of labeldp.release_kind")
+        expect(kind, ReleaseKind, "kind", "give one of labeldp.release_kind, such as LABELS")
         optional = ("key_check", "input_hmac", "request")
         expect_texts(optional=optional, key_check=key_check, input_hmac=input_hmac, request=request)
         amount = exact_epsilon(epsilon)

@@ -68,7 +68,7 @@ class Release:
     dataset : str
         The name of the charged dataset.
     kind : ReleaseKind
-        What was released: "labels" or "sums". `kind.resumable` is true for labels: sums have no mechanism and are drawn at once, so
+        What was released: "labels", "sums", "score" or "report". `kind.resumable` is true for labels: sums have no mechanism and are drawn at once, so
         there is nothing to commit or resume.
     epsilon : Fraction
         What was charged.

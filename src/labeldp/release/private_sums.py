@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,13 @@ FORMAT = "labeldp private sums"
 FORMAT_VERSION = 1
 MOST_ANSWERS = 2000
 """The most answers that are read from a file: adding up this many fractions takes a second."""
+_WORDS = {
+    "histogram": "histogram",
+    "cells": "sums over cells",
+    "signs": "sums against signs",
+    "numbers": "sums by group",
+    "histograms": "histograms by group",
+}
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 
 
@@ -66,18 +73,18 @@ class _StoredAnswer:
 
     def answer(self, domain: Domain) -> Answer:
         """Return the answer. Nothing is believed that can be computed."""
-        clip = _integers(self.clip, "clip")
+        clip = stored_integers(self.clip, "clip")
         if clip.size != 2:
             raise InvalidInput("the clip of an answer is damaged")
         made = Answer(
             kind=self.kind,
-            values=_integers(self.values, "values"),
+            values=stored_integers(self.values, "values"),
             scale=self.scale,
             clip=(int(clip[0]), int(clip[1])),
-            counts=_integers(self.counts, "counts"),
-            sizes=tuple(_integers(self.sizes, "sizes").tolist()),
+            counts=stored_integers(self.counts, "counts"),
+            sizes=tuple(stored_integers(self.sizes, "sizes").tolist()),
             domain=domain,
-            grain=int(_integers([self.grain], "grain")[0]),
+            grain=int(stored_integers([self.grain], "grain")[0]),
         )
         if _StoredAnswer.of(made) != self:
             raise InvalidInput("the sensitivity or the epsilon of an answer is not what follows from its other fields")
@@ -94,6 +101,21 @@ class _StoredSums:
     domain: list[Any]
     records: str
     answers: tuple[_StoredAnswer, ...]
+
+
+class Priced(Protocol):
+    """Noisy numbers with what their cost follows from."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def values(self) -> NDArray[np.int64]: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def sensitivity(self) -> int: ...
+    @property
+    def epsilon_exact(self) -> Fraction: ...
 
 
 @dataclass(frozen=True)
@@ -121,7 +143,7 @@ class ProofLine:
     epsilon: Fraction
 
     def __str__(self) -> str:
-        words = {"histogram": "histogram", "cells": "sums over cells", "signs": "sums against signs"}[self.kind]
+        words = _WORDS[self.kind]
         return (
             f"{words} ({count_of(self.numbers, 'number')}): sensitivity {self.sensitivity} / scale {self.scale!r} = epsilon "
             f"{shown_amount(self.epsilon)}"
@@ -152,13 +174,13 @@ class SumsProof:
     lines: tuple[ProofLine, ...]
 
     @classmethod
-    def of(cls, answers: Sequence[Answer], claimed: Fraction) -> SumsProof:
+    def of(cls, answers: Sequence[Priced], claimed: Fraction) -> SumsProof:
         """The proof for these answers.
 
         Parameters
         ----------
-        answers : sequence of Answer
-            The answers; each computes its sensitivity from its kind, its clip and its partitions.
+        answers : sequence of Answer or of GroupSums
+            The answers; each computes its sensitivity from its kind and its public fields.
         claimed : Fraction
             The ε that is claimed for all of them.
 
@@ -481,10 +503,10 @@ class PrivateSums(ReprMixin):
         record = parse_json(text, "the private sums")
         expect_format(record, FORMAT, FORMAT_VERSION, "private sums")
         stored = read_record(_StoredSums, record, "the private sums")
-        domain = _domain(stored.domain)
+        domain = stored_domain(stored.domain)
         if len(stored.answers) > MOST_ANSWERS:
             raise InvalidInput(f"the answers of private sums must be a list of at most {MOST_ANSWERS:,}")
-        records = int(_integers([stored.records], "records")[0])
+        records = int(stored_integers([stored.records], "records")[0])
         made = tuple(answer.answer(domain) for answer in stored.answers)
         return cls(domain, records, made, parse_amount(stored.epsilon))
 
@@ -575,7 +597,7 @@ def _clipped(
     return held
 
 
-def _domain(fields: list[Any]) -> Domain:
+def stored_domain(fields: list[Any]) -> Domain:
     """Return the domain from its list of fields, which must be as `Domain.to_json` writes them."""
     try:
         domain = Domain(*fields)
@@ -586,7 +608,7 @@ def _domain(fields: list[Any]) -> Domain:
     return domain
 
 
-def _integers(texts: list[Any], what: str) -> NDArray[np.int64]:
+def stored_integers(texts: list[Any], what: str) -> NDArray[np.int64]:
     """Return whole numbers of 64 bits from their decimal digits."""
     numbers = []
     for text in texts:

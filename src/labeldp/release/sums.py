@@ -363,10 +363,10 @@ class SumsRelease(ReleaseJob[SumsReady]):
         """Read all labels, match them to the cells by id, and plan."""
         cells = self.cells
         with reported_together(self.source, self.domain, self.out_of_range):
-            ids, labels = _read_labels(self.source, phase)
+            ids, labels = read_labels(self.source, phase)
         found = match_ids(cells.ids, ids, cells.path, self.source.path)
         rows = np.flatnonzero(found >= 0)
-        _require_labels(len(cells.ids) - rows.size, rows.size, cells, matching=self.matching)
+        require_labels(len(cells.ids) - rows.size, rows.size, cells.path, matching=self.matching)
         own = labels[found[rows]]
         queries = SumQueries(own, self.epsilon, self.domain, out_of_range=self.out_of_range)
         plan = SumsPlan(self.epsilon, cells.columns, rows.size)
@@ -397,19 +397,18 @@ class SumsRelease(ReleaseJob[SumsReady]):
         return Drawn(sums.epsilon_exact, sums.to_json(), card, lambda _: sums.records, sums)
 
 
-def _require_labels(without: int, records: int, cells: CellsFile, *, matching: bool) -> None:
+def require_labels(without: int, records: int, path: Path, *, matching: bool) -> None:
+    """Raise `InvalidInput` if no record of the other party's file has a label, or some have none and that is not expected."""
     if not records:
-        raise InvalidInput(
-            f"no id of {cells.path} has a label: is the id column right? In {cells.path} it is the first column"
-        )
+        raise InvalidInput(f"no id of {path} has a label: is the id column right?")
     if without and not matching:
         raise InvalidInput(
-            f"{count_of(without, 'record')} of {cells.path} {'has' if without == 1 else 'have'} no label, {records:,} have one. If that is "
-            "right, give --matching: only records with a label are summed then, and the answer lists their ids"
+            f"{count_of(without, 'record')} of {path} {'has' if without == 1 else 'have'} no label, {records:,} have one. If that is right, "
+            "give --matching: only records with a label are used then, and the answer shows which or how many they are"
         )
 
 
-def _read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats]:
+def read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats]:
     """Return all ids and labels."""
     tick = phase("reading", None)
     ids: list[pa.Array] = []

@@ -16,7 +16,7 @@ from labeldp.release.account import Account, ChargeRequest
 from labeldp.release.grid_labels import HeldLabels, require_room
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import LARGEST_SUM, Answer, part_sizes, sensitivity_of
-from labeldp.release_kind import SUMS
+from labeldp.release_kind import SUMS, ReleaseKind
 from labeldp.sampling.integer_noise import WIDEST, add_laplace, check_cube, cube_noise
 
 _SCALE_PER_SIGN = 4
@@ -56,9 +56,9 @@ class SumsBudget:
         return asked
 
 
-def sums_request(domain: Domain, records: int) -> ChargeRequest:
+def sums_request(domain: Domain, records: int, kind: ReleaseKind = SUMS) -> ChargeRequest:
     """Return what the ledger records of a release of sums. It cannot be resumed: its noise is not a function of a key."""
-    return ChargeRequest(SUMS, json.dumps({"domain": domain.to_json(), "records": records}))
+    return ChargeRequest(kind, json.dumps({"domain": domain.to_json(), "records": records}))
 
 
 def draw_answer(
@@ -92,7 +92,7 @@ def draw_answer(
             grain *= 2
         require_room(held.records, domain, grain)
     sensitivity = sensitivity_of(kind, clip, sizes, domain, grain)
-    scale = _scale(sensitivity, asked)
+    scale = noise_scale(sensitivity, asked)
     if kind == "signs" and scale:
         check_cube(sizes[0], scale)
     sums, counts = exact()
@@ -111,7 +111,7 @@ def histogram_counts(held: HeldLabels, parts: int) -> ExactPass:
     return lambda: (held.histogram(parts), part_sizes(parts, held.domain.count))
 
 
-def _scale(sensitivity: int, epsilon: Fraction) -> float:
+def noise_scale(sensitivity: int, epsilon: Fraction) -> float:
     """Return the smallest float whose exact cost, sensitivity/scale, is at most ε; 0.0 if one label changes nothing."""
     if sensitivity == 0:
         return 0.0

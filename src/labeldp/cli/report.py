@@ -1,0 +1,213 @@
+"""`labeldp report`: means and quantiles of labels by group, for either party."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labeldp.budget import decimal_text
+from labeldp.cli.console import line, note, phases, print_json, print_table, stoppable
+from labeldp.cli.options import (
+    Dataset,
+    DecimalMark,
+    Delimiter,
+    Integers,
+    Json,
+    LedgerFile,
+    Lower,
+    OutOfRangeLabels,
+    OutputOption,
+    Quiet,
+    SignKey,
+    Upper,
+    VerifyKey,
+    comma_list,
+    domain_of,
+)
+from labeldp.cli.run_summary import no_share, note_clipped
+from labeldp.cli.score import SmallestGroup
+from labeldp.errors import InvalidInput
+from labeldp.formatting import count_of, plain
+
+if TYPE_CHECKING:
+    from labeldp.evaluate.report import Report
+
+
+def report(
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="LABELS|MESSAGE", help="A file of labels (Parquet, CSV, TSV, Arrow IPC), or a message."),
+    ],
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="The public column of groups. Without it all records are one group."),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="COL", help="The column of sensitive numbers in LABELS.")
+    ] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="E", help="What a report of LABELS costs, for instance 0.2.")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        OutputOption("--out", metavar="DIR", help="The report of LABELS: a folder that must not exist yet."),
+    ] = None,
+    quantiles: Annotated[
+        str, typer.Option(metavar="Q,…", help="Quantiles of LABELS, which take half of ε; none for means only.")
+    ] = "0.5",
+    smallest_group: SmallestGroup = 20,
+    features: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For a MESSAGE: the features, with the column of groups.")
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", metavar="COL", help="For a MESSAGE: the id column of the features.")
+    ] = None,
+    verify_key: VerifyKey = None,
+    delimiter: Delimiter = None,
+    decimal: DecimalMark = ".",
+    lower: Lower = None,
+    upper: Upper = None,
+    integers: Integers = None,
+    out_of_range: OutOfRangeLabels = "clip",
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    sign_key: SignKey = None,
+    csv: Annotated[
+        Path | None, OutputOption("--csv", metavar="FILE", help="Also write the table to this new file.")
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        OutputOption("--picture", metavar="FILE", help="Also draw the means with their intervals: .svg or .png."),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Report the mean and quantiles of labels by group, each with a 95 % interval.
+
+    The labels party reports its labels for a small ε: one label touches one group only, so that groups share nothing. The
+    features party reports means from private labels, at no cost.
+
+    \b
+    Examples:
+      labeldp report visits.parquet --by ward --label stay --epsilon 0.2
+          --lower 0 --upper 60 --quantiles 0.5,0.9 --out report
+      labeldp report message --features visits.parquet --id visit --by ward
+    """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.artifact.manifest import MANIFEST
+    from labeldp.evaluate.report import report_labels
+    from labeldp.learn.group_report import report as report_groups
+    from labeldp.release.ledger import Ledger
+
+    _check_files(csv, picture)
+    is_message = (source / MANIFEST).is_file()
+    clipped = 0
+    budget = None if ledger is None else Ledger(ledger)
+    with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):
+        if is_message:
+            from labeldp.artifact.reader import Message
+
+            for option, value in (("--label", label), ("--epsilon", epsilon), ("--out", folder), ("--ledger", ledger)):
+                if value is not None:
+                    raise InvalidInput(f"{option} is for a report of labels, and {source} is a message: leave it out")
+            found = report_groups(
+                Message.open(source, verify_key=verify_key),
+                by=by,
+                features=features,
+                id=id_column,
+                smallest_group=smallest_group,
+                phase=phase,
+            )
+        else:
+            from labeldp.engines.arrow.source import LabelSource
+
+            if label is None or epsilon is None or folder is None:
+                raise InvalidInput(
+                    "a report of labels needs --label, --epsilon and --out, or give the folder of a message"
+                )
+            wanted = [] if quantiles == "none" else [_number(one) for one in comma_list(quantiles)]
+            if features is not None or id_column is not None:
+                raise InvalidInput(f"--features and --id are for a message, and {source} is none: leave them out")
+            found, clipped = report_labels(
+                LabelSource(source, label, None, None, delimiter, decimal=decimal),
+                by,
+                folder,
+                epsilon,
+                domain_of(lower, upper, None, integers),
+                quantiles=wanted,
+                smallest_group=smallest_group,
+                out_of_range=out_of_range,
+                ledger=budget,
+                dataset=dataset,
+                sign_key=sign_key,
+                phase=phase,
+            )
+    note_clipped(clipped, sum(row.records for row in found.rows), out_of_range, quiet=quiet)
+    _write(found, csv, picture)
+    if as_json:
+        print_json({"epsilon": found.epsilon_exact, "by": found.by, "figures": found.to_arrow().to_pylist()})
+    elif not quiet:
+        show_report(found)
+        if found.left_out:
+            line("groups", f"{count_of(found.left_out, 'record')} left out: their groups are too small, even together")
+        line("epsilon", f"{found.epsilon:g}{', paid before: this report costs nothing' if is_message else ''}")
+        if budget is not None and dataset is not None:
+            line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
+        if folder is not None:
+            line("report", f"{folder}, with the table in figures.csv. labeldp audit {folder} proves its ε")
+
+
+def show_report(found: Report) -> None:
+    """Print the table of groups."""
+    names = list(found.rows[0].figures)
+    titles = {"quantile 0.5": "median"}
+    rows = [
+        [row.group, f"{row.records:,}", *(_cell(found, name, place) for name in names)]
+        for place, row in enumerate(found.rows)
+    ]
+    unit = "" if found.domain.unit is None else f", in {found.domain.unit}"
+    print_table(
+        f"95 % intervals in brackets{unit}",
+        [found.by or "", "records", *(titles.get(name, name) for name in names)],
+        rows,
+        left=[0],
+    )
+    if any(not found.is_known(one) for row in found.rows for one in row.figures.values()):
+        note(
+            "not known: the interval covers most of the bounds. Ask for a larger ε, larger groups or narrower public bounds"
+        )
+
+
+def _cell(found: Report, name: str, place: int) -> str:
+    one = found.rows[place].figures[name]
+    value, low, high = (plain(end) for end in (one.value, one.lower, one.upper))
+    return f"{value} ({low} to {high})" if found.is_known(one) else f"not known ({low} to {high})"
+
+
+def _number(text: str) -> float:
+    from labeldp.plain_numbers import plain_number
+
+    return plain_number(text, "--quantiles")
+
+
+def _check_files(csv: Path | None, picture: Path | None) -> None:
+    """Raise `InvalidInput`, before anything is charged, for files that cannot be written."""
+    if picture is not None and picture.suffix.lower() not in (".svg", ".png"):
+        raise InvalidInput(f"--picture must end in .svg or .png, got {picture}")
+    for path in (csv, picture):
+        if path is not None and path.exists():
+            raise InvalidInput(f"{path} exists and is not overwritten: choose another file")
+        if path is not None and not path.absolute().parent.is_dir():
+            raise InvalidInput(f"the folder {path.absolute().parent} does not exist: make it first")
+
+
+def _write(found: Report, csv: Path | None, picture: Path | None) -> None:
+    from labeldp.evaluate.groups import csv_text
+
+    if csv is not None:
+        csv.write_bytes(csv_text(found.to_arrow()))
+    if picture is not None:
+        from labeldp.plots import save
+
+        save(found.plot(), picture, alt=f"Means by {found.by} with 95 % intervals")

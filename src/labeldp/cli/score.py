@@ -1,0 +1,201 @@
+"""`labeldp score`: the labels party's answer to predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from labeldp.budget import decimal_text
+from labeldp.cli.console import line, note, phases, print_json, print_table, stoppable
+from labeldp.cli.options import (
+    Dataset,
+    DecimalMark,
+    Delimiter,
+    IdType,
+    Integers,
+    Json,
+    Label,
+    LedgerFile,
+    Lower,
+    OutOfRangeLabels,
+    OutputOption,
+    Quiet,
+    SignKey,
+    Upper,
+    comma_list,
+    domain_of,
+)
+from labeldp.cli.run_summary import no_share, note_clipped
+from labeldp.errors import InvalidInput
+from labeldp.formatting import count_of, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from labeldp.evaluate.held_out import HeldOutError
+    from labeldp.evaluate.score import Score, ScoreOutcome
+
+SmallestGroup = Annotated[
+    int,
+    typer.Option("--smallest-group", metavar="N", min=2, help="Groups with fewer records are merged into one."),
+]
+SHOWN = {"mse": "MSE", "r2": "R²", "mae": "MAE", "bias": "bias", "gain": "gain over the mean"}
+
+
+def score(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LABELS", help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC."
+        ),
+    ],
+    label: Label,
+    id_column: Annotated[str, typer.Option("--id", metavar="COL", help="The column of record ids in both files.")],
+    predictions: Annotated[
+        Path,
+        typer.Option("--predictions", metavar="FILE", help="Predictions by id: Parquet, CSV, TSV or Arrow IPC."),
+    ],
+    epsilon: Annotated[str, typer.Option(metavar="E", help="What the score costs, for instance 0.1.")],
+    answer: Annotated[Path, OutputOption("--out", metavar="DIR", help="The score: a folder that must not exist yet.")],
+    predictions_id: Annotated[
+        str | None,
+        typer.Option(
+            "--predictions-id", metavar="COL", help="The id column of the predictions, if it has another name."
+        ),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL,…",
+            help="The columns of predictions, one for each model. By default all other columns of numbers.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="Also score the groups by this column of the predictions. Takes half of ε."),
+    ] = None,
+    smallest_group: SmallestGroup = 20,
+    id_type: IdType = None,
+    delimiter: Delimiter = None,
+    decimal: DecimalMark = ".",
+    matching: Annotated[bool, typer.Option("--matching", help="Leave out predictions that have no label.")] = False,
+    lower: Lower = None,
+    upper: Upper = None,
+    integers: Integers = None,
+    out_of_range: OutOfRangeLabels = "clip",
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    sign_key: SignKey = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Answer predictions with their noisy error: how good a model is, for a small ε.
+
+    The features party sent predictions for each id. It gets the mean squared error, R², the mean absolute error, the bias and
+    the gain over answering the mean, each with a 95 % interval. Several models share ε.
+
+    A second run draws fresh noise and costs ε again.
+
+    \b
+    Example:
+      labeldp score sales.parquet --label amount --id order
+          --predictions predictions.parquet --epsilon 0.1
+          --lower 0 --upper 400 --ledger ledger.db --dataset sales
+          --out score
+    """  # noqa: D301 - the escape keeps the lines of the examples
+    from labeldp.engines.arrow.source import LabelSource
+    from labeldp.evaluate.score import score as score_predictions
+    from labeldp.release.ledger import Ledger
+
+    if dataset is not None and ledger is None:
+        raise InvalidInput("--dataset names a dataset in a ledger: give --ledger too")
+    domain = domain_of(lower, upper, None, integers)
+    budget = None if ledger is None else Ledger(ledger)
+    with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):
+        outcome = score_predictions(
+            LabelSource(source, label, id_column, id_type, delimiter, decimal=decimal),
+            predictions,
+            answer,
+            epsilon,
+            domain,
+            id=predictions_id,
+            models=comma_list(models) or None,
+            by=by,
+            smallest_group=smallest_group,
+            matching=matching,
+            out_of_range=out_of_range,
+            ledger=budget,
+            dataset=dataset,
+            sign_key=sign_key,
+            phase=phase,
+        )
+    note_clipped(outcome.clipped, outcome.score.records, out_of_range, quiet=quiet)
+    if outcome.moved_predictions and not quiet:
+        were = "was" if outcome.moved_predictions == 1 else "were"
+        note(
+            f"{count_of(outcome.moved_predictions, 'prediction')} lay outside the bounds and {were} moved to them, which only lowers errors"
+        )
+    if as_json:
+        print_json(score_record(outcome.score) | _counts(outcome))
+        return
+    if quiet:
+        return
+    line("answer", f"{answer}")
+    line("records", f"{outcome.score.records:,}")
+    for count, text in (
+        (outcome.without_label, "predictions had no label and were left out"),
+        (outcome.without_prediction, "labels had no prediction and were not used"),
+        (outcome.outside_groups, "records are in no group, since their groups are too small"),
+    ):
+        if count:
+            line("unpaired" if "group" not in text else "groups", f"{count:,} {text}")
+    show_score(outcome.score)
+    line("epsilon", f"{outcome.score.epsilon:g}")
+    if budget is not None and dataset is not None:
+        line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
+    line("next", f"send the folder. labeldp audit {answer} checks it and shows the score")
+
+
+def show_score(found: Score) -> None:
+    """Print the table of figures and what it says."""
+    rows = []
+    for group, scored in [("all records", found.overall), *found.by_group.items()]:
+        for number, (model, one) in enumerate(scored.items()):
+            name = [group if not number else "", model] if len(found.models) > 1 else [group]
+            rows.append([*name, f"{one.records:,}", *_cells(one)])
+    names = [found.by or "", *(["model"] if len(found.models) > 1 else []), "records", *SHOWN.values()]
+    print_table("95 % intervals in brackets", names, rows, left=[0, 1] if len(found.models) > 1 else [0])
+    for number, text in enumerate(found.sentences()):
+        line("" if number else "verdict", text)
+
+
+def _cells(found: HeldOutError) -> Iterator[str]:
+    """Yield the figures with their intervals. Below −100 % nothing is known of R² but perhaps its upper end."""
+    for name in SHOWN:
+        one = getattr(found, name)
+        value, low, high = (plain(end, 3) for end in (one.value, one.lower, one.upper))
+        if name == "r2" and not one.lower > -1:
+            yield "not known" if one.upper >= 1 else f"at most {high}"
+        else:
+            yield f"{value} ({low} to {high})"
+
+
+def score_record(found: Score) -> dict[str, Any]:
+    """Return a score for `--json`."""
+    return {
+        "records": found.records,
+        "epsilon": found.epsilon_exact,
+        "figures": found.to_arrow().to_pylist(),
+        "differences": [
+            {"first": one.first, "second": one.second, "better": one.better, **vars(one.mse)}
+            for one in found.differences
+        ],
+        "sentences": list(found.sentences()),
+    }
+
+
+def _counts(outcome: ScoreOutcome) -> dict[str, Any]:
+    names = ("without_label", "without_prediction", "moved_predictions", "merged_groups", "outside_groups")
+    return {"answer": str(outcome.answer)} | {name: getattr(outcome, name) for name in names}

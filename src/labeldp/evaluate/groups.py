@@ -1,0 +1,247 @@
+"""Groups of records by a public column, and what releases of figures by group share: their table, their card and their folder."""
+
+from __future__ import annotations
+
+import io
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Generic, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+from numpy.typing import NDArray
+
+from labeldp.artifact.description import NOT_PROTECTED
+from labeldp.artifact.manifest import MANIFEST, Manifest, Signature, exact_text, installed_version, open_release
+from labeldp.budget import exp_upper, float_up, rounded_up
+from labeldp.domain import Domain
+from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.formatting import Tabular, count_of
+from labeldp.json_text import read_text
+from labeldp.release.flow import Ready, ReleaseJob, in_the_way
+from labeldp.release.private_sums import SumsProof
+from labeldp.release_kind import ReleaseKind
+
+MOST_GROUPS = 1000
+"""The most groups. A column with more values is rather an id."""
+SMALLEST_GROUP = 20
+"""Groups with fewer records are merged."""
+MISSING = "(missing)"
+"""The name of the group of records without a value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups of records by one public column.
+
+    Attributes
+    ----------
+    by : str
+        The column.
+    names : tuple of str
+        The names of the groups that have figures.
+    codes : array of int64
+        The group of each record, or −1 if it is in none of them.
+    merged : int
+        The number of small groups that were merged into the last one, or left out if they are too few records even together.
+    left_out : int
+        The number of records in no group.
+    """
+
+    by: str
+    names: tuple[str, ...]
+    codes: NDArray[np.int64]
+    merged: int = 0
+    left_out: int = 0
+
+    @classmethod
+    def of(cls, column: pa.Array, by: str, where: object, least: int = SMALLEST_GROUP) -> Groups:
+        """Return the groups by a column. Those with fewer than `least` records are merged into one.
+
+        Raises `InvalidInput` for columns that are not text, whole numbers, dates or booleans, or that have too many values.
+        """
+        if isinstance(least, bool) or not isinstance(least, int) or least < 2:
+            raise InvalidInput(
+                "the smallest group must be a whole number of at least 2: a group of one record has no error to speak of"
+            )
+        encoded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
+        values = encoded.dictionary
+        if pa.types.is_nested(values.type) or pa.types.is_floating(values.type):
+            raise InvalidInput(
+                f"{where}: the column {by!r} holds {values.type}, and groups are text, whole numbers, dates or true and false"
+            )
+        if len(values) > MOST_GROUPS:
+            raise InvalidInput(
+                f"{where}: the column {by!r} has {len(values):,} different values, and there can be {MOST_GROUPS:,} groups. Is it an id? "
+                "Give a column with fewer values"
+            )
+        order = np.asarray(pc.array_sort_indices(values), np.int64)
+        rank = np.empty(len(values) + 1, np.int64)
+        rank[order], rank[len(values)] = np.arange(len(values)), len(values)
+        codes = rank[np.asarray(pc.fill_null(encoded.indices, len(values))).astype(np.int64)]
+        names = [str(one) for one in values.take(pa.array(order)).to_pylist()] + [MISSING]
+        return cls._merged(by, names, codes, least)
+
+    @classmethod
+    def _merged(cls, by: str, names: Sequence[str], codes: NDArray[np.int64], least: int) -> Groups:
+        counts = np.bincount(codes, minlength=len(names))
+        large, small = np.flatnonzero(counts >= least), np.flatnonzero((counts > 0) & (counts < least))
+        together = int(counts[small].sum())
+        place = np.full(len(names), -1, np.int64)
+        place[large] = np.arange(large.size)
+        kept = [names[one] for one in large.tolist()]
+        left_out = together
+        if together >= least:
+            place[small] = len(kept)
+            kept.append(f"({count_of(small.size, 'small group')})")
+            left_out = 0
+        if not large.size:
+            raise InvalidInput(
+                f"no group of {by!r} has {least:,} records or more: give a coarser column, or a smaller --smallest-group"
+            )
+        return cls(by, tuple(kept), place[codes], int(small.size), left_out)
+
+
+class Figures(Tabular):
+    """What `Score` and `Report` have in common: a table of figures that follow from noisy sums. Contains no label."""
+
+    epsilon_exact: Fraction
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the figures from the text of their description, proven again."""
+
+    @abstractmethod
+    def proof(self) -> SumsProof:
+        """Return what the noisy sums cost as exact fractions, and whether the total is within ε."""
+
+    @property
+    def epsilon(self) -> float:
+        """`epsilon_exact`, rounded up."""
+        return float_up(self.epsilon_exact)
+
+
+R = TypeVar("R", bound=Ready)
+F = TypeVar("F", bound=Figures)
+
+
+class FiguresRelease(ReleaseJob[R]):
+    """A release whose data file is a table of figures. Its noise is drawn afresh, so that it cannot be resumed."""
+
+    def check(self, out: Path, key_file: Path | None) -> None:  # noqa: ARG002
+        """Raise `InvalidInput` if the folder exists."""
+        if os.path.lexists(out):
+            raise in_the_way(out)
+
+
+@dataclass(frozen=True, eq=False)
+class FiguresAnswer(Generic[F]):
+    """The folder of such a release, opened and checked.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    figures : Score or Report
+        What is in it, proven again.
+    manifest : Manifest
+        Every file with its size and SHA-256.
+    signature : Signature or None
+        The fingerprint of the sender's key, if the folder is signed, and whether the signature was verified.
+    """
+
+    path: Path
+    figures: F
+    manifest: Manifest
+    signature: Signature | None
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], kind: ReleaseKind, of: type[F], verify_key: str | os.PathLike[str] | None
+    ) -> FiguresAnswer[F]:
+        """Open a folder of this kind, compare every file with the manifest, and prove ε again."""
+        folder, manifest, signature = open_release(path, kind, verify_key)
+        try:
+            found = of.from_json(read_text(folder / kind.description))
+        except PrivacyRefused:
+            raise
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"{folder / kind.description} is damaged: {error}. Copy the folder again, or ask for it again"
+            ) from None
+        if manifest.epsilon_total != exact_text(found.epsilon_exact):
+            raise InvalidInput(
+                f"{folder}: {MANIFEST} has another epsilon_total than {kind.description}. Ask for it again"
+            )
+        if not _same_figures(kind.batch_path(folder, 0), found.to_arrow()):
+            raise InvalidInput(
+                f"{folder}: {kind.batch_path(Path(), 0)} has other figures than {kind.description}. Ask for it again"
+            )
+        return cls(folder, found, manifest, signature)
+
+
+def csv_text(table: pa.Table) -> bytes:
+    """Return a table as CSV."""
+    buffer = io.BytesIO()
+    pa_csv.write_csv(table, buffer)
+    return buffer.getvalue()
+
+
+def _same_figures(file: Path, table: pa.Table) -> bool:
+    """Return whether a CSV file has the figures of a table, as computed on any processor."""
+    options = pa_csv.ConvertOptions(
+        column_types=table.schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+    try:
+        stored = pa_csv.read_csv(file, convert_options=options)
+    except (pa.ArrowException, OSError):
+        return False
+    if stored.schema != table.schema or stored.num_rows != table.num_rows:
+        return False
+    floats = [pa.types.is_floating(kind) for kind in table.schema.types]
+    return all(
+        np.allclose(one, two, rtol=1e-6, equal_nan=True) if is_float else one.equals(two)
+        for one, two, is_float in zip(stored.columns, table.columns, floats, strict=True)
+    )
+
+
+def figures_card(title: str, what: str, domain: Domain, proof: SumsProof) -> str:
+    """Return the guarantee in plain words for figures that follow from noisy sums. It depends on public numbers only."""
+    claimed = proof.epsilon_claimed
+    costs = "\n".join(f"- {line}" for line in proof.lines)
+    unit = "" if domain.unit is None else f" {domain.unit}"
+    return f"""# What this {title} reveals about a label
+
+{what} Labels lie between {domain.lower:g} and {domain.upper:g}{unit}. The whole {title} is **ε-label differentially private with
+ε = {rounded_up(claimed)}**: whatever anybody computes from it, replacing one record's label by any other valid label changes the
+probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(claimed), 4)}.
+
+## What is protected
+
+One label of one record, against readers who know everything else: the other labels, all predictions and groups. Neighbouring data
+sets differ by replacing one label ("replace-one"). The figures follow from noisy sums, which cost:
+
+{costs}
+
+Together they are proven to cost {rounded_up(proof.total)} (`labeldp audit` repeats the proof).
+
+## What is not protected
+
+- **Predictions, groups, and which records exist.** The number of records in each group is here as it is.
+{NOT_PROTECTED}
+
+## What the guarantee rests on
+
+- Predictions and groups were made without the labels of this release, or from earlier releases of them that paid for themselves.
+- The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise and with random
+  bits of the operating system.
+
+Written by labeldp {installed_version()}.
+"""

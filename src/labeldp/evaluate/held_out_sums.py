@@ -1,0 +1,292 @@
+"""Noisy sums about public predictions, by group, and the figures that follow from them: errors, gains and differences of models.
+
+For labels y and predictions f of the first model, f' of another, every figure follows from the means of (y − f)², 2·(f − mean f)·y, y, y²,
+|y − f|, |y − f'| and (y − f')² − (y − f)². Each is a mean of numbers that one label moves by at most a public width, and the last one by
+little if the models are alike. They share one cube of noise. One of the first four follows from the others, so that each is known better
+than its own noise. Nothing is binned: errors and gains are unbiased, and exact but for the noise. A
+part of ε goes into sums of squares, which tell how much the figures vary from sample to sample.
+
+All of this is done on a scale on which the bounds are 0 and 1, so that no square or fourth power leaves the floats.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, Spread, figure, ratio_figure, reach_of_noise
+from labeldp.release.group_sums import UNITS, GroupSums, check_numbers, draw_numbers
+from labeldp.release.noisy_sums import cube_variance
+from labeldp.release.sums_draw import SumsBudget, noise_scale
+
+SPREAD_SHARE = Fraction(1, 10)
+"""The share of ε for sums of squares, which decide how wide the intervals are but not where they lie."""
+LARGEST_RATIO = 4.0
+"""Sums of squares for R² are made for an error of at most this many times the variance of the labels."""
+ENDS, MIDDLE = np.array([[0.0], [1.0]]), 0.5
+"""The bounds of the labels, once they are rescaled, and the middle between them."""
+ERROR, CROSS, MEAN, SQUARE, ABSOLUTE = range(5)
+"""The places of the questions; those of |y − f'| follow for every model, and then the differences of errors from the first model's."""
+ERRORS, SQUARES, GAINS, MIXED = range(4)
+"""The places of the sums of squares; those of differences follow."""
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutSums:
+    """Noisy sums about predictions and what is public about these, from which all figures follow. Contains no label.
+
+    Attributes
+    ----------
+    first, spread : GroupSums
+        The sums, and the sums of squares.
+    means : array of float64 of shape (groups, models)
+        The mean prediction.
+    predicted : array of float64
+        The variance of the first model's predictions in each group.
+    """
+
+    first: GroupSums
+    spread: GroupSums
+    means: Floats
+    predicted: Floats
+
+    @classmethod
+    def ask(
+        cls, budget: SumsBudget, epsilon: Fraction, labels: Floats, predictions: Floats, codes: Codes
+    ) -> HeldOutSums:
+        """Draw the sums for labels from 0 to 1 and predictions on their scale.
+
+        Parameters
+        ----------
+        budget : SumsBudget
+            What pays.
+        epsilon : Fraction
+            What all sums together may cost.
+        labels : array of float64
+            The labels.
+        predictions : array of float64 of shape (models, records)
+            The predictions.
+        codes : array of int64
+            The group of each record, from 0. −1 leaves a record out.
+        """
+        used = codes >= 0
+        y, f, codes = labels[used], predictions[:, used], codes[used]
+        counts = np.bincount(codes)
+        means = np.column_stack([np.bincount(codes, one) / counts for one in f])
+        centred = f[0] - means[codes, 0]
+        centred[abs(centred) < 1e-9] = 0.0
+
+        def ends(*at_bounds: Floats) -> Floats:
+            """The least and the largest value in each group of numbers, given for the labels 0 and 1 or within any of their ends."""
+            least, most = (np.full((len(counts), len(at_bounds)), sign * math.inf) for sign in (1, -1))
+            for question, numbers in enumerate(at_bounds):
+                np.minimum.at(least[:, question], codes, numbers.min(axis=0))
+                np.maximum.at(most[:, question], codes, numbers.max(axis=0))
+            return np.stack([least, most], axis=2)
+
+        def from_zero(*at_bounds: Floats) -> Floats:
+            found = ends(*at_bounds)
+            found[..., 0] = 0.0
+            return found
+
+        def questions(label: Floats) -> list[Floats]:
+            apart = [np.square(label - one) - np.square(label - f[0]) for one in f[1:]]
+            absolute = [abs(label - one) for one in f]
+            above = label - MIDDLE + 0 * f[0]
+            return [np.square(label - f[0]), 2 * centred * above, above, np.square(above), *absolute, *apart]
+
+        limits = ends(*questions(ENDS))
+        limits[:, [ERROR, *range(SQUARE, ABSOLUTE + len(f))], 0] = 0.0
+        drawn = draw_numbers(budget, questions(y), limits, codes, epsilon * (1 - SPREAD_SHARE))
+        predicted = np.bincount(codes, np.square(centred)) / counts
+        found = [GroupFigures(drawn, None, means, predicted, group) for group in range(len(counts))]
+        ratio, mean = (
+            np.array(one)[codes] for one in zip(*((each.ratio(0), each.label_mean) for each in found), strict=True)
+        )
+
+        def deviations(label: Floats) -> list[Floats]:
+            error, square = np.square(label - f[0]), np.square(label - mean)
+            gain = 2 * centred * (label - mean) - np.square(centred)
+            return [error, square, gain, error - ratio * square, *questions(label)[ABSOLUTE + len(f) :]]
+
+        squares = [np.square(one) for one in deviations(y)]
+        at_bounds = deviations(ENDS)
+        at_bounds[MIXED] = np.maximum(at_bounds[ERRORS], ratio * at_bounds[SQUARES])
+        widths = from_zero(*(np.square(one) for one in at_bounds))
+        rest = draw_numbers(budget, squares, widths, codes, epsilon * SPREAD_SHARE)
+        return cls(drawn, rest, means, predicted)
+
+    @staticmethod
+    def check(models: int, records: int, epsilon: Fraction) -> None:
+        """Raise `InvalidInput`, before the charge, for sums whose noise might leave 64 bits."""
+        check_numbers(3 + 2 * models, records, epsilon * (1 - SPREAD_SHARE))
+        check_numbers(3 + models, records, epsilon * SPREAD_SHARE)
+
+    @staticmethod
+    def reach(predictions: Floats, epsilon: Fraction) -> float:
+        """Return how far the interval of the mean squared error will reach for the noise of one model, on the scale from 0 to 1.
+
+        Parameters
+        ----------
+        predictions : array of float64
+            The predictions on that scale.
+        epsilon : Fraction
+            What the sums will cost.
+        """
+        scale = noise_scale(UNITS, epsilon * (1 - SPREAD_SHARE))
+        mean = float(predictions.mean())
+        direct = float(np.square(ENDS - predictions).max()) ** 2
+        derived = (2 * float(abs(predictions - mean).max())) ** 2 + (2 * (mean - MIDDLE)) ** 2 + MIDDLE**4
+        variance = cube_variance(ABSOLUTE + 1, scale) * direct * derived / (direct + derived)
+        return reach_of_noise() * math.sqrt(variance) / (UNITS * predictions.size)
+
+    @property
+    def models(self) -> int:
+        """The number of models."""
+        return int(self.means.shape[1])
+
+    def group(self, group: int) -> GroupFigures:
+        """Return the figures of one group."""
+        return GroupFigures(self.first, self.spread, self.means, self.predicted, group)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupFigures:
+    """The figures of one group, on the scale of labels from 0 to 1. Without `spread` only those that need no interval."""
+
+    first: GroupSums
+    spread: GroupSums | None
+    public_means: Floats
+    predicted: Floats
+    place: int
+
+    @cached_property
+    def records(self) -> int:
+        """The number of records."""
+        return int(self.first.counts[self.place])
+
+    @cached_property
+    def _means(self) -> tuple[Floats, Floats]:
+        """The means and the covariance of their noise, once (y − f)² is what follows from the other means.
+
+        With c = f − mean f it is (y − ½)² − 2c·(y − ½) − 2·(mean f − ½)·(y − ½) + (f − ½)². The means are moved by least squares.
+        """
+        values, noise = self.first.means[self.place], np.diag(self.first.means_variance[self.place])
+        off = self._prediction(0) - MIDDLE
+        line = np.zeros(values.size)
+        line[[ERROR, CROSS, MEAN, SQUARE]] = 1.0, 1.0, 2 * off, -1.0
+        miss = line @ values - self.predicted[self.place] - off**2
+        gained = noise @ line / (line @ noise @ line)
+        return values - gained * miss, noise - np.outer(gained, line @ noise)
+
+    @cached_property
+    def label_mean(self) -> float:
+        """The labels' mean."""
+        return float(np.clip(self._means[0][MEAN] + MIDDLE, 0, 1))
+
+    def _prediction(self, model: int) -> float:
+        return float(self.public_means[self.place, model])
+
+    def _linear(self, factors: dict[int, float], constant: float = 0.0) -> Linear:
+        values, noise = self._means
+        row = np.zeros(values.size)
+        for question, factor in factors.items():
+            row[question] += factor
+        return Linear(float(row @ values + constant), row, noise)
+
+    def _apart(self, model: int) -> dict[int, float]:
+        """The mean of (y − f')² − (y − f)² for another model than the first, and nothing for that."""
+        models = self.public_means.shape[1]
+        return {ABSOLUTE + models + model - 1: 1.0} if model else {}
+
+    def _error(self, model: int) -> Linear:
+        return self._linear({ERROR: 1.0, **self._apart(model)})
+
+    def _gain(self, model: int) -> Linear:
+        """2·cov(y, f) − var f. For another model: the variance of y is the same, and the squares of the biases differ by a public line."""
+        more = self.records / (self.records - 1)
+        first, other = self._prediction(0), self._prediction(model)
+        apart = dict.fromkeys(self._apart(model), -more)
+        constant = more * ((first - other) * (2 * MIDDLE - first - other) - self.predicted[self.place])
+        return self._linear({CROSS: more, MEAN: 2 * more * (first - other), **apart}, constant)
+
+    @cached_property
+    def _variance(self) -> Linear:
+        """The mean of (y − ½)² less the square of that of y − ½.
+
+        The noise makes that square too large by its variance v. About the line it has a variance of 5·v² at the most, as for Laplace noise,
+        whose fourth moment is 6·v².
+        """
+        more, (values, noise) = self.records / (self.records - 1), self._means
+        mean, v = values[MEAN], noise[MEAN, MEAN]
+        line = self._linear({SQUARE: more, MEAN: -2 * more * mean}, more * (mean**2 + v))
+        return line.with_noise(5 * (more * v) ** 2)
+
+    def ratio(self, model: int) -> float:
+        """The error over the variance of the labels, within what sums of squares are made for."""
+        variance = self._variance.value
+        return float(np.clip(self._error(model).value / variance, 0, LARGEST_RATIO)) if variance > 0 else 1.0
+
+    def _deviation(self, place: int, mean: float) -> float:
+        """The standard deviation over records: too large rather than too small by the noise, and never impossible."""
+        assert self.spread is not None, "only the first sums are asked for without it"
+        square, noise = self.spread.means[self.place, place], self.spread.means_variance[self.place, place]
+        most = self.spread.ends[self.place, place, 1]
+        return math.sqrt(float(np.clip(square - mean**2, 0, most)) + math.sqrt(noise))
+
+    def _apart_deviation(self, model: int) -> float:
+        found = self._linear(self._apart(model)).value
+        return self._deviation(MIXED + model, found) if model else 0.0
+
+    def _spread(self, model: int) -> Spread:
+        """The variances over records. Those of another model follow from the first one's and the differences by the triangle inequality."""
+        error, variance, gain = self._error(0), self._variance, self._gain(0)
+        apart, ratio = self._apart_deviation(model), self.ratio(model)
+        moved = (
+            2 * abs(self._prediction(0) - self._prediction(model)) * math.sqrt(float(np.clip(variance.value, 0, 0.25)))
+        )
+        squares = self._deviation(SQUARES, variance.value)
+        return Spread(
+            error=(self._deviation(ERRORS, error.value) + apart) ** 2,
+            variance=squares**2,
+            gain=(self._deviation(GAINS, gain.value) + apart + moved) ** 2,
+            mixed=(self._deviation(MIXED, 0.0) + apart + abs(ratio - self.ratio(0)) * squares) ** 2,
+            ratio=ratio,
+        )
+
+    def figures(self, model: int, width: float) -> dict[str, HeldOutFigure]:
+        """Return all figures of one model, where the bounds are `width` apart."""
+        spread, n, square = self._spread(model), self.records, width**2
+        error, variance = self._error(model), self._variance
+        absolute = self._linear({ABSOLUTE + model: 1.0})
+        bias = self._linear({MEAN: -1.0}, self._prediction(model) - MIDDLE)
+        most = max(0.0, error.value) + math.sqrt(
+            error.covariance(error)
+        )  # of the mean of (y − f)², from which the variances follow
+
+        def varied(found: Linear) -> float:
+            least = max(0.0, abs(found.value) - math.sqrt(found.covariance(found)))
+            return max(0.0, most - least**2) / n
+
+        return {
+            "mse": figure(error, spread.error / n, least=0.0).times(square),
+            "r2": ratio_figure(error, variance, spread, n),
+            "gain": figure(self._gain(model), spread.gain / n).times(square),
+            "mae": figure(absolute, varied(absolute), least=0.0).times(width),
+            "bias": figure(bias, varied(bias)).times(width),
+            "mse_of_mean": figure(variance, spread.variance / n, least=0.0).times(square),
+        }
+
+    def difference(self, model: int, other: int, width: float, risk: float) -> HeldOutFigure:
+        """Return how much larger the squared error of one model is than that of another."""
+        factors = self._apart(model) | dict.fromkeys(self._apart(other), -1.0)
+        deviation = self._apart_deviation(model) + self._apart_deviation(other)
+        return figure(self._linear(factors), deviation**2 / self.records, risk=risk).times(width**2)

@@ -1,0 +1,527 @@
+"""Reports by group: the number of records, the mean and quantiles of the labels of each group, with 95 % intervals.
+
+A report of labels is a release: it charges the ledger and writes a folder with `report.json` (the noisy sums), `figures.csv` and `PRIVACY.md`. The
+mean follows from exact noisy sums of y and of (y − ½)², quantiles from a noisy histogram of each group. A report of private labels costs
+nothing, and has means only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats
+from labeldp.budget import Epsilon, exact_epsilon, format_amount, parse_amount
+from labeldp.domain import Domain, OutOfRange
+from labeldp.engines.arrow.input_report import reported_together
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.errors import InvalidInput, described
+from labeldp.evaluate.estimates import estimate_mean
+from labeldp.evaluate.groups import Figures, FiguresAnswer, FiguresRelease, Groups, csv_text, figures_card
+from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
+from labeldp.formatting import count_of, plain
+from labeldp.json_text import expect_format, parse_json, read_record
+from labeldp.mechanisms import PrivateLabels
+from labeldp.release.account import Account, Charge
+from labeldp.release.flow import Drawn, Ready, release
+from labeldp.release.grid_labels import on_grid, require_several
+from labeldp.release.group_sums import GroupSums, StoredGroupSums, check_numbers, draw_histograms, draw_numbers
+from labeldp.release.ledger import Ledger
+from labeldp.release.private_sums import SumsProof, stored_domain
+from labeldp.release.sums import read_labels
+from labeldp.release.sums_draw import SumsBudget, noise_scale, sums_request
+from labeldp.release_kind import REPORT
+from labeldp.tables.files import Phase, read_columns, readable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FORMAT, FORMAT_VERSION = "labeldp report", 1
+ALL = "all records"
+"""The name of the only group where there is no column of groups."""
+MEAN, SQUARE = range(2)
+MIDDLE = 0.5
+FEWEST_CELLS, MOST_CELLS = 16, 1024
+MOST_QUANTILES = 20
+WIDEST = 0.8
+"""An interval that covers more than this share of the bounds says nothing: its figure is marked as not known."""
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """The figures of one group.
+
+    Attributes
+    ----------
+    group : str
+        Its name.
+    records : int
+        The number of its records, which is public.
+    figures : dict of str to HeldOutFigure
+        "mean", and "quantile 0.5" and so on, each with its interval.
+
+    Examples
+    --------
+    >>> from labeldp.evaluate import GroupRow
+    >>> from labeldp.evaluate.held_out_figures import HeldOutFigure
+    >>> GroupRow("north", 1200, {"mean": HeldOutFigure(4.1, 0.1, 3.9, 4.3)}).figures["mean"].value
+    4.1
+    """
+
+    group: str
+    records: int
+    figures: dict[str, HeldOutFigure]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Figures):
+    """Figures of the labels by group, from noisy sums or from private labels. Contains no label.
+
+    Attributes
+    ----------
+    domain : Domain
+        The bounds of the labels.
+    by : str or None
+        The column that makes the groups.
+    rows : tuple of GroupRow
+        One for each group.
+    epsilon_exact : Fraction
+        What the report costs; for private labels, what these cost before.
+    quantiles : tuple of float
+        The quantiles that it has.
+    sums : tuple of GroupSums
+        The noisy sums that it follows from; none for a report of private labels.
+    left_out : int
+        The number of records whose groups are too small, even together.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelSource, report
+    >>> ward = np.arange(8000) % 2
+    >>> stay = np.random.default_rng(0).uniform(0, 10, 8000) + 10 * ward
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"ward": ward, "stay": stay}), f"{folder}/visits.parquet")
+    ...     labels = LabelSource(f"{folder}/visits.parquet", "stay")
+    ...     found = report(labels, by="ward", epsilon=1, domain=(0, 30), out=f"{folder}/report")
+    >>> [bool(row.figures["mean"].lower < true < row.figures["mean"].upper) for row, true in zip(found.rows, (5, 15))]
+    [True, True]
+    """
+
+    domain: Domain
+    by: str | None
+    rows: tuple[GroupRow, ...]
+    epsilon_exact: Fraction
+    quantiles: tuple[float, ...] = ()
+    sums: tuple[GroupSums, ...] = ()
+    left_out: int = 0
+
+    def proof(self) -> SumsProof:
+        """Return what the noisy sums cost as exact fractions, and whether the total is within ε.
+
+        Returns
+        -------
+        SumsProof
+        """
+        return SumsProof.of(self.sums, self.epsilon_exact)
+
+    def is_known(self, found: HeldOutFigure) -> bool:
+        """Return whether an interval says something: it covers less than four fifths of the bounds.
+
+        Parameters
+        ----------
+        found : HeldOutFigure
+            One of the figures.
+
+        Returns
+        -------
+        bool
+        """
+        return found.upper - found.lower < WIDEST * (self.domain.upper - self.domain.lower)
+
+    def to_arrow(self) -> pa.Table:
+        """Return one row for each group and figure.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns group, records, figure, value, lower and upper, the ends of the 95 % interval.
+        """
+        rows = [
+            (row.group, row.records, name, one.value, one.lower, one.upper)
+            for row in self.rows
+            for name, one in row.figures.items()
+        ]
+        names = ("group", "records", "figure", "value", "lower", "upper")
+        types = (pa.string(), pa.int64(), pa.string(), pa.float64(), pa.float64(), pa.float64())
+        columns = zip(*rows, strict=True)
+        return pa.table([pa.array(one, kind) for one, kind in zip(columns, types, strict=True)], names)
+
+    def plot(self, figure: str = "mean", *, ax: Axes | None = None) -> Axes:
+        """Draw a figure of every group with its interval.
+
+        Parameters
+        ----------
+        figure : str, default "mean"
+            Which one: "mean", or "quantile 0.5" and so on.
+        ax : matplotlib axes, optional
+            Where to draw; new axes by default.
+
+        Returns
+        -------
+        matplotlib axes
+
+        Raises
+        ------
+        InvalidInput
+            If the report has no such figure.
+        """
+        from labeldp.plots import intervals
+
+        if figure not in self.rows[0].figures:
+            raise InvalidInput(f"this report has {', '.join(self.rows[0].figures)}, not {described(figure)}")
+        found = [row.figures[figure] for row in self.rows]
+        ends = [one.lower for one in found], [one.value for one in found], [one.upper for one in found]
+        unit = "" if self.domain.unit is None else f" ({self.domain.unit})"
+        title = f"{figure} by {self.by}" if self.by is not None else figure
+        return intervals([row.group for row in self.rows], *ends, xlabel=f"label{unit}", title=title, ax=ax)
+
+    def to_json(self) -> str:
+        """Return the complete public release.
+
+        Returns
+        -------
+        str
+        """
+        record = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "epsilon": format_amount(self.epsilon_exact),
+            "domain": self.domain.to_json(),
+            "by": self.by,
+            "groups": [row.group for row in self.rows],
+            "left_out": self.left_out,
+            "quantiles": list(self.quantiles),
+            "sums": [one.to_record() for one in self.sums],
+        }
+        return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Report:
+        """Return what `to_json` wrote. The proof is done again.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The JSON text.
+
+        Returns
+        -------
+        Report
+
+        Raises
+        ------
+        InvalidInput
+            If the text is damaged or contradicts itself.
+        PrivacyRefused
+            If the sums cost more than is claimed.
+        """
+        record = parse_json(text, "the report")
+        expect_format(record, FORMAT, FORMAT_VERSION, "a report")
+        stored = read_record(_StoredReport, record, "the report")
+        sums = tuple(one.sums() for one in stored.sums)
+        quantiles = checked_quantiles(stored.quantiles)
+        kinds = [one.kind for one in sums]
+        if kinds != ["numbers", "histograms"][: 1 + bool(quantiles)] or sums[0].values.shape[1] != 2:
+            raise InvalidInput("the sums of a report do not fit its figures")
+        if any(len(one.counts) != len(stored.groups) or (one.counts != sums[0].counts).any() for one in sums):
+            raise InvalidInput("the sums of a report do not fit its groups")
+        domain, epsilon = stored_domain(stored.domain), parse_amount(stored.epsilon)
+        return _report(domain, stored.by, stored.groups, quantiles, epsilon, sums, stored.left_out)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, verify_key: str | os.PathLike[str] | None = None) -> Report:
+        """Open the folder of a report, compare every file with the manifest, and prove ε again.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        verify_key : str or Path, optional
+            The PEM file of the sender's public key. The folder must be signed with it.
+
+        Returns
+        -------
+        Report
+
+        Raises
+        ------
+        InvalidInput
+            If the folder is not a report, or is damaged.
+        """
+        return FiguresAnswer.open(path, REPORT, cls, verify_key).figures
+
+    def _facts(self) -> dict[str, str]:
+        facts = {row.group: f"mean {plain(row.figures['mean'].value)}" for row in self.rows[:4]}
+        return facts | {"groups": f"{len(self.rows)}", "epsilon": f"{self.epsilon:g}"}
+
+
+@dataclass(frozen=True)
+class _StoredReport:
+    format: str
+    format_version: int
+    epsilon: str
+    domain: list[Any]
+    by: str | None
+    groups: tuple[str]
+    left_out: int
+    quantiles: list[Any]
+    sums: tuple[StoredGroupSums]
+
+
+def _report(
+    domain: Domain,
+    by: str | None,
+    names: Sequence[str],
+    quantiles: tuple[float, ...],
+    epsilon: Fraction,
+    sums: tuple[GroupSums, ...],
+    left_out: int,
+) -> Report:
+    """Return the report that follows from noisy sums, after the proof that they cost at most ε."""
+    numbers, *histograms = sums
+    width = domain.upper - domain.lower
+    rows = []
+    for place, name in enumerate(names):
+        mean = _mean(numbers, place)
+        figures = {"mean": replace(mean, lower=max(0.0, mean.lower), upper=min(1.0, mean.upper)).times(width)}
+        figures["mean"] = _moved(figures["mean"], domain.lower)
+        for one in quantiles:
+            figures[f"quantile {one:g}"] = _quantile(histograms[0], place, one)
+        rows.append(GroupRow(name, int(numbers.counts[place]), figures))
+    made = Report(domain, by, tuple(rows), epsilon, quantiles, sums, left_out)
+    made.proof().require()
+    return made
+
+
+def checked_quantiles(quantiles: Sequence[Any]) -> tuple[float, ...]:
+    """Return the quantiles as increasing numbers between 0 and 1."""
+    wanted = tuple(quantiles)
+    if len(wanted) > MOST_QUANTILES:
+        raise InvalidInput(f"a report has at most {MOST_QUANTILES} quantiles, got {len(wanted)}")
+    for one in wanted:
+        if isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one < 1:
+            raise InvalidInput(
+                f"quantiles must be numbers between 0 and 1, such as 0.5 for the median, got {described(one)}"
+            )
+    return tuple(sorted({float(one) for one in wanted}))
+
+
+def _mean(sums: GroupSums, place: int) -> HeldOutFigure:
+    """The mean on the scale from 0 to 1. The variance over records is too large rather than too small by the noise."""
+    values, noise, records = sums.means[place], sums.means_variance[place], int(sums.counts[place])
+    variance = float(np.clip(values[SQUARE] - (values[MEAN]) ** 2, 0, MIDDLE**2)) + math.sqrt(noise[SQUARE])
+    found = Linear(float(values[MEAN] + MIDDLE), np.array([1.0, 0.0]), np.diag(noise))
+    return figure(found, min(variance, MIDDLE**2) / records)
+
+
+def _moved(found: HeldOutFigure, by: float) -> HeldOutFigure:
+    return HeldOutFigure(found.value + by, found.standard_error, found.lower + by, found.upper + by)
+
+
+def _quantile(sums: GroupSums, place: int, wanted: float) -> HeldOutFigure:
+    """A quantile from the noisy counts of one group, in the unit of the labels.
+
+    The number of labels up to each edge is a sum of noisy counts, moved so that the last one is the number of records. A cell is in the interval
+    unless the number up to its lower edge is clearly larger than the quantile's, or that up to its upper edge clearly smaller; the quantile's
+    own cell fails either test with probability 2.5 % at the most.
+    """
+    counts, records, ends = sums.values[place], int(sums.counts[place]), sums.ends[place]
+    cells = counts.size
+    edge = np.arange(cells + 1)
+    below = np.concatenate([[0.0], np.cumsum(counts)])
+    below += (records - below[-1]) * edge / cells
+    noise = sums.variance * edge * (cells - edge) / cells
+    target, sampling = wanted * records, records * wanted * (1 - wanted)
+    reach = np.sqrt(reach_of_sampling() ** 2 * sampling + reach_of_noise() ** 2 * noise)
+    fits = np.flatnonzero((below[:-1] <= target + reach[:-1]) & (below[1:] >= target - reach[1:]))
+    rising = (np.maximum.accumulate(below) + np.minimum.accumulate(below[::-1])[::-1]) / 2
+    cell = int(np.clip(np.searchsorted(rising, target) - 1, 0, cells - 1))
+    inside = (target - rising[cell]) / (rising[cell + 1] - rising[cell]) if rising[cell + 1] > rising[cell] else 0.5
+    low, high = float(ends[fits[0], 0]), float(ends[fits[-1], 1])
+    value = float(np.clip(ends[cell, 0] + inside * (ends[cell, 1] - ends[cell, 0]), low, high))
+    return HeldOutFigure(value, (high - low) / (2 * reach_of_sampling()), low, high)
+
+
+def report_private(private: PrivateLabels, groups: Groups | None, epsilon: Fraction) -> Report:
+    """Return the means of private labels by group. It costs nothing."""
+    if private.mechanism.domain is None:
+        raise InvalidInput("these private labels have no public bounds, so that nothing is known of their means")
+    of = groups or Groups("", (ALL,), np.zeros(len(private), np.int64))
+    rows = []
+    for place, name in enumerate(of.names):
+        own = private[of.codes == place]
+        found = estimate_mean(own)
+        figures = {"mean": HeldOutFigure(found.value, found.standard_error, found.lower, found.upper)}
+        rows.append(GroupRow(name, len(own), figures))
+    by = None if groups is None else groups.by
+    return Report(private.mechanism.domain, by, tuple(rows), epsilon, left_out=of.left_out)
+
+
+def report_labels(
+    source: LabelSource,
+    by: str | None,
+    out: str | os.PathLike[str],
+    epsilon: Epsilon,
+    domain: Domain | tuple[float, float],
+    *,
+    quantiles: Sequence[float],
+    smallest_group: int,
+    out_of_range: OutOfRange,
+    ledger: Ledger | None,
+    dataset: str | None,
+    sign_key: str | os.PathLike[str] | None,
+    phase: Phase,
+) -> tuple[Report, int]:
+    """Release a report of labels, as `labeldp.report` describes. Also returns how many labels lay outside the bounds, which is private."""
+    job = ReportRelease(
+        source,
+        by,
+        exact_epsilon(epsilon),
+        Domain.of(domain),
+        checked_quantiles(quantiles),
+        smallest_group=smallest_group,
+        out_of_range=out_of_range,
+    )
+    ready, found, _ = release(job, out, ledger=ledger, dataset=dataset, sign_key=sign_key, phase=phase)
+    return found, ready.clipped
+
+
+@dataclass(frozen=True)
+class ReportReady(Ready):
+    """Labels from 0 to 1 with their groups."""
+
+    labels: Floats
+    groups: Groups
+    clipped: int
+
+
+class ReportRelease(FiguresRelease[ReportReady]):
+    """The release of figures of the labels by group."""
+
+    kind = REPORT
+
+    def __init__(
+        self,
+        source: LabelSource,
+        by: str | None,
+        epsilon: Fraction,
+        domain: Domain,
+        quantiles: tuple[float, ...],
+        *,
+        smallest_group: int,
+        out_of_range: OutOfRange,
+    ) -> None:
+        self.source = source if domain.unit is None else replace(source, unit=domain.unit)
+        self.by, self.epsilon, self.domain, self.quantiles = by, epsilon, domain, quantiles
+        self.smallest_group, self.out_of_range = smallest_group, out_of_range
+        if by == source.label_column:
+            raise InvalidInput(f"the column {by!r} holds the labels, and groups must be public: give another column")
+
+    @property
+    def _shares(self) -> tuple[Fraction, Fraction]:
+        """The parts of ε for means and for histograms."""
+        half = self.epsilon / 2
+        return (half, half) if self.quantiles else (self.epsilon, Fraction(0))
+
+    def read(self, account: Account, phase: Phase) -> ReportReady:  # noqa: ARG002
+        """Read labels and groups."""
+        column = None if self.by is None else _column(self.source, self.by)
+        with reported_together(self.source, self.domain, self.out_of_range):
+            _, labels = read_labels(self.source, phase)
+        require_several(labels.size)
+        if column is None:
+            groups = Groups("", (ALL,), np.zeros(labels.size, np.int64))
+        else:
+            groups = Groups.of(column, str(self.by), self.source.path, self.smallest_group)
+        if len(groups.codes) != labels.size:
+            raise InvalidInput(f"{self.source.path} changed while it was read: run again when nobody writes to it")
+        for_means, for_counts = self._shares
+        check_numbers(2, labels.size, for_means)
+        if for_counts:
+            noise_scale(2, for_counts)
+        within = self.domain.check(labels, self.out_of_range)
+        clipped = int(np.count_nonzero((labels < self.domain.lower) | (labels > self.domain.upper)))
+        scaled = (within - self.domain.lower) / (self.domain.upper - self.domain.lower)
+        request = sums_request(on_grid(self.domain), labels.size, REPORT)
+        return ReportReady(request, labels.size, 0, scaled, groups, clipped)
+
+    def draw(
+        self,
+        ready: ReportReady,
+        account: Account,  # noqa: ARG002
+        charge: Charge,  # noqa: ARG002
+        data: Path,
+        work: Path,  # noqa: ARG002
+        phase: Phase,
+    ) -> Drawn:
+        """Draw all sums, and write the table of figures."""
+        phase("summing", None)
+        budget = SumsBudget(self.epsilon)
+        groups, above = ready.groups, ready.labels - MIDDLE
+        for_means, for_counts = self._shares
+        ends = np.broadcast_to([[-MIDDLE, MIDDLE], [0.0, MIDDLE**2]], (len(groups.names), 2, 2))
+        sums = [draw_numbers(budget, [above, np.square(above)], ends, groups.codes, for_means)]
+        if for_counts:
+            cells, edges = self._cells(ready, for_counts)
+            sums.append(draw_histograms(budget, cells, edges, groups.codes, len(groups.names), for_counts))
+        found = _report(
+            on_grid(self.domain), self.by, groups.names, self.quantiles, self.epsilon, tuple(sums), groups.left_out
+        )
+        table = found.to_arrow()
+        data.write_bytes(csv_text(table))
+        what = f"These are noisy means and quantiles of {count_of(ready.records, 'label')} in {count_of(len(groups.names), 'group')}."
+        card = figures_card("report", what, self.domain, found.proof())
+        return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
+
+    def _cells(self, ready: ReportReady, epsilon: Fraction) -> tuple[NDArray[np.int64], Floats]:
+        """The cell of each label, and the ends of all cells. Their number follows from public numbers.
+
+        A domain with few grid points has a cell for each, without width.
+        """
+        domain = self.domain
+        usual = float(epsilon) * ready.records / len(ready.groups.names)
+        count = int(np.clip(1.5 * usual ** (2 / 3), FEWEST_CELLS, MOST_CELLS))
+        if domain.cells is not None and domain.count <= count:
+            labels = domain.lower + ready.labels * (domain.upper - domain.lower)
+            return domain.cell(np.clip(labels, domain.lower, domain.upper)).astype(np.int64), np.column_stack(
+                [domain.grid] * 2
+            )
+        edges = np.linspace(domain.lower, domain.upper, count + 1)
+        cells = np.minimum((ready.labels * count).astype(np.int64), count - 1)
+        return cells, np.column_stack([edges[:-1], edges[1:]])
+
+
+def _column(source: LabelSource, name: str) -> pa.Array:
+    """Return a public column of the file of labels, in the order of its records."""
+    parts: list[pa.Array] = []
+    for file in source.files():
+        with readable(file):
+            parts += [batch.column(0) for batch in read_columns(file, [name], source.delimiter)]
+    parts = [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in parts]
+    if len({one.type for one in parts}) > 1:
+        raise InvalidInput(f"the files of {source.path} have values of several types in {name!r}: convert them to one")
+    if not parts:
+        raise InvalidInput(f"{source.path} has no records: there is nothing to report")
+    return pa.concat_arrays(parts)

@@ -1,0 +1,686 @@
+"""Scores: the labels party's answer to predictions of another party, the noisy error of each model with its interval.
+
+`score` is a release: it charges the ledger, and writes a folder with `score.json` (the noisy sums), `figures.csv` and `PRIVACY.md`.
+`Score.open` reads it. The figures are those of `held_out_error`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.arrays import Floats, label_array
+from labeldp.artifact.id_join import match_ids
+from labeldp.artifact.labels_file import id_kind
+from labeldp.budget import Epsilon, exact_epsilon, format_amount, parse_amount
+from labeldp.domain import Domain, OutOfRange
+from labeldp.engines.arrow.input_report import reported_together
+from labeldp.engines.arrow.source import LabelSource
+from labeldp.engines.batches import checked_ids
+from labeldp.errors import InvalidInput, expect, expect_path
+from labeldp.evaluate.groups import (
+    SMALLEST_GROUP,
+    Figures,
+    FiguresAnswer,
+    FiguresRelease,
+    Groups,
+    csv_text,
+    figures_card,
+)
+from labeldp.evaluate.held_out import FIGURES, HeldOutError
+from labeldp.evaluate.held_out_figures import RISK, HeldOutFigure
+from labeldp.evaluate.held_out_sums import HeldOutSums
+from labeldp.formatting import count_of, plain
+from labeldp.json_text import expect_format, parse_json, read_record
+from labeldp.release.account import Account, Charge
+from labeldp.release.flow import Drawn, Ready, release
+from labeldp.release.grid_labels import on_grid, require_several
+from labeldp.release.group_sums import GroupSums, StoredGroupSums
+from labeldp.release.ledger import Ledger
+from labeldp.release.private_sums import SumsProof, stored_domain
+from labeldp.release.sums import read_labels, require_labels
+from labeldp.release.sums_draw import SumsBudget, sums_request
+from labeldp.release_kind import SCORE
+from labeldp.tables.feature_file import FeatureFile
+from labeldp.tables.files import Phase
+
+FORMAT, FORMAT_VERSION = "labeldp score", 1
+MOST_MODELS = 10
+"""The most models in one score: they share ε."""
+MOST_OUTSIDE = 0.2
+"""Predictions are refused if more than this share lies outside the bounds: their unit is probably another one."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two models on the same records.
+
+    Attributes
+    ----------
+    first, second : str
+        Their names.
+    mse : HeldOutFigure
+        How much larger the mean squared error of the first is. The intervals of all pairs hold together with probability 95 %.
+
+    Examples
+    --------
+    >>> from labeldp.evaluate import Difference
+    >>> from labeldp.evaluate.held_out_figures import HeldOutFigure
+    >>> Difference("boosting", "line", HeldOutFigure(-40.0, 5.0, lower=-50.0, upper=-30.0)).better
+    'boosting'
+    """
+
+    first: str
+    second: str
+    mse: HeldOutFigure
+
+    @property
+    def better(self) -> str | None:
+        """The model with the smaller error, or None if the interval does not tell."""
+        if self.mse.lower > 0:
+            return self.second
+        return self.first if self.mse.upper < 0 else None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Score(Figures):
+    """How good the predictions of one or several models are, from noisy sums of the true labels. Contains no label.
+
+    Attributes
+    ----------
+    domain : Domain
+        The bounds of the labels.
+    models : tuple of str
+        The names of the models: the columns of predictions.
+    by : str or None
+        The column that makes the groups.
+    groups : tuple of str
+        The names of the groups.
+    records : int
+        The number of records that were scored.
+    epsilon_exact : Fraction
+        What the score costs.
+    sums : tuple of HeldOutSums
+        The noisy sums for all records, and for groups if there are any.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp import LabelSource, score
+    >>> amounts = np.random.default_rng(0).uniform(0, 400, 20_000)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"order": range(20_000), "amount": amounts}), f"{folder}/labels.parquet")
+    ...     pq.write_table(pa.table({"order": range(20_000), "prediction": amounts + 9}), f"{folder}/predictions.parquet")
+    ...     labels = LabelSource(f"{folder}/labels.parquet", "amount", "order")
+    ...     found = score(labels, f"{folder}/predictions.parquet", f"{folder}/score", 1, (0, 400)).score
+    >>> bool(found.overall["prediction"].r2.lower > 0.9)
+    True
+    """
+
+    domain: Domain
+    models: tuple[str, ...]
+    by: str | None
+    groups: tuple[str, ...]
+    records: int
+    epsilon_exact: Fraction
+    sums: tuple[HeldOutSums, ...]
+
+    def __post_init__(self) -> None:
+        whole, *parts = self.sums
+        shapes = [(len(one.means), one.models) for one in self.sums]
+        expected = [(1, len(self.models))] + ([(len(self.groups), len(self.models))] if self.by is not None else [])
+        if shapes != expected or int(whole.first.counts[0]) != self.records:
+            raise InvalidInput("the sums of a score do not fit its models, groups and records")
+        if any(int(one.first.counts.sum()) > self.records for one in parts):
+            raise InvalidInput("the groups of a score have more records than it")
+        self.proof().require()
+
+    @property
+    def overall(self) -> dict[str, HeldOutError]:
+        """The figures of each model for all records."""
+        return self._figures(0, 0)
+
+    @property
+    def by_group(self) -> dict[str, dict[str, HeldOutError]]:
+        """The figures of each model for each group, by the group's name."""
+        return {name: self._figures(1, place) for place, name in enumerate(self.groups)}
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """All pairs of models, for all records."""
+        pairs = list(combinations(range(len(self.models)), 2))
+        found, width = self.sums[0].group(0), self._width
+        return tuple(
+            Difference(self.models[one], self.models[two], found.difference(one, two, width, RISK / len(pairs)))
+            for one, two in pairs
+        )
+
+    @property
+    def _width(self) -> float:
+        return self.domain.upper - self.domain.lower
+
+    def _figures(self, part: int, group: int) -> dict[str, HeldOutError]:
+        found = self.sums[part].group(group)
+        return {
+            name: HeldOutError(
+                **found.figures(model, self._width), records=found.records, epsilon_exact=self.epsilon_exact
+            )
+            for model, name in enumerate(self.models)
+        }
+
+    def proof(self) -> SumsProof:
+        """Return what the noisy sums cost as exact fractions, and whether the total is within ε.
+
+        Returns
+        -------
+        SumsProof
+        """
+        return SumsProof.of([sums for one in self.sums for sums in (one.first, one.spread)], self.epsilon_exact)
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what the figures say about each model and each pair of models.
+
+        Yields
+        ------
+        str
+            A sentence.
+        """
+        for name, found in self.overall.items():
+            yield _judged(name, found)
+        for pair in self.differences:
+            size = f"mean squared errors differ by {plain(pair.mse.value)} ({plain(pair.mse.lower)} to {plain(pair.mse.upper)})"
+            if pair.better is None:
+                yield f"{pair.first} or {pair.second}: not known which is better. Their {size}"
+            else:
+                worse = pair.first if pair.better == pair.second else pair.second
+                yield f"{pair.better} is better than {worse}: their {size}"
+
+    def to_arrow(self) -> pa.Table:
+        """Return one row for each group, model and figure.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns group (null for all records), model, records, figure, value, lower and upper, the ends of the 95 % interval.
+        """
+        rows: list[tuple[Any, ...]] = []
+        for group, models in [(None, self.overall), *self.by_group.items()]:
+            for model, found in models.items():
+                for name in FIGURES:
+                    one: HeldOutFigure = getattr(found, name)
+                    rows.append((group, model, found.records, name, one.value, one.lower, one.upper))
+        names = ("group", "model", "records", "figure", "value", "lower", "upper")
+        types = (pa.string(), pa.string(), pa.int64(), pa.string(), pa.float64(), pa.float64(), pa.float64())
+        return pa.table(
+            [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)], names
+        )
+
+    def to_json(self) -> str:
+        """Return the complete public release: noisy sums, and what is public about the predictions.
+
+        Returns
+        -------
+        str
+        """
+        parts = [
+            {
+                "first": one.first.to_record(),
+                "spread": one.spread.to_record(),
+                "means": one.means.tolist(),
+                "predicted": one.predicted.tolist(),
+            }
+            for one in self.sums
+        ]
+        record = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "epsilon": format_amount(self.epsilon_exact),
+            "domain": self.domain.to_json(),
+            "records": self.records,
+            "models": list(self.models),
+            "by": self.by,
+            "groups": list(self.groups),
+            "sums": parts,
+        }
+        return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Score:
+        """Return what `to_json` wrote. The proof is done again.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The JSON text.
+
+        Returns
+        -------
+        Score
+
+        Raises
+        ------
+        InvalidInput
+            If the text is damaged or contradicts itself.
+        PrivacyRefused
+            If the sums cost more than is claimed.
+        """
+        record = parse_json(text, "the score")
+        expect_format(record, FORMAT, FORMAT_VERSION, "a score")
+        stored = read_record(_StoredScore, record, "the score")
+        sums = tuple(one.sums() for one in stored.sums)
+        if len(sums) not in (1, 2):
+            raise InvalidInput("a score has sums for all records, and perhaps for groups")
+        epsilon, domain = parse_amount(stored.epsilon), stored_domain(stored.domain)
+        return cls(domain, stored.models, stored.by, stored.groups, stored.records, epsilon, sums)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, verify_key: str | os.PathLike[str] | None = None) -> Score:
+        """Open the folder of a score, compare every file with the manifest, and prove ε again.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        verify_key : str or Path, optional
+            The PEM file of the sender's public key. The folder must be signed with it.
+
+        Returns
+        -------
+        Score
+
+        Raises
+        ------
+        InvalidInput
+            If the folder is not a score, or is damaged.
+        """
+        return FiguresAnswer.open(path, SCORE, cls, verify_key).figures
+
+    def _facts(self) -> dict[str, str]:
+        facts = {name: f"mse {found.mse}" for name, found in self.overall.items()}
+        return facts | {"records": f"{self.records:,}", "epsilon": f"{self.epsilon:g}"}
+
+
+@dataclass(frozen=True)
+class _StoredSums:
+    first: StoredGroupSums
+    spread: StoredGroupSums
+    means: list[Any]
+    predicted: list[Any]
+
+    def sums(self) -> HeldOutSums:
+        first, spread = self.first.sums(), self.spread.sums()
+        try:
+            means, predicted = np.array(self.means, np.float64), np.array(self.predicted, np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput("the predictions' means of a score are damaged") from None
+        made = HeldOutSums(first, spread, means, predicted)
+        groups = len(first.counts)
+        fits = means.ndim == 2 and len(means) == groups == len(spread.counts) and predicted.shape == (groups,)
+        if not fits or not np.isfinite(means).all() or not np.isfinite(predicted).all() or first.counts.min() < 2:
+            raise InvalidInput("the predictions' means of a score are damaged")
+        _check_part(first, 3 + 2 * made.models)
+        _check_part(spread, 3 + made.models)
+        return made
+
+
+def _check_part(sums: GroupSums, questions: int) -> None:
+    if sums.kind != "numbers" or sums.values.shape[1] != questions:
+        raise InvalidInput("the sums of a score do not answer its questions")
+
+
+@dataclass(frozen=True)
+class _StoredScore:
+    format: str
+    format_version: int
+    epsilon: str
+    domain: list[Any]
+    records: int
+    models: tuple[str]
+    by: str | None
+    groups: tuple[str]
+    sums: tuple[_StoredSums]
+
+
+def _judged(name: str, found: HeldOutError) -> str:
+    r2, gain = found.r2, found.gain
+    if r2.lower <= -1:
+        known = "what it explains is not known from this score"
+        if gain.lower > 0:
+            known = f"it is better than always answering the mean, {known[5:]}"
+        return f"{name}: {known}. Ask for more records or a larger ε"
+    share = f"{100 * r2.value:.0f} % ({100 * r2.lower:.0f} to {100 * r2.upper:.0f} %) of the labels' variation"
+    if r2.lower > 0:
+        return f"{name} explains {share}: it is better than always answering the mean"
+    verdict = (
+        "it is worse than always answering the mean"
+        if r2.upper < 0
+        else "whether it is better than the mean is not known"
+    )
+    return f"{name} explains {share}: {verdict}"
+
+
+@dataclass(frozen=True)
+class ScoreOutcome:
+    """The result of `score`, for the labels party, which must not pass `clipped` on.
+
+    Attributes
+    ----------
+    answer : Path
+        The folder to send back.
+    score : Score
+        What is in it.
+    without_label : int
+        How many predictions had no label and were left out.
+    without_prediction : int
+        How many labels had no prediction and were not used.
+    moved_predictions : int
+        How many predictions lay outside the bounds and were moved to them.
+    merged_groups, outside_groups : int
+        How many small groups were merged, and how many records are in no group since even the merged ones were too few.
+    clipped : int
+        How many of the labels lay outside the bounds. This count is private: ε does not cover it.
+
+    Examples
+    --------
+    `Score` has one.
+    """
+
+    answer: Path
+    score: Score
+    without_label: int
+    without_prediction: int
+    moved_predictions: int
+    merged_groups: int
+    outside_groups: int
+    clipped: int = field(repr=False)
+
+
+def score(
+    source: LabelSource,
+    predictions: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    epsilon: Epsilon,
+    domain: Domain | tuple[float, float],
+    *,
+    id: str | None = None,  # noqa: A002 - the name that train has
+    models: Sequence[str] | None = None,
+    by: str | None = None,
+    smallest_group: int = SMALLEST_GROUP,
+    matching: bool = False,
+    out_of_range: OutOfRange = "clip",
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    sign_key: str | os.PathLike[str] | None = None,
+    phase: Phase = lambda name, rows: None,  # noqa: ARG005
+) -> ScoreOutcome:
+    """Answer predictions with their noisy error: how good they are for the true labels, which stay where they are.
+
+    Parameters
+    ----------
+    source : LabelSource
+        The file of labels, with an id column.
+    predictions : str or Path
+        The predictions that the features party sent, by id: Parquet, CSV, TSV or Arrow IPC.
+    out : str or Path
+        The folder to write. It must not exist yet.
+    epsilon : float, str, Decimal or Fraction
+        What the score costs.
+    domain : Domain or (lower, upper)
+        The public bounds of the labels, never read off them. Predictions outside are moved to the nearer bound.
+    id : str, optional
+        The id column of the predictions. By default it has the same name as that of the labels.
+    models : sequence of str, optional
+        The columns of predictions, one for each model. By default all columns of numbers but the ids and `by`.
+    by : str, optional
+        A column of the predictions' file: figures are given for each of its values too. Half of ε goes there.
+    smallest_group : int, default 20
+        Groups with fewer records are merged into one.
+    matching : bool, default False
+        Leave out predictions without a label. Otherwise they are an error.
+    out_of_range : {"clip", "clip-all", "error"}, default "clip"
+        What happens to labels outside the bounds.
+    ledger : Ledger, optional
+        Charge ε to `dataset` in this ledger before anything is drawn.
+    dataset : str, optional
+        The dataset in `ledger` to charge.
+    sign_key : str or Path, optional
+        Your private Ed25519 key, as in `privatize`. The folder is signed with it.
+    phase : callable, optional
+        For progress bars, as in `privatize`.
+
+    Returns
+    -------
+    ScoreOutcome
+
+    Raises
+    ------
+    InvalidInput
+        If labels, predictions, groups or settings are refused. Nothing is charged then.
+    InsufficientBudget
+        If the ledger has less than ε left.
+
+    See Also
+    --------
+    held_out_error : The same figures for a team that has both sides.
+
+    Privacy
+    -------
+    ε-DP for replacing one label by another valid one. Predictions, groups and ids are public. A second run draws fresh noise and
+    costs ε again. Labels that were used to train the model, through another release, pay the sum of both.
+
+    Examples
+    --------
+    See `Score`.
+    """
+    expect(
+        source,
+        LabelSource,
+        "source",
+        "scores read files on this machine, and Spark's tables not yet: give LabelSource(path, label, id)",
+    )
+    expect_path(predictions, "predictions", "save them to a file with a column of ids")
+    if source.id_column is None:
+        raise InvalidInput("predictions are matched to labels by id: give LabelSource an id column (--id)")
+    bounds = Domain.of(domain)
+    amount = exact_epsilon(epsilon)
+    sent = _Predictions(Path(predictions), id or source.id_column, tuple(models or ()), by, smallest_group)
+    ready, found, _ = release(
+        ScoreRelease(source, sent, amount, bounds, matching=matching, out_of_range=out_of_range),
+        out,
+        ledger=ledger,
+        dataset=dataset,
+        sign_key=sign_key,
+        phase=phase,
+    )
+    groups = ready.groups
+    merged, outside = (0, 0) if groups is None else (groups.merged, groups.left_out)
+    counts = ready.without_label, ready.without_prediction, ready.moved, merged, outside
+    return ScoreOutcome(Path(out).absolute(), found, *counts, ready.clipped)
+
+
+def _numeric(file: FeatureFile, names: list[str]) -> tuple[str, ...]:
+    """Return the columns that hold numbers."""
+    file.prepare(names)
+    kinds = file.schema(names).types
+    numbers = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
+    return tuple(name for name, kind in zip(names, kinds, strict=True) if any(are(kind) for are in numbers))
+
+
+@dataclass(frozen=True)
+class _Predictions:
+    """The other party's file, its columns, and how to group its records."""
+
+    path: Path
+    id_column: str
+    models: tuple[str, ...]
+    by: str | None
+    smallest_group: int
+
+    def opened(self) -> tuple[FeatureFile, tuple[str, ...]]:
+        """Open the file, and return it with the columns of predictions."""
+        file = FeatureFile.open(self.path)
+        file.require(self.id_column, ", which should have the ids")
+        if self.by is not None:
+            file.require(self.by)
+        taken = (self.id_column, self.by)
+        models = self.models or _numeric(file, [name for name in file.names if name not in taken])
+        for name in models:
+            file.require(name)
+            if name in taken:
+                raise InvalidInput(
+                    f"the column {name!r} of {self.path} cannot hold predictions as well as ids or groups"
+                )
+        if not models:
+            raise InvalidInput(
+                f"{self.path} has no column of predictions next to {self.id_column!r}: they must be numbers"
+            )
+        if len(set(models)) < len(models) or len(models) > MOST_MODELS:
+            raise InvalidInput(
+                f"{self.path} has {len(models)} columns of predictions, and a score has 1 to {MOST_MODELS} different models: name those "
+                "that are meant (--models, models=…)"
+            )
+        return file, models
+
+    def read(
+        self, file: FeatureFile, models: tuple[str, ...], kind: str, phase: Phase
+    ) -> tuple[pa.Array, Floats, pa.Array | None]:
+        """Return the ids, the predictions with a row for each model, and the column of groups."""
+        wanted = [*models, *([] if self.by is None else [self.by])]
+        file.prepare(wanted, phase)
+        batches = list(file.batches(wanted, phase("predictions", file.rows), as_written=self.id_column))
+        if not batches:
+            raise InvalidInput(f"{self.path} has no records: ask for the predictions again")
+        table = pa.Table.from_batches(
+            [batch.rename_columns([str(n) for n in range(len(wanted) + 1)]) for batch in batches]
+        )
+        columns = [table.column(place).combine_chunks() for place in range(len(wanted) + 1)]
+        columns = [pa.concat_arrays(one.chunks) if isinstance(one, pa.ChunkedArray) else one for one in columns]
+        text = file.delimiter is not None
+        ids = checked_ids(columns[-1], self.id_column, 0, self.path, kind if text else None, text_file=text)
+        values = [
+            label_array(one, f"{self.path}: predictions in {name!r}")
+            for one, name in zip(columns, models, strict=False)
+        ]
+        return ids, np.stack(values), None if self.by is None else columns[len(models)]
+
+    def groups(self, column: pa.Array | None, rows: NDArray[np.int64]) -> Groups | None:
+        """Return the groups of some of the records."""
+        if column is None or self.by is None:
+            return None
+        return Groups.of(column.take(pa.array(rows)), self.by, self.path, self.smallest_group)
+
+
+@dataclass(frozen=True)
+class ScoreReady(Ready):
+    """Labels that were matched to predictions, both from 0 to 1, and public facts about them."""
+
+    labels: Floats
+    predictions: Floats
+    models: tuple[str, ...]
+    groups: Groups | None
+    without_label: int
+    without_prediction: int
+    moved: int
+    clipped: int
+
+
+class ScoreRelease(FiguresRelease[ScoreReady]):
+    """The release of noisy errors of predictions."""
+
+    kind = SCORE
+
+    def __init__(
+        self,
+        source: LabelSource,
+        predictions: _Predictions,
+        epsilon: Fraction,
+        domain: Domain,
+        *,
+        matching: bool,
+        out_of_range: OutOfRange,
+    ) -> None:
+        self.source = source if domain.unit is None else replace(source, unit=domain.unit)
+        self.predictions, self.epsilon, self.domain = predictions, epsilon, domain
+        self.matching, self.out_of_range = matching, out_of_range
+
+    @property
+    def _shares(self) -> list[Fraction]:
+        """The parts of ε for all records, and for groups if there are any."""
+        return [self.epsilon] if self.predictions.by is None else [self.epsilon / 2] * 2
+
+    def read(self, account: Account, phase: Phase) -> ScoreReady:  # noqa: ARG002
+        """Read labels and predictions, and match them by id."""
+        sent, domain = self.predictions, self.domain
+        file, models = sent.opened()
+        with reported_together(self.source, domain, self.out_of_range):
+            ids, labels = read_labels(self.source, phase)
+        asked, predictions, column = sent.read(file, models, id_kind(ids.type), phase)
+        found = match_ids(asked, ids, sent.path, self.source.path)
+        rows = np.flatnonzero(found >= 0)
+        require_labels(len(asked) - rows.size, rows.size, sent.path, matching=self.matching)
+        require_several(rows.size)
+        own = labels[found[rows]]
+        within = domain.check(own, self.out_of_range)
+        predictions, moved = _within(predictions[:, rows], domain, sent.path)
+        groups = sent.groups(column, rows)
+        for share in self._shares:
+            HeldOutSums.check(len(models), rows.size, share)
+        width = domain.upper - domain.lower
+        clipped = int(np.count_nonzero((own < domain.lower) | (own > domain.upper)))
+        within, predictions = ((one - domain.lower) / width for one in (within, predictions))
+        counts = len(asked) - rows.size, len(ids) - rows.size, moved, clipped
+        request = sums_request(on_grid(domain), rows.size, SCORE)
+        return ScoreReady(request, rows.size, 0, within, predictions, models, groups, *counts)
+
+    def draw(
+        self,
+        ready: ScoreReady,
+        account: Account,  # noqa: ARG002
+        charge: Charge,  # noqa: ARG002
+        data: Path,
+        work: Path,  # noqa: ARG002
+        phase: Phase,
+    ) -> Drawn:
+        """Draw all sums, and write the table of figures."""
+        phase("summing", None)
+        budget = SumsBudget(self.epsilon)
+        every: list[NDArray[np.int64]] = [np.zeros(ready.records, np.int64)]
+        if ready.groups is not None:
+            every.append(ready.groups.codes)
+        sums = tuple(
+            HeldOutSums.ask(budget, share, ready.labels, ready.predictions, codes)
+            for share, codes in zip(self._shares, every, strict=True)
+        )
+        groups = ready.groups
+        by, names = (None, ()) if groups is None else (groups.by, groups.names)
+        found = Score(on_grid(self.domain), ready.models, by, names, ready.records, self.epsilon, sums)
+        table = found.to_arrow()
+        data.write_bytes(csv_text(table))
+        what = (
+            f"These are noisy errors of {count_of(len(ready.models), 'model')} on {count_of(ready.records, 'record')}."
+        )
+        card = figures_card("score", what, self.domain, found.proof())
+        return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
+
+
+def _within(predictions: Floats, domain: Domain, path: Path) -> tuple[Floats, int]:
+    """Move predictions to the bounds, and return how many had to be moved. Labels lie within, so it can only lower errors."""
+    outside = (predictions < domain.lower) | (predictions > domain.upper)
+    share = outside.mean(axis=1).max()
+    if share > MOST_OUTSIDE:
+        raise InvalidInput(
+            f"{100 * share:.0f} % of the predictions in {path} lie outside the bounds {domain.lower:g} to {domain.upper:g}. Are they in the "
+            "unit of the labels? Nothing was charged: ask for predictions within the bounds"
+        )
+    return np.clip(predictions, domain.lower, domain.upper), int(np.count_nonzero(outside))

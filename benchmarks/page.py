@@ -31,7 +31,7 @@ PARTS = {
     "startup": ("start-up", "no comparison"),
 }
 """The heading of each part on the page, and what peers are compared by."""
-DETAILS = re.compile(r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$")
+DETAILS = re.compile(r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error, absolute|^limits$|^growth$")
 """Tables (by key) and notes that only the JSON files of the results contain."""
 BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 

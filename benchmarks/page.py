@@ -31,7 +31,9 @@ PARTS = {
     "startup": ("start-up", "no comparison"),
 }
 """The heading of each part on the page, and what peers are compared by."""
-DETAILS = re.compile(r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error, absolute|^limits$|^growth$")
+DETAILS = re.compile(
+    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error, absolute|^limits$|^growth$"
+)
 """Tables (by key) and notes that only the JSON files of the results contain."""
 BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
@@ -117,7 +119,9 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     pieces += [table.markdown() for table in shown]
     pieces += [note for note in result.notes if not DETAILS.search(note)]
     if len(shown) < len(result.tables):
-        pieces.append(f"`docs/research/benchmarks/{result.part}.json` contains {len(result.tables) - len(shown)} more tables.")
+        pieces.append(
+            f"`docs/research/benchmarks/{result.part}.json` contains {len(result.tables) - len(shown)} more tables."
+        )
     silent = [target.name for target in result.targets if not (target.met or target.why)]
     if silent:
         raise MissingSentenceError(f"targets of {result.part} are missed and no reason is given: {'; '.join(silent)}")

@@ -32,7 +32,9 @@ def note_first_paragraph(app: Sphinx, document: nodes.document) -> None:
 
 def list_pages(app: Sphinx, document: nodes.document, docname: str) -> None:
     """Show the pages of a section in place of its toctrees, which stay for the navigation."""
-    if not docname.endswith(("/index", "/commands")) or docname.startswith("pictures/"):  # a gallery lists its pages itself
+    if not docname.endswith(("/index", "/commands")) or docname.startswith(
+        "pictures/"
+    ):  # a gallery lists its pages itself
         return
     for toctree in list(document.findall(addnodes.toctree)):
         shown = nodes.bullet_list(classes=["pages-of-section"])

@@ -22,7 +22,17 @@ from page_runner import commands as typed_commands
 from public_names import is_public
 
 ROOT = Path(__file__).resolve().parents[1]
-GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GENERATED = {
+    "_build",
+    "pictures",
+    "command",
+    "generated",
+    "messages.md",
+}  # by a build of the site, which may have run here before
+GUIDES = [
+    ROOT / "README.md",
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if not GENERATED.intersection(path.parts)),
+]
 PAGES = [*GUIDES, *sorted(path for path in ROOT.glob("*.md") if path not in GUIDES)]
 
 

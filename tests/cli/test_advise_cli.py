@@ -147,9 +147,9 @@ def test_tables_and_sentences_fit_a_narrow_screen(run, monkeypatch, tmp_path):
     words = " ".join(text.split())
     for name in (
         "labels",
-        "bins",
         "sums",
         "RMSE",
+        "likely R²",
         "Least number of records",
         "no privacy",
         "What ε risks",

@@ -192,6 +192,15 @@ def test_predictions_are_close_to_what_models_reached(cell):
     assert found == pytest.approx(MEASURED[cell], rel=0.07)
 
 
+@pytest.mark.parametrize("cell", MEASURED)
+def test_what_models_reached_is_in_the_likely_range(cell):
+    records, epsilon = cell
+    found = ModelErrors(criteo_prior(), 0.64, domain=BOUNDS).labels(epsilon, records)
+    low, high = found.likely_r2
+    assert 0 <= low < found.r2 < high < 1
+    assert low <= 1 - MEASURED[cell] / found.spread <= high
+
+
 def test_an_untouched_prior_is_used_as_it_is():
     prior = Prior([0, 10, 50], [2, 1, 1])
     assert np.array_equal(ModelErrors(prior, 0.5, domain=BOUNDS).prior.values, prior.values)

@@ -54,9 +54,10 @@ def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
     st.markdown("**What this ε risks at worst**")
     for_whom, *sentences = now.risk.words(now.statement)
     st.markdown("\n".join([as_text(for_whom), "", *(f"- {as_text(sentence)}" for sentence in sentences)]))
+    low, high = now.trained.likely_r2
     st.caption(
-        "Predictions are for models of the default size, on labels distributed like this. On data that they were checked with they were off by a "
-        "few percent; docs/guides/choose-epsilon.md says where by more."
+        f"Predictions are for labels distributed like this. Models on real data reached R² from {low:.2f} to {high:.2f} in nine of ten cases where "
+        f"{now.trained.r2:.2f} was predicted."
     )
 
 

@@ -270,8 +270,13 @@ SHARE = {"column": 0.5, "pair": 0.05}
 """The share of the label's variance that all blocks of one kind are expected to explain."""
 LEVEL = {"column": 2.0, "pair": 1.0}
 """The standard deviation of the logarithm of that share. Noise looks like pairs easily, so theirs is small."""
-LEAST_REST = 0.2
+LEAST_REST = 0.1
 """Features are taken to leave at least this share of the label's variance unexplained."""
+MOST_REST = 20.0
+"""Sums vary at most by this multiple of what independent labels of that variance would give: records of one cluster vary together."""
+SHORT, BEYOND = 0.1, 1.0
+"""Explained variance and rest add up to the label's variance or more. The standard deviations, on a logarithmic scale, of a sum that is
+smaller, or of effects that explain more than there is, and of a larger sum, which clusters explain."""
 LINEARISED = 6
 """How often a log link is linearised."""
 LARGEST_LOG = 20.0
@@ -280,8 +285,8 @@ GROWTH = 1.5
 """With a log link, the variance of a label around its mean grows with the mean to this power."""
 CLEAR = 4.0
 """A log link is taken if the answers are more probable by this number of nats."""
-ROUNDS, STEPS = 3, 60
-"""How often variances and what features leave are found in turn, and the most steps of each search."""
+STEPS = 150
+"""The most steps of a search for variances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,18 +342,19 @@ def posterior_given(evidence: Evidence, variances: Floats, rest: float) -> Poste
 def infer(evidence: Evidence, label_variance: float) -> Posterior:
     """The posterior with variances by maximum a posteriori. `label_variance` is that of a clipped label.
 
-    Each round finds the variances of the blocks, then what the features leave. A step takes O(r·s²) time for r coordinates and s
-    sums.
+    What features leave is found together with the variances of the blocks: where records come in clusters that share features and
+    have similar labels, sums vary more than independent labels would, and that is not taken for effects. A step takes O(r·s²) time
+    for r coordinates and s sums.
     """
     search = _Search(Linearised(evidence), label_variance)
-    logs, rest = search.start(), 0.75 * label_variance
+    logs, rest = search.run(search.start(), 0.75 * label_variance, rest_is_known=False)
+    found = search.linear.posterior(search.variances(logs), rest)
+    if rest >= label_variance:
+        return found
+    explained = np.where(search.kinds[search.owners] == "mean", 0.0, found.deviations * found.mean)
     weigh = evidence.roots().T @ evidence.gram @ evidence.roots() / evidence.records
-    for _ in range(ROUNDS):
-        logs = search.run(logs, rest)
-        found = search.linear.posterior(search.variances(logs), rest)
-        explained = np.where(search.kinds[search.owners] == "mean", 0.0, found.deviations * found.mean)
-        rest = max(LEAST_REST * label_variance, label_variance - float(explained @ weigh @ explained))
-    return found
+    rest = max(LEAST_REST * label_variance, label_variance - float(explained @ weigh @ explained))
+    return search.linear.posterior(found.variances, rest)
 
 
 def infer_log(
@@ -370,7 +376,7 @@ def infer_log(
         linear = Linearised(evidence, link, base, score)
         search = _Search(linear, width)
         logs = np.log(np.maximum(variances[search.free], 2e-7 * width))
-        variances = search.variances(search.run(logs, belief.rest))
+        variances = search.variances(search.run(logs, belief.rest)[0])
         found = linear.posterior(variances, belief.rest)
         score = score + (evidence.total(found.effects(evidence)) - score) * (1.0 if number else 0.7)
     plain = _minus_log_evidence(evidence, Linearised(evidence), belief, added)
@@ -406,25 +412,31 @@ class _Search:
     def start(self) -> Floats:
         return np.full(len(self.free), np.log(0.3 * self.label_variance / max(1, len(self.groups["column"]))))
 
-    def run(self, logs: Floats, rest: float) -> Floats:
+    def run(self, logs: Floats, rest: float, *, rest_is_known: bool = True) -> tuple[Floats, float]:
+        """The logarithms of the variances, and what features leave, which is searched for too unless it is known."""
         if not logs.size:
-            return logs
-        base = rest * self.linear.shared + np.diag(self.linear.noise)
-        bounds = [(np.log(1e-7 * self.label_variance), np.log(4 * self.label_variance))] * len(logs)
+            return logs, rest
+        whole = np.log(self.label_variance)
+        least, most = (
+            (rest, rest) if rest_is_known else (LEAST_REST * self.label_variance, MOST_REST * self.label_variance)
+        )
+        bounds = [*([(whole + np.log(1e-7), whole + np.log(4))] * len(logs)), (np.log(least), np.log(most))]
         options: dict[str, Any] = {"maxiter": STEPS}
-        found = minimize(self._loss, logs, args=(base,), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        return np.asarray(found.x)
+        start, args = np.append(logs, np.log(rest)), (rest_is_known,)
+        found = minimize(self._loss, start, args, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+        return np.asarray(found[:-1]), float(np.exp(found[-1]))
 
-    def _loss(self, logs: Floats, base: Floats) -> tuple[float, Floats]:
+    def _loss(self, point: Floats, rest_is_known: bool) -> tuple[float, Floats]:
         """Minus the logarithm of likelihood times prior, and its derivatives."""
+        logs, rest = point[:-1], float(np.exp(point[-1]))
         scaled = self.linear.images * np.sqrt(self.variances(logs)[self.owners])[:, None]
-        factor = cholesky(base + scaled.T @ scaled)
+        factor = cholesky(rest * self.linear.shared + np.diag(self.linear.noise) + scaled.T @ scaled)
         weights = cho_solve((factor, True), self.linear.answers, check_finite=False)
         loss = 0.5 * self.linear.answers @ weights + np.log(np.diag(factor)).sum()
         traces = np.square(solve_triangular(factor, scaled.T, lower=True, check_finite=False)).sum(axis=0)
-        slopes = (
-            0.5 * np.bincount(self.owners, traces - np.square(scaled @ weights), minlength=len(self.kinds))[self.free]
-        )
+        slopes = np.zeros(len(point))
+        moved = traces - np.square(scaled @ weights)
+        slopes[:-1] = 0.5 * np.bincount(self.owners, moved, minlength=len(self.kinds))[self.free]
         for kind, group in self.groups.items():
             if group.size:
                 level = logs[group].mean()
@@ -432,4 +444,14 @@ class _Search:
                 apart = (logs[group] - level) / SPREAD[kind]
                 loss += 0.5 * (apart @ apart) + 0.5 * away**2
                 slopes[group] += apart / SPREAD[kind] + away / LEVEL[kind] / group.size
-        return float(loss), np.asarray(slopes, np.float64)
+        if rest_is_known:
+            return float(loss), slopes
+        shared = cho_solve((factor, True), self.linear.shared, check_finite=False)
+        slopes[-1] += 0.5 * rest * (np.trace(shared) - weights @ self.linear.shared @ weights)
+        whole, effects = np.append(np.exp(logs), rest), np.append(np.exp(logs), 0.0)
+        for parts, below, above in ((whole, SHORT, BEYOND), (effects, np.inf, SHORT)):
+            beyond = np.log(parts.sum() / self.label_variance)
+            width = above if beyond > 0 else below
+            loss += 0.5 * (beyond / width) ** 2
+            slopes += beyond / width**2 * parts / parts.sum()
+        return float(loss), slopes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from labeldp.budget import exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.learn.sums.partitions import MOST_COLUMNS
@@ -66,7 +67,9 @@ def grid_for_sums(domain: Domain, epsilon: Fraction) -> Domain:
     return Domain(domain.lower, domain.upper, min(FINE_CELLS, most))
 
 
-def choose_method(records: int, epsilon: float, columns: int, domain: Domain) -> Method:
+def choose_method(
+    records: int, epsilon: float, columns: int, domain: Domain, labels_of_persons: tuple[int, int] | None = None
+) -> Method:
     """Return the method of the smaller predicted error for a mean model without an estimator of the user's own.
 
     The prediction is that of `labeldp.advise` for bounds alone: labels are uniform, and features explain half of their variance.
@@ -81,6 +84,9 @@ def choose_method(records: int, epsilon: float, columns: int, domain: Domain) ->
         The number of columns of the features.
     domain : Domain
         The public bounds of the labels.
+    labels_of_persons : (int, int), optional
+        Where a person is the unit of privacy: how many labels of a person would be randomized, and how many in all. Sums would use
+        one label of each person, so `records` is then the number of persons.
 
     Returns
     -------
@@ -89,8 +95,10 @@ def choose_method(records: int, epsilon: float, columns: int, domain: Domain) ->
     if columns > MOST_COLUMNS:
         return Method("labels", f"there are {columns:,} columns of features, and sums are for at most {MOST_COLUMNS}")
     models = ModelErrors(None, domain=domain)
-    sums, labels = models.sums(epsilon, records), models.labels(epsilon, records)
+    entries, entered = labels_of_persons or (1, records)
+    sums, labels = models.sums(epsilon, records), models.labels(exact_epsilon(epsilon) / entries, entered)
+    of = "records" if labels_of_persons is None else "persons"
     return Method(
         "sums" if sums.mse <= labels.mse else "labels",
-        f"for {records:,} records at epsilon = {epsilon:g} a model is predicted to reach R² = {sums.r2:.3f} with sums and {labels.r2:.3f} with labels",
+        f"for {records:,} {of} at epsilon = {epsilon:g} a model is predicted to reach R² = {sums.r2:.3f} with sums and {labels.r2:.3f} with labels",
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.utils import Bunch, check_array, column_or_1d, get_tags
+from sklearn.utils import Bunch, _safe_indexing, check_array, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -24,7 +24,7 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, check_consistent_length, check_is_fitted, validate_data
 
 from labeldp.arrays import Floats, are_durations, as_numpy, duration_numbers
 from labeldp.budget import exact_epsilon, float_up
@@ -49,8 +49,9 @@ from labeldp.mechanisms import releasable
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.priors import BudgetWarning
 from labeldp.release.ledger import Ledger
-from labeldp.release.randomizer import LabelRandomizer, Plan
+from labeldp.release.randomizer import LabelRandomizer, Plan, chosen_rows, person_words
 from labeldp.release.sum_queries import SumQueries
+from labeldp.sampling import EntryChoice, OsEntropy, person_sizes
 
 if TYPE_CHECKING:
     from labeldp.priors import Prior
@@ -180,7 +181,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         self.clip_predictions = clip_predictions
         self.out_of_range = out_of_range
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, persons: Any = None, **fit_params: Any) -> Self:
         """Release noisy sums of `y`, or randomize it once, and train on that.
 
         Parameters
@@ -191,6 +192,10 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             The true labels: numbers, or durations if the domain has a unit.
         sample_weight : array-like, optional
             Weights for the inner estimator. They must not depend on the labels.
+        persons : array-like, optional
+            The person whom each row belongs to, integers or text. ε then covers all labels of a person together: of each person a
+            few rows are chosen, independently of labels, and the model is trained on these. Which rows exist, and whom they belong
+            to, is not protected.
         **fit_params : dict
             More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
             that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
@@ -225,12 +230,21 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         with without_values():
             labels = self._checked(X, y)
         parameters = self._fit_parameters(sample_weight, fit_params)
-        method = self._chosen(len(labels), X, parameters)
+        people = None if persons is None else _People.prepare(randomizer, persons, len(labels))
+        method = self._chosen(len(labels), X, parameters, people)
+        rows, entries = None, 1
+        if people is not None:
+            check_weights(X, parameters)
+            entries = 1 if method.name == "sums" else people.plan.entries
+            rows = chosen_rows(people.choice, people.words, entries)
+            parameters = _check_method_params(X, parameters, indices=rows)
+            X, labels = _safe_indexing(X, rows), labels[rows]
+            randomizer = replace(randomizer, epsilon=exact_epsilon(self.epsilon) / entries)
         fitting: _SumsFit | _LabelsFit
         if method.name == "sums":
             fitting = _SumsFit.prepare(self, X, labels)
         else:
-            fitting = _LabelsFit.prepare(self, randomizer, X, labels, parameters)
+            fitting = _LabelsFit.prepare(self, randomizer, X, labels, parameters, rows, entries)
         private = fitting.release(self._count)
         for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
             self.__dict__.pop(name, None)  # the object and its pickle hold what comes from one release
@@ -354,7 +368,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         check_fit_parameters(parameters)  # after routing, which renames parameters
         return parameters
 
-    def _chosen(self, records: int, X: Any, parameters: dict[str, Any]) -> Method:
+    def _chosen(self, records: int, X: Any, parameters: dict[str, Any], people: _People | None) -> Method:
         """Return sums or labels. What only labels can do is refused for sums, before anything is drawn."""
         check_method(self.method)
         check_target_values(self.target_values)
@@ -385,7 +399,11 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         if not fits_sums(self._bounds):
             return Method("labels", "the bounds are too far apart or too close for sums")
         columns = getattr(X, "shape", (0, 1))[-1]
-        return choose_method(records, float(exact_epsilon(self.epsilon)), columns, self._bounds)
+        epsilon = float(exact_epsilon(self.epsilon))
+        if people is None:
+            return choose_method(records, epsilon, columns, self._bounds)
+        plan = people.plan
+        return choose_method(people.count, epsilon, columns, self._bounds, (plan.entries, plan.request.known_records))
 
     def _count(self, spent: Fraction) -> None:
         """Add up what this object has spent, and warn at the first repeat among it and its clones."""
@@ -443,6 +461,25 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
 
 
 @dataclass(frozen=True, eq=False)
+class _People:
+    """Persons as the unit of privacy: the word of each row's person, and the plan for labels of these persons."""
+
+    choice: EntryChoice
+    words: NDArray[np.uint64]
+    count: int
+    plan: Plan
+
+    @classmethod
+    def prepare(cls, randomizer: LabelRandomizer, persons: Any, records: int) -> Self:
+        choice = EntryChoice.of(OsEntropy())
+        words = person_words(choice, persons, records)
+        sizes = person_sizes(words)
+        plan = randomizer.plan(records, sizes)
+        plan.warn(stacklevel=3)
+        return cls(choice, words, int(sizes.sum()), plan)
+
+
+@dataclass(frozen=True, eq=False)
 class _SumsFit:
     """A model from noisy sums of the labels."""
 
@@ -484,7 +521,7 @@ class _SumsFit:
 
 @dataclass(frozen=True, eq=False)
 class _LabelsFit:
-    """A model from labels that are randomized one by one."""
+    """A model from labels that are randomized one by one: all, or those of chosen `rows`, at most `entries` of a person."""
 
     plan: Plan
     features: Any
@@ -492,10 +529,19 @@ class _LabelsFit:
     parameters: dict[str, Any]
     ledger: Ledger | None
     dataset: str
+    rows: NDArray[np.int64] | None
+    entries: int
 
     @classmethod
     def prepare(
-        cls, model: LabelDPRegressor, randomizer: LabelRandomizer, X: Any, labels: Any, parameters: dict[str, Any]
+        cls,
+        model: LabelDPRegressor,
+        randomizer: LabelRandomizer,
+        X: Any,
+        labels: Any,
+        parameters: dict[str, Any],
+        rows: NDArray[np.int64] | None,
+        entries: int,
     ) -> Self:
         values = randomizer.checked(labels)
         loss, default = get_loss(model.loss), model.estimator is None
@@ -516,17 +562,17 @@ class _LabelsFit:
                 try_fit(model.estimator, X, targets, parameters, loss)
         plan = randomizer.plan(values.size)
         plan.warn(stacklevel=3)
-        return cls(plan, features, values, parameters, model.ledger, str(model.dataset))
+        return cls(plan, features, values, parameters, model.ledger, str(model.dataset), rows, entries)
 
     def release(self, count: Callable[[Fraction], None]) -> PrivateLabels:
         """Charge ε and draw. The cost is counted before anything is drawn."""
-        cost = exact_epsilon(self.plan.request.epsilon)
+        cost = self.entries * self.plan.epsilon
         release = "" if self.ledger is None else self.ledger.reserve(self.dataset, cost).id
         count(cost)
         mechanism = self.plan.fit(self.labels)
         if self.ledger is not None:
             self.ledger.fix(release, mechanism)
-        private = PrivateLabels(mechanism.codes(self.labels), mechanism)
+        private = PrivateLabels(mechanism.codes(self.labels), mechanism, self.rows, self.entries)
         if self.ledger is not None:
             self.ledger.commit(release)
         return private
@@ -542,7 +588,8 @@ class _LabelsFit:
             model.private_labels_ = private
             error.add_note(
                 "ε is spent, but the released labels are kept: train on private_labels_.values() of this regressor, at no "
-                "further cost."
+                "further cost"
+                + ("." if self.rows is None else ", and on the rows private_labels_.rows of the features.")
             )
             raise
         model.estimator_ = fitted

@@ -36,7 +36,7 @@ from labeldp.cli.options import (
     Upper,
     domain_of,
 )
-from labeldp.cli.run_summary import no_share, note_clipped, outcome_record
+from labeldp.cli.run_summary import no_share, note_clipped, note_left_out, outcome_record
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ def privatize(
         ),
     ],
     label: Label,
-    epsilon: Annotated[str, typer.Option(metavar="E", help="What each label may cost, for instance 1 or 0.5.")],
+    epsilon: Annotated[
+        str, typer.Option(metavar="E", help="What each label, or each person, may cost, for instance 1 or 0.5.")
+    ],
     message: Annotated[
         Path | None, OutputOption("--out", metavar="DIR", help="The message: a folder that must not exist yet.")
     ] = None,
@@ -68,6 +70,14 @@ def privatize(
         ),
     ] = None,
     id_type: IdType = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="The column that tells whom a row belongs to. Then ε is for all labels of a person together, and a few rows of each "
+            "person are chosen for the message.",
+        ),
+    ] = None,
     delimiter: Delimiter = None,
     decimal: DecimalMark = ".",
     lower: Lower = None,
@@ -153,6 +163,8 @@ def privatize(
           --epsilon 1 --lower 0 --upper 400 --out message
           --engine spark --conf spark.master=yarn
           --conf spark.labeldp.scratch=hdfs:///tmp
+      labeldp privatize orders.parquet --label amount --id order
+          --person customer --epsilon 1 --lower 0 --upper 400 --out message
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.priors import Prior
     from labeldp.release.labels import expected_figures
@@ -168,12 +180,12 @@ def privatize(
         None if prior is None else Prior.from_csv(prior),
         out_of_range,
     )
-    labels = Labels(source, label, id_column, id_type, delimiter, decimal)
+    labels = Labels(source, label, id_column, id_type, delimiter, decimal, person)
     reader = EngineOptions(engine, spark_conf, conf or ())
     reader.check(labels, keep_order=keep_order)
     if dry_run:
         with phases(quiet=quiet) as phase:
-            plan = randomizer.plan(reader.count_rows(labels, phase))
+            plan = randomizer.plan(reader.count_rows(labels, phase), reader.count_persons(labels))
         plan.warn()
         _show_plan(expected_figures(plan), as_json=as_json)
         return
@@ -229,6 +241,11 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
         print_json(plan | {"outputs": outputs.tolist() if outputs.size <= 100 else outputs.size})
         return
     line("plan", f"for {plan['rows']:,} rows; no label was read, nothing is written or charged")
+    if plan["entries"] > 1:
+        line(
+            "",
+            f"of each person up to {plan['entries']} rows; the figures are for one row, and a person costs {plan['entries']} times as much",
+        )
     unit = "" if plan["unit"] is None else f" {plan['unit']}"
     line("cells", f"{plan['cells']:,} from {plan['lower']:g} to {plan['upper']:g}{unit}")
     line("ε₁", f"{spent:.4g} for {'a private prior' if spent else 'the prior: none is drawn'}")
@@ -262,8 +279,11 @@ def _report(outcome: ReleaseOutcome) -> None:
     line("message", f"{outcome.message}{again}")
     later = outcome.message_records - outcome.records
     line("records", f"{outcome.message_records:,}{f', {later:,} of them from later batches' if later else ''}")
+    note_left_out(outcome)
     parts = f"{record['epsilon_prior']:.4g} prior + {record['epsilon_labels']:.4g} labels"
-    line("epsilon", f"{float(record['epsilon']):g} = {parts}")
+    line(
+        "epsilon", f"{float(record['epsilon']):g} = {parts}{', for each person' if record['unit'] == 'person' else ''}"
+    )
     domain = outcome.mechanism.domain
     unit = "" if domain is None or domain.unit is None else f" {domain.unit}"
     line("outputs", f"{_values(outcome.mechanism.outputs)}{unit}")

@@ -242,7 +242,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             randomizer = replace(randomizer, epsilon=exact_epsilon(self.epsilon) / entries)
         fitting: _SumsFit | _LabelsFit
         if method.name == "sums":
-            fitting = _SumsFit.prepare(self, X, labels)
+            fitting = _SumsFit.prepare(self, X, labels, rows)
         else:
             fitting = _LabelsFit.prepare(self, randomizer, X, labels, parameters, rows, entries)
         private = fitting.release(self._count)
@@ -487,7 +487,7 @@ class _SumsFit:
     queries: SumQueries
 
     @classmethod
-    def prepare(cls, model: LabelDPRegressor, X: Any, labels: NDArray[Any]) -> Self:
+    def prepare(cls, model: LabelDPRegressor, X: Any, labels: NDArray[Any], rows: NDArray[np.int64] | None) -> Self:
         with without_values("the features"):
             if not FeatureTable.is_frame(X):
                 check_array(X, dtype=np.float64, ensure_all_finite=False)
@@ -501,6 +501,7 @@ class _SumsFit:
             out_of_range=model.out_of_range,  # type: ignore[arg-type]
             ledger=model.ledger,
             dataset=model.dataset,
+            unit=_unit(rows),
         )
         return cls(learner, queries)
 
@@ -567,7 +568,9 @@ class _LabelsFit:
     def release(self, count: Callable[[Fraction], None]) -> PrivateLabels:
         """Charge ε and draw. The cost is counted before anything is drawn."""
         cost = self.entries * self.plan.epsilon
-        release = "" if self.ledger is None else self.ledger.reserve(self.dataset, cost).id
+        release = ""
+        if self.ledger is not None:
+            release = self.ledger.reserve(self.dataset, cost, unit=_unit(self.rows), entries=self.entries).id
         count(cost)
         mechanism = self.plan.fit(self.labels)
         if self.ledger is not None:
@@ -603,6 +606,11 @@ class _LabelsFit:
         stack = StackedRegressor(share=recipe.share)
         encoded = recipe.conditional or isinstance(self.features, EncodedFeatures)
         return stack if encoded else stack.model(self.labels.size)
+
+
+def _unit(rows: NDArray[np.int64] | None) -> str:
+    """Return the unit of privacy: rows are chosen where it is a person."""
+    return "record" if rows is None else "person"
 
 
 def _encoded(X: Any, parameters: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from labeldp.artifact.description import check_charge
 from labeldp.artifact.manifest import read_manifest
+from labeldp.engines.passes import PersonEntries
 from labeldp.errors import InvalidInput, LabelDPError, expect
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.release.key_file import KeptRelease, KeyFile
@@ -21,13 +22,14 @@ from labeldp.release_kind import LABELS, ReleaseKind
 class ChargeRequest:
     """What identifies a release for resuming it: its kind, its settings as text, the fingerprint of its input and the type of its ids.
 
-    Without a fingerprint a release cannot be resumed.
+    Without a fingerprint a release cannot be resumed. `entries` is the number of labels that are randomized of one person.
     """
 
     kind: ReleaseKind
     settings: str
     input_hmac: str | None = None
     id_type: str = ""
+    entries: int = 1
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Account:
     ledger: Ledger | None = None
     dataset: str | None = None
     keys: KeyFile | None = None
+    unit: str = "record"
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
@@ -67,7 +70,7 @@ class Account:
     def require(self) -> None:
         """Raise an error if the release exceeds the budget. Call this before a label is read."""
         if self.ledger is not None:
-            self.ledger.require(self._name, self.epsilon, key_check=self._key_check)
+            self.ledger.require(self._name, self.epsilon, unit=self.unit, key_check=self._key_check)
 
     def charge(self, request: ChargeRequest) -> Charge:
         """Charge a release permanently, or find an unfinished, charged one of the same input and settings.
@@ -101,6 +104,8 @@ class Account:
             self._name,
             self.epsilon,
             kind=request.kind,
+            unit=self.unit,
+            entries=request.entries,
             key_check=self._key_check,
             input_hmac=None if forget else request.input_hmac,
             request=None if forget else request.settings,
@@ -125,12 +130,12 @@ class Account:
         New or resumed, the mechanism must be the one in the ledger and cost no more than was charged.
         """
         text = mechanism.to_json()
-        check_charge(mechanism, self.epsilon)
+        check_charge(mechanism, self.epsilon, request.entries)
         if self.ledger is not None:
             new = charge.mechanism is None
             charged = self.ledger.fix(charge.id, mechanism) if new else self.ledger.release(charge.id)
             expect_mechanism(charged, mechanism.digest)
-            check_charge(mechanism, charged.epsilon)
+            check_charge(mechanism, charged.epsilon, request.entries)
         if self.keys is None:
             return
         kept = self.keys.find(charge.id)
@@ -151,6 +156,11 @@ class Account:
                 f"the key file {self.keys.path} and the ledger disagree about the mechanism of release {charge.id}: one "
                 "of them was damaged or restored. Nothing was released. Use another key file, which is a new charge"
             )
+
+    def serve(self, release: str, persons: PersonEntries | None) -> None:
+        """Record the persons of a release, if it is kept. Call this before a message is put in place: later batches leave them out."""
+        if self.keys is not None and persons is not None and not (kept := self._kept(release)).served:
+            self.keys.put(replace(kept, served=(self.keys.serve(release, persons.words()),)))
 
     def record(self, release: str, folder: Path) -> None:
         """Record the digests and the signer of a complete message before it is put in place. Keeps records of later batches."""

@@ -34,6 +34,7 @@ _DATASET = """
     CREATE TABLE dataset (
         name TEXT PRIMARY KEY NOT NULL,
         budget TEXT NOT NULL,
+        unit TEXT NOT NULL CHECK (unit IN ('record', 'person')),
         created_at TEXT NOT NULL
     )
     """
@@ -45,6 +46,7 @@ _RELEASE = """
         dataset TEXT NOT NULL REFERENCES dataset (name),
         kind TEXT NOT NULL,
         epsilon TEXT NOT NULL,
+        entries INTEGER NOT NULL CHECK (entries > 0),
         state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')),
         reserved_at TEXT NOT NULL,
         committed_at TEXT,
@@ -113,7 +115,7 @@ _GUARDS = (
     _refusal(
         "charge_kept",
         "UPDATE ON release",
-        _changed("number id dataset kind epsilon reserved_at key_check input_hmac request"),
+        _changed("number id dataset kind epsilon entries reserved_at key_check input_hmac request"),
         "a charge stays as it was made",
     ),
     _refusal(

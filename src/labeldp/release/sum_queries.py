@@ -42,6 +42,8 @@ class SumQueries(ReprMixin):
         Charge the whole ε to `dataset` in this ledger, before the first answer is drawn.
     dataset : str, optional
         The dataset in `ledger` to charge.
+    unit : {"record", "person"}, default "record"
+        What the budget in the ledger is for. Where it is for persons, give one label of each person.
 
     Raises
     ------
@@ -81,8 +83,9 @@ class SumQueries(ReprMixin):
         out_of_range: OutOfRange = "clip",
         ledger: Ledger | None = None,
         dataset: str | None = None,
+        unit: str = "record",
     ) -> None:
-        self._budget = SumsBudget(epsilon, ledger, dataset)
+        self._budget = SumsBudget(epsilon, ledger, dataset, unit)
         self._held = HeldLabels(labels, domain, out_of_range)
         self._answers: list[Answer] = []
         self._lock, self._process = threading.Lock(), os.getpid()

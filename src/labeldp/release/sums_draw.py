@@ -32,9 +32,11 @@ class SumsBudget:
     Raises an error at once if the ledger has less left.
     """
 
-    def __init__(self, epsilon: Epsilon, ledger: Ledger | None = None, dataset: str | None = None) -> None:
+    def __init__(
+        self, epsilon: Epsilon, ledger: Ledger | None = None, dataset: str | None = None, unit: str = "record"
+    ) -> None:
         self.epsilon = self.remaining = exact_epsilon(epsilon)
-        self._account, self._charged = Account(self.epsilon, ledger, dataset), False
+        self._account, self._charged = Account(self.epsilon, ledger, dataset, unit=unit), False
         self._account.require()
 
     def charge(self, domain: Domain, records: int) -> None:

@@ -99,6 +99,7 @@ class SparkInput:
     scratch: str | None = None
     allow_unencrypted: bool = False
     keeps_order: ClassVar[bool] = False
+    person_column: ClassVar[str | None] = None
     least_row_bytes: ClassVar[int] = 1
     """Ids may repeat their neighbours' bytes, and codes compress: more is not certain."""
 

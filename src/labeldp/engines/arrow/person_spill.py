@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -46,7 +47,10 @@ class PersonSpill:
         self.choice, self.kind = choice, ""
         size = UNKNOWN_ROWS if rows is None else rows
         self._bits = min(MAX_PARTITION_BITS, (size // ROWS_PER_PARTITION).bit_length())
-        self._persons, self._ranks, self._rows = (PartitionedColumn(folder, np.uint64) for _ in range(3))
+        columns = [PartitionedColumn(folder, np.uint64) for _ in range(3)]
+        self._persons, self._ranks, self._rows = columns
+        for column in columns:  # they are read until the release is over, whoever holds the scan
+            weakref.finalize(self, column.close)
         self._records = 0
 
     def add(self, persons: pa.Array, ids: pa.Array) -> Words:

@@ -228,7 +228,8 @@ def test_a_model_of_persons_is_trained_on_chosen_rows_and_costs_epsilon(method):
     assert model.epsilon_spent_ == 2
     assert model.score(features, labels) > 0.5
     if method == "sums":
-        assert model.sums_.records == 2000
+        assert model.sums_.records == 8000  # all rows, at a quarter of ε each
+        assert model.sums_.epsilon_exact == Fraction(1, 2)
 
 
 def test_text_and_frames_are_chosen_from_like_arrays():

@@ -61,7 +61,9 @@ def advise(
     ] = None,
     persons: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Instead of --records: how many persons. Then ε is for all rows of a person together."),
+        typer.Option(
+            metavar="N", help="Instead of --records: how many persons. Then ε is for all rows of a person together."
+        ),
     ] = None,
     rows_per_person: Annotated[
         str, typer.Option(metavar="M", help="How many rows one person has: without --persons, ε counts for each.")
@@ -137,13 +139,15 @@ def _known(
 
         if lower is not None or upper is not None or integers is not None:
             raise InvalidInput("a message has its own bounds: leave --lower, --upper and --integers out")
-        domain, count, known = known_from_message(message)
+        domain, held, known = known_from_message(message)
         if persons is not None:
             return domain, None, known
-        return domain, count if records is None else whole_number(records, "--records"), known
+        return domain, held if records is None else whole_number(records, "--records"), known
     domain = domain_of(lower, upper, None, integers)
     if (records is None) == (persons is None):
-        raise InvalidInput("give the number of records that a model will be trained on, --records N, or that of --persons")
+        raise InvalidInput(
+            "give the number of records that a model will be trained on, --records N, or that of --persons"
+        )
     count = None if records is None else whole_number(records, "--records")
     return domain, count, None if prior is None else Prior.from_csv(prior)
 
@@ -178,7 +182,7 @@ def _show(advice: Advice) -> None:
     if advice.persons is not None:
         used = ", ".join(f"{each.entries} at ε = {each.epsilon:g}" for each in advice.outlooks)
         out.print(f"ε is for each person. labels: the rows of a person that are used, which share ε: {used}.")
-        out.print("bins: ε divided among all rows of a person. sums: one row of each person.")
+        out.print("bins: ε divided among all rows of a person.")
     out.print()
     out.print(advice.recommendation)
     if advice.target is not None:

@@ -344,13 +344,14 @@ def _outlook(models: ModelErrors, epsilon: float, records: int, rows: int) -> Ou
 
 
 def _outlook_of_persons(models: ModelErrors, epsilon: float, persons: int, rows: int) -> Outlook:
-    """Return the predictions where ε is for each person. Sums use one row of each."""
+    """Return the predictions where ε is for each person."""
     total, sizes = exact_epsilon(epsilon), np.zeros(MOST_ENTRIES + 1, np.int64)
     sizes[min(rows, MOST_ENTRIES)] = persons
     entries, records = entries_per_person(sizes, total, models)
     divided = models.paper(max(total / rows, MIN_EPSILON), persons * rows)
     labels = models.labels(total / entries, records)
-    return Outlook(epsilon, labels, divided, models.sums(epsilon, persons), Risk(epsilon, 1), entries)
+    most, summed = entries_per_person(sizes, total, models, sums=True)
+    return Outlook(epsilon, labels, divided, models.sums(total / most, summed), Risk(epsilon, 1), entries)
 
 
 def _check_number(number: object, name: str) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from labeldp.budget import exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.learn.sums.partitions import MOST_COLUMNS
-from labeldp.mechanisms.prediction import ModelErrors
+from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
 from labeldp.release.grid_labels import FINE_CELLS
 from labeldp.sampling.integer_noise import WIDEST
 
@@ -68,7 +71,7 @@ def grid_for_sums(domain: Domain, epsilon: Fraction) -> Domain:
 
 
 def choose_method(
-    records: int, epsilon: float, columns: int, domain: Domain, labels_of_persons: tuple[int, int] | None = None
+    records: int, epsilon: float, columns: int, domain: Domain, sizes: NDArray[np.int64] | None = None
 ) -> Method:
     """Return the method of the smaller predicted error for a mean model without an estimator of the user's own.
 
@@ -84,9 +87,8 @@ def choose_method(
         The number of columns of the features.
     domain : Domain
         The public bounds of the labels.
-    labels_of_persons : (int, int), optional
-        Where a person is the unit of privacy: how many labels of a person would be randomized, and how many in all. Sums would use
-        one label of each person, so `records` is then the number of persons.
+    sizes : array of int64, optional
+        The number of persons by their number of records (`person_sizes`), where a person is the unit of privacy.
 
     Returns
     -------
@@ -95,9 +97,13 @@ def choose_method(
     if columns > MOST_COLUMNS:
         return Method("labels", f"there are {columns:,} columns of features, and sums are for at most {MOST_COLUMNS}")
     models = ModelErrors(None, domain=domain)
-    entries, entered = labels_of_persons or (1, records)
-    sums, labels = models.sums(epsilon, records), models.labels(exact_epsilon(epsilon) / entries, entered)
-    of = "records" if labels_of_persons is None else "persons"
+    sums, labels = models.sums(epsilon, records), models.labels(epsilon, records)
+    of = "records"
+    if sizes is not None:
+        total = exact_epsilon(epsilon)
+        parts = [entries_per_person(sizes, total, models, sums=each) for each in (True, False)]
+        sums, labels = models.sums(total / parts[0][0], parts[0][1]), models.labels(total / parts[1][0], parts[1][1])
+        records, of = int(sizes.sum()), "persons"
     return Method(
         "sums" if sums.mse <= labels.mse else "labels",
         f"for {records:,} {of} at epsilon = {epsilon:g} a model is predicted to reach R² = {sums.r2:.3f} with sums and {labels.r2:.3f} with labels",

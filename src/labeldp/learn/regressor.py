@@ -46,6 +46,7 @@ from labeldp.learn.method import Method, check_method, choose_method, fits_sums,
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms import releasable
+from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.priors import BudgetWarning
 from labeldp.release.ledger import Ledger
@@ -235,14 +236,14 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         rows, entries = None, 1
         if people is not None:
             check_weights(X, parameters)
-            entries = 1 if method.name == "sums" else people.plan.entries
+            entries = people.summed() if method.name == "sums" else people.plan.entries
             rows = chosen_rows(people.choice, people.words, entries)
             parameters = _check_method_params(X, parameters, indices=rows)
             X, labels = _safe_indexing(X, rows), labels[rows]
             randomizer = replace(randomizer, epsilon=exact_epsilon(self.epsilon) / entries)
         fitting: _SumsFit | _LabelsFit
         if method.name == "sums":
-            fitting = _SumsFit.prepare(self, X, labels, rows)
+            fitting = _SumsFit.prepare(self, X, labels, rows, entries)
         else:
             fitting = _LabelsFit.prepare(self, randomizer, X, labels, parameters, rows, entries)
         private = fitting.release(self._count)
@@ -402,8 +403,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         epsilon = float(exact_epsilon(self.epsilon))
         if people is None:
             return choose_method(records, epsilon, columns, self._bounds)
-        plan = people.plan
-        return choose_method(people.count, epsilon, columns, self._bounds, (plan.entries, plan.request.known_records))
+        return choose_method(records, epsilon, columns, self._bounds, people.sizes)
 
     def _count(self, spent: Fraction) -> None:
         """Add up what this object has spent, and warn at the first repeat among it and its clones."""
@@ -466,7 +466,7 @@ class _People:
 
     choice: EntryChoice
     words: NDArray[np.uint64]
-    count: int
+    sizes: NDArray[np.int64]
     plan: Plan
 
     @classmethod
@@ -476,7 +476,12 @@ class _People:
         sizes = person_sizes(words)
         plan = randomizer.plan(records, sizes)
         plan.warn(stacklevel=3)
-        return cls(choice, words, int(sizes.sum()), plan)
+        return cls(choice, words, sizes, plan)
+
+    def summed(self) -> int:
+        """Return how many labels of a person to sum."""
+        bounds = Domain(self.plan.grid.lower, self.plan.grid.upper)
+        return entries_per_person(self.sizes, self.plan.epsilon, ModelErrors(None, domain=bounds), sums=True)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -485,30 +490,35 @@ class _SumsFit:
 
     learner: SumsLearner
     queries: SumQueries
+    entries: int
 
     @classmethod
-    def prepare(cls, model: LabelDPRegressor, X: Any, labels: NDArray[Any], rows: NDArray[np.int64] | None) -> Self:
+    def prepare(
+        cls, model: LabelDPRegressor, X: Any, labels: NDArray[Any], rows: NDArray[np.int64] | None, entries: int
+    ) -> Self:
         with without_values("the features"):
             if not FeatureTable.is_frame(X):
                 check_array(X, dtype=np.float64, ensure_all_finite=False)
             learner = SumsLearner(X)
         domain = Domain.of(model.domain)  # type: ignore[arg-type]
-        grid = replace(grid_for_sums(domain, exact_epsilon(model.epsilon)), unit=domain.unit)
+        epsilon = exact_epsilon(model.epsilon) / entries
+        grid = replace(grid_for_sums(domain, epsilon), unit=domain.unit)
         queries = SumQueries(
             labels,
-            model.epsilon,
+            epsilon,
             grid,
             out_of_range=model.out_of_range,  # type: ignore[arg-type]
             ledger=model.ledger,
             dataset=model.dataset,
             unit=_unit(rows),
+            entries=entries,
         )
-        return cls(learner, queries)
+        return cls(learner, queries, entries)
 
     def release(self, count: Callable[[Fraction], None]) -> None:
         """Charge ε. Sums are drawn while the model is trained, because later ones depend on earlier ones."""
         self.queries.charge()
-        count(self.queries.epsilon_exact)
+        count(self.entries * self.queries.epsilon_exact)
 
     def train(self, model: LabelDPRegressor, _: PrivateLabels | None) -> None:
         try:

@@ -319,6 +319,7 @@ class Ledger(Tabular):
         kind: ReleaseKind = LABELS,
         unit: str = "record",
         entries: int = 1,
+        part_of: str | None = None,
         key_check: str | None = None,
         input_hmac: str | None = None,
         request: str | None = None,
@@ -340,6 +341,9 @@ class Ledger(Tabular):
             What the release protects.
         entries : int, default 1
             The most labels that are randomized of one person. The mechanism may cost ε/entries.
+        part_of : str, optional
+            The id of a release whose charge covers this one too: another label of the same persons, with the same ε and key, whose
+            entries were chosen together with its entries. Nothing more is charged then.
         key_check : str, optional
             The fingerprint of the key, from `key_fingerprint`.
         input_hmac : str, optional
@@ -361,8 +365,8 @@ class Ledger(Tabular):
             If the ledger does not know the dataset, or an argument is not what it should be. Nothing is charged then.
         """
         expect(kind, ReleaseKind, "kind", "give LABELS or SUMS of labeldp.release_kind")
-        optional = ("key_check", "input_hmac", "request")
-        expect_texts(optional=optional, key_check=key_check, input_hmac=input_hmac, request=request)
+        optional = ("part_of", "key_check", "input_hmac", "request")
+        expect_texts(optional=optional, part_of=part_of, key_check=key_check, input_hmac=input_hmac, request=request)
         amount = exact_epsilon(epsilon)
         if (key_check is None) != (input_hmac is None):
             raise InvalidInput("key_check and input_hmac go together: a release is resumed by both or not at all")
@@ -376,12 +380,15 @@ class Ledger(Tabular):
         with self._writing() as connection:
             charged = read_dataset(connection, dataset)
             expect_unit(charged, unit)
-            if amount > charged.remaining:
+            if part_of is not None:
+                _check_part(read_release(connection, part_of), dataset, amount, entries, key_check)
+            elif amount > charged.remaining:
                 raise InsufficientBudget(dataset, amount, charged.remaining)
             release = secrets.token_hex(16)
             row: Facts = {"id": release, "dataset": dataset, "kind": kind.value, "epsilon": decimal_text(amount)}
             row |= {
                 "entries": entries,
+                "part_of": part_of,
                 "reserved_at": _now(),
                 "key_check": key_check,
                 "input_hmac": input_hmac,
@@ -657,6 +664,15 @@ class Ledger(Tabular):
 
     def _writing(self) -> AbstractContextManager[sqlite3.Connection]:
         return transaction(self.path, self.timeout, "IMMEDIATE")
+
+
+def _check_part(whole: Release, dataset: str, amount: Fraction, entries: int, key_check: str | None) -> None:
+    """Raise `InvalidInput` unless a release may be covered by the charge of another one."""
+    found = (whole.dataset, whole.epsilon, whole.entries, whole.key_check, whole.part_of)
+    if key_check is None or found != (dataset, amount, entries, key_check, None):
+        raise InvalidInput(
+            f"release {whole.id} does not cover this one: it must have the same dataset, epsilon, entries and key, and its own charge"
+        )
 
 
 def _insert(connection: sqlite3.Connection, table: str, row: Facts) -> None:

@@ -47,6 +47,7 @@ _RELEASE = """
         kind TEXT NOT NULL,
         epsilon TEXT NOT NULL,
         entries INTEGER NOT NULL CHECK (entries > 0),
+        part_of TEXT REFERENCES release (id),
         state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')),
         reserved_at TEXT NOT NULL,
         committed_at TEXT,
@@ -115,7 +116,7 @@ _GUARDS = (
     _refusal(
         "charge_kept",
         "UPDATE ON release",
-        _changed("number id dataset kind epsilon entries reserved_at key_check input_hmac request"),
+        _changed("number id dataset kind epsilon entries part_of reserved_at key_check input_hmac request"),
         "a charge stays as it was made",
     ),
     _refusal(

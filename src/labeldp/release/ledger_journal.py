@@ -117,7 +117,13 @@ def _reserve(rows: Rows, number: int, facts: Facts) -> None:
         raise ValueError(f"it charges a dataset {name!r} that was not entered before")
     if facts["entries"] < 1 or (facts["entries"] > 1 and rows.datasets[name]["unit"] != "person"):
         raise ValueError(f"it charges release {identity} for another number of labels than its dataset's unit allows")
-    rows.spent[name] += stored_amount(facts["epsilon"])
+    if facts["part_of"] is None:
+        rows.spent[name] += stored_amount(facts["epsilon"])
+    else:
+        whole = rows.release(facts["part_of"])
+        same = ("dataset", "kind", "epsilon", "entries", "key_check")
+        if whole["part_of"] is not None or any(whole[field] != facts[field] for field in same):
+            raise ValueError(f"it enters release {identity} as a part of another charge than its own")
     budget = stored_amount(rows.datasets[name]["budget"])
     if rows.spent[name] > budget:
         raise ValueError(
@@ -176,7 +182,10 @@ class Action:
 ACTIONS = {
     "dataset": Action(_dataset, "name budget unit created_at"),
     "reserve": Action(
-        _reserve, "id dataset kind epsilon reserved_at", optional="key_check input_hmac request", numbers="entries"
+        _reserve,
+        "id dataset kind epsilon reserved_at",
+        optional="part_of key_check input_hmac request",
+        numbers="entries",
     ),
     "fix": Action(_fix, "id fixed_at mechanism_digest mechanism_sha256"),
     "commit": Action(_commit, "id committed_at"),

@@ -77,6 +77,8 @@ class Release:
         What was charged, for each record or each person.
     entries : int
         The most labels that are randomized of a record, which is 1, or of a person.
+    part_of : str or None
+        The release whose charge covers this one: several labels of the same persons are charged once.
     state : {"reserved", "committed"}
         Whether the message is in place.
     reserved_at, committed_at : datetime
@@ -96,6 +98,7 @@ class Release:
     kind: ReleaseKind
     epsilon: Fraction
     entries: int
+    part_of: str | None
     state: Literal["reserved", "committed"]
     reserved_at: datetime
     committed_at: datetime | None = None
@@ -151,7 +154,8 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         raise _unknown(name, dataset_names(connection))
     # Grouped, since few amounts differ: adding up fractions takes far longer than counting rows.
     query = (
-        "SELECT epsilon, state, kind, count(*) AS times FROM release WHERE dataset = ? GROUP BY epsilon, state, kind"
+        "SELECT epsilon, state, kind, part_of IS NULL AS charged, count(*) AS times FROM release WHERE dataset = ? "
+        "GROUP BY epsilon, state, kind, charged"
     )
     charges = connection.execute(query, (name,)).fetchall()
     query = "SELECT count(*), coalesce(sum(records), 0) FROM batch JOIN release ON id = batch.release WHERE dataset = ?"
@@ -159,7 +163,9 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
     return Dataset(
         name=name,
         budget=_amount(_field(row, "budget")),
-        spent=sum((_amount(charge["epsilon"]) * charge["times"] for charge in charges), Fraction(0)),
+        spent=sum(
+            (_amount(charge["epsilon"]) * charge["times"] for charge in charges if charge["charged"]), Fraction(0)
+        ),
         releases=sum(charge["times"] for charge in charges),
         uncommitted=sum(
             charge["times"] for charge in charges if charge["state"] == "reserved" and _kind(charge["kind"]).resumable

@@ -43,7 +43,9 @@ class SumQueries(ReprMixin):
     dataset : str, optional
         The dataset in `ledger` to charge.
     unit : {"record", "person"}, default "record"
-        What the budget in the ledger is for. Where it is for persons, give one label of each person.
+        What the budget in the ledger is for.
+    entries : int, default 1
+        The most labels of one person among `labels`. The ledger is charged that many times ε, what a person costs.
 
     Raises
     ------
@@ -84,8 +86,9 @@ class SumQueries(ReprMixin):
         ledger: Ledger | None = None,
         dataset: str | None = None,
         unit: str = "record",
+        entries: int = 1,
     ) -> None:
-        self._budget = SumsBudget(epsilon, ledger, dataset, unit)
+        self._budget = SumsBudget(epsilon, ledger, dataset, unit, entries)
         self._held = HeldLabels(labels, domain, out_of_range)
         self._answers: list[Answer] = []
         self._lock, self._process = threading.Lock(), os.getpid()

@@ -19,7 +19,7 @@ from labeldp.artifact.labels_file import LabelsWriter, code_dtype, id_kind
 from labeldp.artifact.reader import Message
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow import input_report
-from labeldp.engines.arrow.person_spill import PersonSpill
+from labeldp.engines.arrow.person_spill import ALONE, PersonSpill, SharedPersons
 from labeldp.engines.arrow.source import LabelSource, belongs_to, estimate_rows
 from labeldp.engines.arrow.spill import RepeatedIdError, Spill, open_spill, spill_rows
 from labeldp.engines.batches import LabelBatch, count_outside, draw_batch, repeated_id
@@ -45,10 +45,13 @@ class ArrowInput:
         The files.
     integer_type : pyarrow.DataType or None
         The type that integer ids get, if it is not that of the source.
+    shared : SharedPersons
+        The label columns that share the persons, of which this one is released.
     """
 
     source: LabelSource
     integer_type: pa.DataType | None = None
+    shared: SharedPersons = ALONE
     keeps_order: ClassVar[bool] = True
     least_row_bytes: ClassVar[int] = 9
     """While a row is sorted: a key of 8 bytes and a code."""
@@ -123,7 +126,7 @@ class ArrowInput:
         id_type: pa.DataType | None = None
         id_types: dict[str, None] = {}
         words: list[NDArray[np.uint64]] = []
-        persons = None if self.person_column is None else PersonSpill(EntryChoice(key), self._rows)
+        persons = None if self.person_column is None else PersonSpill(EntryChoice(key), self._rows, self.shared)
         with input_report.reported_together(self.source, domain, out_of_range), prefetched(self._batches) as batches:
             for batch in batches:
                 if id_type is not None and batch.ids.type != id_type:
@@ -247,7 +250,7 @@ class ArrowInput:
             if mask.size != batch.labels.size:
                 raise changed
             chosen = batch.chosen(mask)
-            check += int(choice.ranks(persons[mask], chosen.ids).sum())
+            check += int(self.shared.ranks(choice, persons[mask], chosen.ids, self.shared.own).sum())
             yield chosen
         if fingerprint.hexdigest() != scanned.input_hmac or (
             selection is not None and check % (1 << 64) != selection.check

@@ -10,6 +10,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,27 @@ UNKNOWN_ROWS = 1 << 27
 """Inputs that do not tell their number of rows get partitions for this many."""
 
 
+@dataclass(frozen=True)
+class SharedPersons:
+    """Several label columns whose persons are shared: `weights` has a whole number for each, and `own` is the column that is released.
+
+    An entry of a column with weight w has the lowest of w ranks, so it is chosen w times as often as an entry of weight 1.
+    """
+
+    weights: tuple[int, ...] = (1,)
+    own: int = 0
+
+    def ranks(self, choice: EntryChoice, words: Words, ids: pa.Array, column: int) -> Words:
+        """Return the ranks of the entries of a column."""
+        lowest = choice.ranks(words, ids, column)
+        for time in range(1, self.weights[column]):
+            np.minimum(lowest, choice.ranks(words, ids, column + (time << 16)), out=lowest)
+        return lowest
+
+
+ALONE = SharedPersons()
+
+
 class PersonSpill:
     """The `PersonEntries` of files. Memory is O(rows of a partition) plus a bit for each row, in the folder for temporary files.
 
@@ -40,11 +62,13 @@ class PersonSpill:
         The keyed function that chooses.
     rows : int or None
         About the number of rows, if it is known.
+    shared : SharedPersons, optional
+        The label columns that share the persons. Entries of all of them are chosen together, and those of one are selected.
     """
 
-    def __init__(self, choice: EntryChoice, rows: int | None) -> None:
+    def __init__(self, choice: EntryChoice, rows: int | None, shared: SharedPersons = ALONE) -> None:
         folder = Path(tempfile.gettempdir())
-        self.choice, self.kind = choice, ""
+        self.choice, self.shared, self.kind = choice, shared, ""
         size = UNKNOWN_ROWS if rows is None else rows
         self._bits = min(MAX_PARTITION_BITS, (size // ROWS_PER_PARTITION).bit_length())
         columns = [PartitionedColumn(folder, np.uint64) for _ in range(3)]
@@ -67,15 +91,17 @@ class PersonSpill:
         order = np.argsort(parts, kind="stable")
         starts = np.zeros((1 << self._bits) + 1, np.int64)
         np.cumsum(np.bincount(parts, minlength=1 << self._bits), out=starts[1:])
-        numbers = np.arange(self._records, self._records + words.size, dtype=np.uint64)
-        self._persons.append(words[order], starts)
-        self._ranks.append(self.choice.ranks(words, ids)[order], starts)
-        self._rows.append(numbers[order], starts)
+        columns = len(self.shared.weights)
+        numbers = np.arange(self._records, self._records + words.size, dtype=np.uint64) * np.uint64(columns)
+        for column in range(columns):
+            self._persons.append(words[order], starts)
+            self._ranks.append(self.shared.ranks(self.choice, words, ids, column)[order], starts)
+            self._rows.append((numbers + np.uint64(column))[order], starts)
         self._records += words.size
         return words
 
     def sizes(self) -> NDArray[np.int64]:
-        """Return the number of persons by their number of rows."""
+        """Return the number of persons by their number of entries: of rows, times the number of label columns."""
         total = np.zeros(MOST_ENTRIES + 1, np.int64)
         for number in range(1 << self._bits):
             total += person_sizes(self._persons.read(number))
@@ -84,12 +110,13 @@ class PersonSpill:
     def choose(self, entries: int, served: Sequence[Words] = ()) -> Selection:
         """Choose at most `entries` rows of each person who is not among those served before."""
         bits, records, check = np.zeros((self._records + 7) // 8, np.uint8), 0, 0
+        columns = np.uint64(len(self.shared.weights))
         for number in range(1 << self._bits):
             persons, ranks, rows = (column.read(number) for column in (self._persons, self._ranks, self._rows))
             new = ~self._served(persons, number, served)
             persons, ranks, rows = persons[new], ranks[new], rows[new]
-            chosen = choose_entries(persons, ranks, entries)
-            found = rows[chosen]
+            chosen = choose_entries(persons, ranks, entries) & (rows % columns == np.uint64(self.shared.own))
+            found = rows[chosen] // columns
             np.bitwise_or.at(
                 bits, (found >> np.uint64(3)).astype(np.intp), np.uint8(1) << (found & np.uint64(7)).astype(np.uint8)
             )

@@ -34,12 +34,15 @@ class PersonUnit:
     kind : str
         What the persons are: "int" or "str".
     entries : int
-        The most labels of a person that are in the message.
+        The most labels of a person that are in the message, or in all messages that share the persons.
+    shared : tuple of str
+        The label columns of all messages that share the persons; empty if there is only this one.
     """
 
     column: str
     kind: str
     entries: int
+    shared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.entries < 1:
@@ -226,7 +229,17 @@ All labels of one person together, however many rows the person has, against rea
 of all other persons, all features, the mechanism. Neighbouring data sets differ by replacing all labels of one person.
 
 A person is a value of the column `{name}`. {rows} of each person {"was" if most == 1 else "were"} chosen by a keyed hash of person and row that no label
-enters. **Rows that were not chosen are not in this message**, and nothing in it depends on their labels."""
+enters. **Rows that were not chosen are not in this message**, and nothing in it depends on their labels.{_together(persons)}"""
+
+
+def _together(persons: PersonUnit) -> str:
+    if not persons.shared:
+        return ""
+    names = ", ".join(f"`{' '.join(name.replace('`', chr(39)).split())}`" for name in persons.shared)
+    return f"""
+
+This is one of {len(persons.shared)} messages, with the labels {names}. Labels were chosen for all of them together, so **ε covers all labels of a person in
+all {len(persons.shared)} messages**, and they were charged once."""
 
 
 def _replaced(header: Header) -> str:
@@ -287,7 +300,7 @@ def _order(header: Header) -> str:
 
 
 def _batches(header: Header) -> str:
-    if not header.keyed:
+    if not header.keyed or (header.persons is not None and header.persons.shared):
         return "No records can be added to this message."
     if header.persons is not None:
         return (

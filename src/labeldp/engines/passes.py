@@ -62,6 +62,10 @@ class PersonEntries(Protocol):
     def kind(self) -> str:
         """What the persons are: "int" or "str"."""
 
+    @property
+    def fingerprint(self) -> str:
+        """A keyed hash of all persons and ids, in any order, where label columns share them."""
+
     def sizes(self) -> NDArray[np.int64]:
         """Return the number of persons by their number of rows, as `person_sizes` does."""
 

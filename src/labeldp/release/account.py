@@ -1,5 +1,6 @@
 """The accounts of a release: it is charged to a ledger, and its key and progress are kept in a key file. Either may be missing."""
 
+import json
 import os
 import secrets
 from dataclasses import dataclass, replace
@@ -43,13 +44,17 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account:
-    """The ledger and the key file of a run. Each step goes to the ledger first, so whatever the key file knows is charged."""
+    """The ledger and the key file of a run. Each step goes to the ledger first, so whatever the key file knows is charged.
+
+    `covered` is the release whose charge covers this one, where several labels share the persons.
+    """
 
     epsilon: Fraction
     ledger: Ledger | None = None
     dataset: str | None = None
     keys: KeyFile | None = None
     unit: str = "record"
+    covered: str | None = None
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
@@ -69,7 +74,7 @@ class Account:
 
     def require(self) -> None:
         """Raise an error if the release exceeds the budget. Call this before a label is read."""
-        if self.ledger is not None:
+        if self.ledger is not None and self.covered is None:
             self.ledger.require(self._name, self.epsilon, unit=self.unit, key_check=self._key_check)
 
     def charge(self, request: ChargeRequest) -> Charge:
@@ -77,7 +82,28 @@ class Account:
 
         A new key is written to disk first, since a charge without its key is lost.
         """
+        if self.covered is not None:
+            self._check_cover(request)
         return self._find(request) or self._reserve(request)
+
+    def _check_cover(self, request: ChargeRequest) -> None:
+        """Raise `InvalidInput` unless the charge of another label covers this one, which it does once."""
+        first = None if self.covered is None else self.recall(self.covered)
+        shared, part = _spec(request.settings)
+        if first is None or shared is None or _spec(first.request)[0] != shared:
+            raise InvalidInput(
+                "the persons or the ids changed since the first label was released, so its charge does not cover this label. "
+                "Restore the input, or make a new release with another --out"
+            )
+        known = () if self.keys is None else self.keys.releases
+        begun = [kept for kept in known if _spec(kept.request) == (shared, part)]
+        if any(
+            kept.done or (kept.input_hmac, kept.request) != (request.input_hmac, request.settings) for kept in begun
+        ):
+            raise InvalidInput(
+                "this label was released or begun already under the charge of the first label, which covers it once. Use that message, or "
+                "make a new release of all labels with another --out, which is charged"
+            )
 
     def _find(self, request: ChargeRequest) -> Charge | None:
         if self.keys is None or not self.keys.stored or request.input_hmac is None:
@@ -106,6 +132,8 @@ class Account:
             kind=request.kind,
             unit=self.unit,
             entries=request.entries,
+            part_of=self.covered,
+            part=_label(request.settings),
             key_check=self._key_check,
             input_hmac=None if forget else request.input_hmac,
             request=None if forget else request.settings,
@@ -217,6 +245,18 @@ class Account:
     @property
     def _key_check(self) -> str | None:
         return None if self.keys is None else key_fingerprint(self.keys.key)
+
+
+def _spec(settings: str | None) -> tuple[object, object]:
+    """Return what settings say about label columns that share the persons, and which part of which release this one is."""
+    record = json.loads(settings or "{}")
+    return (record.get("shared"), record.get("part")) if isinstance(record, dict) else (None, None)
+
+
+def _label(settings: str) -> str | None:
+    """Return the label column, where several share the persons."""
+    part = _spec(settings)[1]
+    return str(part[1]) if isinstance(part, list) else None
 
 
 def _as_in(kept: KeptRelease, folder: Path) -> KeptRelease:

@@ -366,6 +366,11 @@ def _check_columns(message: Message, labels: LabelInput) -> Domain:
             f"the message's id column is {message.header.id_column!r}, not {labels.id_column!r}: give --id "
             f"{message.header.id_column}, and rename the column in the new file if it has another name"
         )
+    if message.header.persons is not None and message.header.persons.shared:
+        raise InvalidInput(
+            f"{message.path} was released together with other labels of the same persons, and a batch for one of them alone could give a "
+            "person labels in two messages: nothing can be added. Make a new release of all labels"
+        )
     person = None if message.header.persons is None else message.header.persons.column
     if labels.person_column != person:
         raise InvalidInput(

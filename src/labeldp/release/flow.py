@@ -64,6 +64,8 @@ class ReleaseJob(ABC, Generic[R]):
     epsilon: Fraction
     unit: str = "record"
     """What ε protects: each record, or each person with all records."""
+    covered: str | None = None
+    """The release whose charge covers this one, where several labels share the persons."""
 
     def check(self, out: Path, key_file: Path | None) -> None:
         """Raise `InvalidInput` for settings and places that cannot work. Reads nothing."""
@@ -109,7 +111,7 @@ def release(
     with ExitStack() as stack:
         keys = None if key_path is None else stack.enter_context(KeyFile.use(key_path, create=True))
         place = stack.enter_context(staging(out.absolute()))
-        account = Account(job.epsilon, ledger, dataset, keys, job.unit)
+        account = Account(job.epsilon, ledger, dataset, keys, job.unit, job.covered)
         earlier = job.earlier(out, signing, account) if os.path.lexists(out) else None
         if earlier is None:
             account.require()

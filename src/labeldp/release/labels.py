@@ -26,7 +26,7 @@ from labeldp.budget import decimal_text, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.passes import LabelInput, Scan
+from labeldp.engines.passes import LabelInput, PersonEntries, Scan
 from labeldp.errors import InvalidInput, expect
 from labeldp.losses import Custom, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism
@@ -193,9 +193,12 @@ def privatize(
     """
     expect(randomizer, LabelRandomizer, "randomizer", "make one with LabelRandomizer(epsilon=1, domain=(lower, upper))")
     kind = LabelRelease(as_input(source).in_unit(Domain.of(randomizer.domain)), randomizer, keep_order=keep_order)
-    ready, (mechanism, records), resumed = release(
-        kind, out, ledger=ledger, dataset=dataset, key_file=key_file, sign_key=sign_key, phase=phase
-    )
+    return run_release(kind, out, ledger=ledger, dataset=dataset, key_file=key_file, sign_key=sign_key, phase=phase)
+
+
+def run_release(kind: LabelRelease, out: str | os.PathLike[str], **options: Any) -> ReleaseOutcome:
+    """Make a release of labels, with the options of `release`, and return its outcome."""
+    ready, (mechanism, records), resumed = release(kind, out, **options)
     scanned = ready.scanned
     return ReleaseOutcome(
         Path(out),
@@ -230,13 +233,31 @@ class LabelsReady(Ready):
     mechanism: FiniteMechanism | None
 
 
+@dataclass(frozen=True)
+class Sharing:
+    """Label columns that share the persons: their names and weights, and the most labels of a person in all of them."""
+
+    labels: tuple[str, ...]
+    weights: tuple[int, ...]
+    entries: int | None = None
+
+
 class LabelRelease(ReleaseJob[LabelsReady]):
-    """The release of one private label for each record."""
+    """The release of one private label for each record, or for chosen records of each person."""
 
     kind = LABELS
 
-    def __init__(self, labels: LabelInput, randomizer: LabelRandomizer, *, keep_order: bool = False) -> None:
+    def __init__(
+        self,
+        labels: LabelInput,
+        randomizer: LabelRandomizer,
+        *,
+        keep_order: bool = False,
+        sharing: Sharing | None = None,
+        covered: str | None = None,
+    ) -> None:
         self.labels, self.randomizer, self.keep_order = labels, randomizer, keep_order
+        self.sharing, self.covered = sharing, covered
         self.domain, self.epsilon = Domain.of(randomizer.domain), exact_epsilon(randomizer.epsilon)
         self.unit = "record" if labels.person_column is None else "person"
 
@@ -257,11 +278,19 @@ class LabelRelease(ReleaseJob[LabelsReady]):
             progress=phase("checking", rows),
         )
         self.domain.judge_clipping(scanned.clipped, scanned.records, self.randomizer.out_of_range)
-        if plan is None or plan.request.records != scanned.records:
-            plan = self.randomizer.plan(scanned.records, None if scanned.persons is None else scanned.persons.sizes())
-        plan.warn(stacklevel=4)
         if scanned.persons is not None:
+            sizes, entries = scanned.persons.sizes(), None if self.sharing is None else self.sharing.entries
+            plan = self.randomizer.plan(scanned.records, sizes, entries)
             scanned = scanned.choose(plan.entries)
+            if scanned.drawn == 0:
+                raise InvalidInput(
+                    f"no row was chosen for the label {self.labels.label_column!r}: there are too few persons for its weight"
+                )
+            if self.sharing is not None:  # other labels have the rest
+                plan = self.randomizer.plan(scanned.drawn, sizes, plan.entries)
+        elif plan is None or plan.request.records != scanned.records:
+            plan = self.randomizer.plan(scanned.records)
+        plan.warn(stacklevel=4)
         request = ChargeRequest(
             LABELS, self._settings(scanned, plan), scanned.input_hmac, scanned.id_kind, plan.entries
         )
@@ -360,7 +389,11 @@ class LabelRelease(ReleaseJob[LabelsReady]):
             keyed=account.keys is not None,
             row_numbers=self.labels.id_column is None,
             label_column=self.labels.label_column,
-            persons=None if column is None or found is None else PersonUnit(column, found.kind, ready.plan.entries),
+            persons=None
+            if column is None or found is None
+            else PersonUnit(
+                column, found.kind, ready.plan.entries, () if self.sharing is None else self.sharing.labels
+            ),
         )
 
     def _settings(self, scanned: Scan, plan: Plan) -> str:
@@ -379,9 +412,15 @@ class LabelRelease(ReleaseJob[LabelsReady]):
                 "id_type": scanned.id_kind,
                 "id_arrow_types": scanned.id_types,
                 **({} if persons is None else {"person": [self.labels.person_column, persons.kind, plan.entries]}),
+                **({} if persons is None or self.sharing is None else self._shared(persons)),
             },
             sort_keys=True,
         )
+
+    def _shared(self, persons: PersonEntries) -> dict[str, Any]:
+        assert self.sharing is not None
+        shared = [list(self.sharing.labels), list(self.sharing.weights), persons.fingerprint]
+        return {"shared": shared, "part": [self.covered, self.labels.label_column]}
 
 
 def check_engine(labels: LabelInput, out: Path, key_file: Path | None, *, keep_order: bool = False) -> None:

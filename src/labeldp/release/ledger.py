@@ -320,6 +320,7 @@ class Ledger(Tabular):
         unit: str = "record",
         entries: int = 1,
         part_of: str | None = None,
+        part: str | None = None,
         key_check: str | None = None,
         input_hmac: str | None = None,
         request: str | None = None,
@@ -344,6 +345,8 @@ class Ledger(Tabular):
         part_of : str, optional
             The id of a release whose charge covers this one too: another label of the same persons, with the same ε and key, whose
             entries were chosen together with its entries. Nothing more is charged then.
+        part : str, optional
+            Which of these labels this one is. A charge covers each of them once.
         key_check : str, optional
             The fingerprint of the key, from `key_fingerprint`.
         input_hmac : str, optional
@@ -365,8 +368,8 @@ class Ledger(Tabular):
             If the ledger does not know the dataset, or an argument is not what it should be. Nothing is charged then.
         """
         expect(kind, ReleaseKind, "kind", "give LABELS or SUMS of labeldp.release_kind")
-        optional = ("part_of", "key_check", "input_hmac", "request")
-        expect_texts(optional=optional, part_of=part_of, key_check=key_check, input_hmac=input_hmac, request=request)
+        texts = {"part_of": part_of, "part": part, "key_check": key_check, "input_hmac": input_hmac, "request": request}
+        expect_texts(optional=tuple(texts), **texts)
         amount = exact_epsilon(epsilon)
         if (key_check is None) != (input_hmac is None):
             raise InvalidInput("key_check and input_hmac go together: a release is resumed by both or not at all")
@@ -381,7 +384,14 @@ class Ledger(Tabular):
             charged = read_dataset(connection, dataset)
             expect_unit(charged, unit)
             if part_of is not None:
-                _check_part(read_release(connection, part_of), dataset, amount, entries, key_check)
+                whole = read_release(connection, part_of)
+                _check_part(whole, dataset, amount, entries, key_check)
+                parts = {each.part for each in read_releases(connection, "WHERE part_of = ?", part_of)} | {whole.part}
+                if part is None or part in parts:
+                    raise InvalidInput(
+                        f"the charge of release {part_of} covers each label once, and this one was released or begun already. Use "
+                        "that message, or make a new release of all labels with another --out, which is charged"
+                    )
             elif amount > charged.remaining:
                 raise InsufficientBudget(dataset, amount, charged.remaining)
             release = secrets.token_hex(16)
@@ -389,6 +399,7 @@ class Ledger(Tabular):
             row |= {
                 "entries": entries,
                 "part_of": part_of,
+                "part": part,
                 "reserved_at": _now(),
                 "key_check": key_check,
                 "input_hmac": input_hmac,

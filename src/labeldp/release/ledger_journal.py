@@ -122,7 +122,9 @@ def _reserve(rows: Rows, number: int, facts: Facts) -> None:
     else:
         whole = rows.release(facts["part_of"])
         same = ("dataset", "kind", "epsilon", "entries", "key_check")
-        if whole["part_of"] is not None or any(whole[field] != facts[field] for field in same):
+        others = [whole["part"], *(row["part"] for row in rows.releases.values() if row["part_of"] == facts["part_of"])]
+        fits = whole["part_of"] is None and facts["part"] is not None and facts["part"] not in others
+        if not fits or any(whole[field] != facts[field] for field in same):
             raise ValueError(f"it enters release {identity} as a part of another charge than its own")
     budget = stored_amount(rows.datasets[name]["budget"])
     if rows.spent[name] > budget:
@@ -184,7 +186,7 @@ ACTIONS = {
     "reserve": Action(
         _reserve,
         "id dataset kind epsilon reserved_at",
-        optional="part_of key_check input_hmac request",
+        optional="part_of part key_check input_hmac request",
         numbers="entries",
     ),
     "fix": Action(_fix, "id fixed_at mechanism_digest mechanism_sha256"),

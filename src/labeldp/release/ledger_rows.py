@@ -79,6 +79,8 @@ class Release:
         The most labels that are randomized of a record, which is 1, or of a person.
     part_of : str or None
         The release whose charge covers this one: several labels of the same persons are charged once.
+    part : str or None
+        Which of these labels this one is. A charge covers each of them once.
     state : {"reserved", "committed"}
         Whether the message is in place.
     reserved_at, committed_at : datetime
@@ -99,6 +101,7 @@ class Release:
     epsilon: Fraction
     entries: int
     part_of: str | None
+    part: str | None
     state: Literal["reserved", "committed"]
     reserved_at: datetime
     committed_at: datetime | None = None

@@ -269,7 +269,7 @@ class LabelRandomizer:
         """
         return self._domain.check(labels, self.out_of_range)
 
-    def plan(self, records: int, sizes: NDArray[np.int64] | None = None) -> Plan:
+    def plan(self, records: int, sizes: NDArray[np.int64] | None = None, entries: int | None = None) -> Plan:
         """Plan a release of this number of records, before any label is read.
 
         Parameters
@@ -279,6 +279,8 @@ class LabelRandomizer:
         sizes : array of int64, optional
             The number of persons by their number of labels (`person_sizes`), if a person is the unit of privacy. The number of
             labels of a person that are randomized is then chosen by the predicted error of a model.
+        entries : int, optional
+            That number, if it is fixed already. `records` is then the number of chosen labels.
 
         Returns
         -------
@@ -289,7 +291,7 @@ class LabelRandomizer:
         InvalidInput
             If the settings cannot work for this number of records.
         """
-        epsilon, entries, repeated = self.epsilon, 1, True
+        epsilon, repeated = self.epsilon, True
         if sizes is not None:
             repeated = bool(sizes[2:].any())
             if sizes.sum() == 1 and repeated:
@@ -297,14 +299,15 @@ class LabelRandomizer:
                     "all rows belong to one person, and one person cannot be hidden among others: name the column that "
                     "distinguishes persons"
                 )
-            bounds = Domain(self._domain.lower, self._domain.upper)
-            models = ModelErrors(self.prior, domain=bounds, public=self.prior is not None)
-            entries, records = entries_per_person(sizes, exact_epsilon(epsilon), models)
+            if entries is None:
+                bounds = Domain(self._domain.lower, self._domain.upper)
+                models = ModelErrors(self.prior, domain=bounds, public=self.prior is not None)
+                entries, records = entries_per_person(sizes, exact_epsilon(epsilon), models)
             epsilon = exact_epsilon(epsilon) / entries
         grid = self._domain.resolve(records, float(exact_epsilon(epsilon)))
         request, entry = Request(grid, epsilon, self.loss, self.prior, records), releasable(self.mechanism)
         entry.check(request)
-        return Plan(self.mechanism, request, entry.split_for(request), entries, repeated)
+        return Plan(self.mechanism, request, entry.split_for(request), entries or 1, repeated)
 
     def rehearse(self, records: int) -> FiniteMechanism:
         """Design a mechanism for this number of records from no label at all. Costs nothing.

@@ -21,7 +21,7 @@ from labeldp.release.ledger_journal import BEGINNING, LedgerBroken, UnknownEntry
 CHEAP = RROnBins([10, 100], epsilon="0.25")
 DEAR = RROnBins([10, 100], epsilon=2)
 FIX = "fixed_at mechanism_digest mechanism_sha256"
-CHARGE = "id dataset kind epsilon entries part_of reserved_at key_check input_hmac request"
+CHARGE = "id dataset kind epsilon entries part_of part reserved_at key_check input_hmac request"
 ENTRIES = ["dataset", "reserve", "fix", "commit", "reserve", "batch"]
 
 

@@ -28,6 +28,8 @@ from labeldp.sampling.choice import MOST_ENTRIES
 from labeldp.sampling.table import Words
 from labeldp.tables.files import read_columns, readable, table_format
 
+_CHECKS = (1 << 30, 1 << 31)
+"""Numbers of columns that no label column has, whose ranks are added up to recognise persons and ids."""
 UNKNOWN_ROWS = 1 << 27
 """Inputs that do not tell their number of rows get partitions for this many."""
 
@@ -75,7 +77,7 @@ class PersonSpill:
         self._persons, self._ranks, self._rows = columns
         for column in columns:  # they are read until the release is over, whoever holds the scan
             weakref.finalize(self, column.close)
-        self._records = 0
+        self._records, self._sums = 0, [0] * len(_CHECKS)
 
     def add(self, persons: pa.Array, ids: pa.Array) -> Words:
         """Write the next rows. Return the words of their persons. Raise `InvalidInput` if persons change their type."""
@@ -98,7 +100,14 @@ class PersonSpill:
             self._ranks.append(self.shared.ranks(self.choice, words, ids, column)[order], starts)
             self._rows.append((numbers + np.uint64(column))[order], starts)
         self._records += words.size
+        for number, column in enumerate(_CHECKS):
+            self._sums[number] += int(self.choice.ranks(words, ids, column).sum()) if columns > 1 else 0
         return words
+
+    @property
+    def fingerprint(self) -> str:
+        """A keyed hash of all persons and ids, in any order, where label columns share them."""
+        return "".join(f"{total % (1 << 64):016x}" for total in self._sums)
 
     def sizes(self) -> NDArray[np.int64]:
         """Return the number of persons by their number of entries: of rows, times the number of label columns."""

@@ -51,7 +51,7 @@ def note_clipped(clipped: int, records: int, out_of_range: str, *, quiet: bool) 
 def note_left_out(outcome: ReleaseOutcome) -> None:
     """Print how many rows have no private label, if a person is the unit of privacy."""
     if outcome.unit == "person":
-        most = "one row" if outcome.entries == 1 else f"at most {outcome.entries} rows"
+        most = f"at most {count_of(outcome.entries, 'row')}"
         line(
             "left out",
             f"{count_of(outcome.left_out, 'row')}: the message has {most} of each person, chosen without looking at labels",

@@ -81,7 +81,8 @@ class EngineOptions:
             )
         if labels.person is not None:
             raise InvalidInput(
-                "--person is not possible with --engine spark yet: use Arrow (--engine arrow), which reads files of any size"
+                "--person is not possible with --engine spark yet: use Arrow (--engine arrow), which reads files of any size, or call "
+                "labeldp.spark.privatize(frame, person=…) in Python"
             )
         if keep_order:
             raise InvalidInput(

@@ -37,16 +37,22 @@ class Selection:
     Attributes
     ----------
     bits : array of uint8
-        One bit for each row of the input, the first row in the lowest bit.
+        One bit for each row of the input, the first row in the lowest bit. Empty for engines whose rows have no numbers.
     records : int
         The number of chosen rows.
     check : int
         The sum of their ranks modulo 2^64, by which a pass notices that the rows come in another order.
+    limits : object
+        What such an engine chooses by.
+    input_hmac : str or None
+        The fingerprint of the chosen rows, where the engine recognises them by it.
     """
 
     bits: NDArray[np.uint8]
     records: int
-    check: int
+    check: int = 0
+    limits: object = None
+    input_hmac: str | None = None
 
     def mask(self, first: int, rows: int) -> NDArray[np.bool_]:
         """Return which of these consecutive rows are chosen."""
@@ -123,7 +129,8 @@ class Scan:
     def choose(self, entries: int, served: Sequence[Words] = ()) -> Scan:
         """Return the scan with chosen rows: at most `entries` of each person, none of persons who were served before."""
         assert self.persons is not None, "the input has persons"
-        return replace(self, selection=self.persons.choose(entries, served))
+        selection = self.persons.choose(entries, served)
+        return replace(self, selection=selection, input_hmac=selection.input_hmac or self.input_hmac)
 
     @property
     def id_kind(self) -> str:

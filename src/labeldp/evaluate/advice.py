@@ -301,7 +301,7 @@ def advise(
     if (records is None) == (persons is None):
         raise InvalidInput("give the number of records that a model will be trained on, or the number of persons")
     _check_number(records if persons is None else persons, "records" if persons is None else "persons")
-    _check_number(rows_per_person, "rows_per_person")
+    _check_number(rows_per_person, "rows per person")
     if persons is not None and (target_r2 is not None or target_error is not None):
         raise InvalidInput("a target is looked for with records only: leave it out, or give records instead of persons")
     count = persons * rows_per_person if records is None else records  # type: ignore[operator] # one of them is given

@@ -59,8 +59,14 @@ def advise(
         str | None,
         typer.Option(metavar="E", help="The same as a root mean squared error, in the unit of the labels."),
     ] = None,
+    persons: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="Instead of --records: how many persons. Then ε is for all rows of a person together."
+        ),
+    ] = None,
     rows_per_person: Annotated[
-        str, typer.Option(metavar="M", help="How many rows one person has: ε counts for each.")
+        str, typer.Option(metavar="M", help="How many rows one person has: without --persons, ε counts for each.")
     ] = "1",
     value: Annotated[
         str | None, typer.Option(metavar="V", help="Tell risks about labels above this.", show_default="the middle")
@@ -84,14 +90,16 @@ def advise(
       labeldp advise --lower 0 --upper 400 --records 50000 --explained 0.6 --target-r2 0.5
       labeldp advise --integers 0:52 --records 20000 --shape poisson:mean=3 --rows-per-person 4
       labeldp advise --message message --target-error 60
+      labeldp advise --lower 0 --upper 400 --persons 10000 --rows-per-person 5
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.evaluate import advise as run
     from labeldp.plain_numbers import plain_number, whole_number
 
-    domain, count, known = _known(lower, upper, integers, records, prior, shape, message)
+    domain, count, known = _known(lower, upper, integers, records, persons, prior, shape, message)
     advice = run(
         domain,
         count,
+        persons=None if persons is None else whole_number(persons, "--persons"),
         explained=plain_number(explained, "--explained"),
         epsilons=comma_list(epsilon),
         prior=known,
@@ -115,10 +123,11 @@ def _known(
     upper: str | None,
     integers: str | None,
     records: str | None,
+    persons: str | None,
     prior: Path | None,
     shape: str | None,
     message: Path | None,
-) -> tuple[Domain, int, Prior | None]:
+) -> tuple[Domain, int | None, Prior | None]:
     """Bounds, records and prior, from the options or from a message."""
     from labeldp.plain_numbers import whole_number
     from labeldp.priors.prior import Prior
@@ -130,12 +139,17 @@ def _known(
 
         if lower is not None or upper is not None or integers is not None:
             raise InvalidInput("a message has its own bounds: leave --lower, --upper and --integers out")
-        domain, count, known = known_from_message(message)
-        return domain, count if records is None else whole_number(records, "--records"), known
+        domain, held, known = known_from_message(message)
+        if persons is not None:
+            return domain, None, known
+        return domain, held if records is None else whole_number(records, "--records"), known
     domain = domain_of(lower, upper, None, integers)
-    if records is None:
-        raise InvalidInput("give the number of records that a model will be trained on: --records N")
-    return domain, whole_number(records, "--records"), None if prior is None else Prior.from_csv(prior)
+    if (records is None) == (persons is None):
+        raise InvalidInput(
+            "give the number of records that a model will be trained on, --records N, or that of --persons"
+        )
+    count = None if records is None else whole_number(records, "--records")
+    return domain, count, None if prior is None else Prior.from_csv(prior)
 
 
 def _show(advice: Advice) -> None:
@@ -150,7 +164,7 @@ def _show(advice: Advice) -> None:
     rows = [[f"{each.epsilon:g}", *_cells(each.labels), *_cells(each.sums)] for each in advice.outlooks]
     figures = ("RMSE", "R²", "likely R²")
     print_table(
-        f"Predicted test error of a model on {advice.records:,} records, features explain {advice.explained:g} of the variance",
+        f"Predicted test error of a model on {_whom(advice)}, features explain {advice.explained:g} of the variance",
         ("ε", *(f"{name} {figure}" for name in ("labels", "sums") for figure in figures)),
         rows,
         bold=[2 if each.epsilon == best else -1 for each in advice.outlooks],
@@ -162,11 +176,20 @@ def _show(advice: Advice) -> None:
         "labels: private labels by auto. sums: noisy sums, for a team that holds features and labels. "
         "RMSE is in the unit of the labels. likely R²: the range of nine of ten models on real data, if features explain what they are taken to."
     )
+    if advice.persons is not None:
+        used = ", ".join(f"{each.entries} at ε = {each.epsilon:g}" for each in advice.outlooks)
+        out.print(f"ε is for each person. labels: the rows of a person that are used, which share ε: {used}.")
     out.print()
     out.print(advice.recommendation)
     if advice.target is not None:
         _show_target(advice, advice.target)
     _show_risks(advice)
+
+
+def _whom(advice: Advice) -> str:
+    if advice.persons is None:
+        return f"{advice.records:,} records"
+    return f"{advice.persons:,} persons with {advice.records:,} records"
 
 
 def _show_target(advice: Advice, target: Target) -> None:
@@ -206,7 +229,8 @@ def _show_risks(advice: Advice) -> None:
         ]
         for each in advice.outlooks
     ]
-    whose = "one label" if several == 1 else f"the {several:,} rows of one person, which count {several:,} times"
+    alone = "one label" if advice.persons is None else "all rows of one person together"
+    whose = alone if several == 1 else f"the {several:,} rows of one person, which count {several:,} times"
     print_table(
         f"What ε risks at worst, for {whose}",
         ("ε", "50 % becomes at most", "1 % becomes at most", "odds", "advantage over guessing"),
@@ -249,11 +273,13 @@ def _as_data(advice: Advice) -> dict[str, Any]:
     target = advice.target
     return {
         "records": advice.records,
+        "persons": advice.persons,
         "explained": advice.explained,
         "rough": advice.assumed,
         "predictions": [
             {
                 "epsilon": each.epsilon,
+                "labels_per_unit": each.entries,
                 **{name: figures(getattr(each, name)) for name in METHODS},
                 "likely_r2": {"labels": each.labels.likely_r2, "sums": each.sums.likely_r2},
                 "risk": {

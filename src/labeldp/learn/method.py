@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.budget import exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.learn.sums.partitions import MOST_COLUMNS
-from labeldp.mechanisms.prediction import ModelErrors
+from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
 from labeldp.release.grid_labels import FINE_CELLS
 from labeldp.sampling.integer_noise import WIDEST
 
@@ -66,7 +70,9 @@ def grid_for_sums(domain: Domain, epsilon: Fraction) -> Domain:
     return Domain(domain.lower, domain.upper, min(FINE_CELLS, most))
 
 
-def choose_method(records: int, epsilon: float, columns: int, domain: Domain) -> Method:
+def choose_method(
+    records: int, epsilon: float, columns: int, domain: Domain, sizes: NDArray[np.int64] | None = None
+) -> Method:
     """Return the method of the smaller predicted error for a mean model without an estimator of the user's own.
 
     The prediction is that of `labeldp.advise` for bounds alone: labels are uniform, and features explain half of their variance.
@@ -81,6 +87,8 @@ def choose_method(records: int, epsilon: float, columns: int, domain: Domain) ->
         The number of columns of the features.
     domain : Domain
         The public bounds of the labels.
+    sizes : array of int64, optional
+        The number of persons by their number of records (`person_sizes`), where a person is the unit of privacy.
 
     Returns
     -------
@@ -90,7 +98,13 @@ def choose_method(records: int, epsilon: float, columns: int, domain: Domain) ->
         return Method("labels", f"there are {columns:,} columns of features, and sums are for at most {MOST_COLUMNS}")
     models = ModelErrors(None, domain=domain)
     sums, labels = models.sums(epsilon, records), models.labels(epsilon, records)
+    of = "records"
+    if sizes is not None:
+        total = exact_epsilon(epsilon)
+        parts = [entries_per_person(sizes, total, models, sums=each) for each in (True, False)]
+        sums, labels = models.sums(total / parts[0][0], parts[0][1]), models.labels(total / parts[1][0], parts[1][1])
+        records, of = int(sizes.sum()), "persons"
     return Method(
         "sums" if sums.mse <= labels.mse else "labels",
-        f"for {records:,} records at epsilon = {epsilon:g} a model is predicted to reach R² = {sums.r2:.3f} with sums and {labels.r2:.3f} with labels",
+        f"for {records:,} {of} at epsilon = {epsilon:g} a model is predicted to reach R² = {sums.r2:.3f} with sums and {labels.r2:.3f} with labels",
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.utils import Bunch, check_array, column_or_1d, get_tags
+from sklearn.utils import Bunch, _safe_indexing, check_array, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -24,7 +24,7 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, check_consistent_length, check_is_fitted, validate_data
 
 from labeldp.arrays import Floats, are_durations, as_numpy, duration_numbers
 from labeldp.budget import exact_epsilon, float_up
@@ -46,11 +46,13 @@ from labeldp.learn.method import Method, check_method, choose_method, fits_sums,
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms import releasable
+from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.priors import BudgetWarning
 from labeldp.release.ledger import Ledger
-from labeldp.release.randomizer import LabelRandomizer, Plan
+from labeldp.release.randomizer import LabelRandomizer, Plan, chosen_rows, person_words
 from labeldp.release.sum_queries import SumQueries
+from labeldp.sampling import EntryChoice, OsEntropy, person_sizes
 
 if TYPE_CHECKING:
     from labeldp.priors import Prior
@@ -180,7 +182,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         self.clip_predictions = clip_predictions
         self.out_of_range = out_of_range
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, persons: Any = None, **fit_params: Any) -> Self:
         """Release noisy sums of `y`, or randomize it once, and train on that.
 
         Parameters
@@ -191,6 +193,10 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
             The true labels: numbers, or durations if the domain has a unit.
         sample_weight : array-like, optional
             Weights for the inner estimator. They must not depend on the labels.
+        persons : array-like, optional
+            The person whom each row belongs to, integers or text. ε then covers all labels of a person together: of each person a
+            few rows are chosen, independently of labels, and the model is trained on these. Which rows exist, and whom they belong
+            to, is not protected.
         **fit_params : dict
             More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
             that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
@@ -225,12 +231,21 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         with without_values():
             labels = self._checked(X, y)
         parameters = self._fit_parameters(sample_weight, fit_params)
-        method = self._chosen(len(labels), X, parameters)
+        people = None if persons is None else _People.prepare(randomizer, persons, len(labels))
+        method = self._chosen(len(labels), X, parameters, people)
+        rows, entries = None, 1
+        if people is not None:
+            check_weights(X, parameters)
+            entries = people.summed() if method.name == "sums" else people.plan.entries
+            rows = chosen_rows(people.choice, people.words, entries)
+            parameters = _check_method_params(X, parameters, indices=rows)
+            X, labels = _safe_indexing(X, rows), labels[rows]
+            randomizer = replace(randomizer, epsilon=exact_epsilon(self.epsilon) / entries)
         fitting: _SumsFit | _LabelsFit
         if method.name == "sums":
-            fitting = _SumsFit.prepare(self, X, labels)
+            fitting = _SumsFit.prepare(self, X, labels, rows, entries)
         else:
-            fitting = _LabelsFit.prepare(self, randomizer, X, labels, parameters)
+            fitting = _LabelsFit.prepare(self, randomizer, X, labels, parameters, rows, entries)
         private = fitting.release(self._count)
         for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
             self.__dict__.pop(name, None)  # the object and its pickle hold what comes from one release
@@ -354,7 +369,7 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         check_fit_parameters(parameters)  # after routing, which renames parameters
         return parameters
 
-    def _chosen(self, records: int, X: Any, parameters: dict[str, Any]) -> Method:
+    def _chosen(self, records: int, X: Any, parameters: dict[str, Any], people: _People | None) -> Method:
         """Return sums or labels. What only labels can do is refused for sums, before anything is drawn."""
         check_method(self.method)
         check_target_values(self.target_values)
@@ -385,7 +400,10 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         if not fits_sums(self._bounds):
             return Method("labels", "the bounds are too far apart or too close for sums")
         columns = getattr(X, "shape", (0, 1))[-1]
-        return choose_method(records, float(exact_epsilon(self.epsilon)), columns, self._bounds)
+        epsilon = float(exact_epsilon(self.epsilon))
+        if people is None:
+            return choose_method(records, epsilon, columns, self._bounds)
+        return choose_method(records, epsilon, columns, self._bounds, people.sizes)
 
     def _count(self, spent: Fraction) -> None:
         """Add up what this object has spent, and warn at the first repeat among it and its clones."""
@@ -443,34 +461,64 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
 
 
 @dataclass(frozen=True, eq=False)
+class _People:
+    """Persons as the unit of privacy: the word of each row's person, and the plan for labels of these persons."""
+
+    choice: EntryChoice
+    words: NDArray[np.uint64]
+    sizes: NDArray[np.int64]
+    plan: Plan
+
+    @classmethod
+    def prepare(cls, randomizer: LabelRandomizer, persons: Any, records: int) -> Self:
+        choice = EntryChoice.of(OsEntropy())
+        words = person_words(choice, persons, records)
+        sizes = person_sizes(words)
+        plan = randomizer.plan(records, sizes)
+        plan.warn(stacklevel=3)
+        return cls(choice, words, sizes, plan)
+
+    def summed(self) -> int:
+        """Return how many labels of a person to sum."""
+        bounds = Domain(self.plan.grid.lower, self.plan.grid.upper)
+        return entries_per_person(self.sizes, self.plan.epsilon, ModelErrors(None, domain=bounds), sums=True)[0]
+
+
+@dataclass(frozen=True, eq=False)
 class _SumsFit:
     """A model from noisy sums of the labels."""
 
     learner: SumsLearner
     queries: SumQueries
+    entries: int
 
     @classmethod
-    def prepare(cls, model: LabelDPRegressor, X: Any, labels: NDArray[Any]) -> Self:
+    def prepare(
+        cls, model: LabelDPRegressor, X: Any, labels: NDArray[Any], rows: NDArray[np.int64] | None, entries: int
+    ) -> Self:
         with without_values("the features"):
             if not FeatureTable.is_frame(X):
                 check_array(X, dtype=np.float64, ensure_all_finite=False)
             learner = SumsLearner(X)
         domain = Domain.of(model.domain)  # type: ignore[arg-type]
-        grid = replace(grid_for_sums(domain, exact_epsilon(model.epsilon)), unit=domain.unit)
+        epsilon = exact_epsilon(model.epsilon) / entries
+        grid = replace(grid_for_sums(domain, epsilon), unit=domain.unit)
         queries = SumQueries(
             labels,
-            model.epsilon,
+            epsilon,
             grid,
             out_of_range=model.out_of_range,  # type: ignore[arg-type]
             ledger=model.ledger,
             dataset=model.dataset,
+            unit=_unit(rows),
+            entries=entries,
         )
-        return cls(learner, queries)
+        return cls(learner, queries, entries)
 
     def release(self, count: Callable[[Fraction], None]) -> None:
         """Charge ε. Sums are drawn while the model is trained, because later ones depend on earlier ones."""
         self.queries.charge()
-        count(self.queries.epsilon_exact)
+        count(self.entries * self.queries.epsilon_exact)
 
     def train(self, model: LabelDPRegressor, _: PrivateLabels | None) -> None:
         try:
@@ -484,7 +532,7 @@ class _SumsFit:
 
 @dataclass(frozen=True, eq=False)
 class _LabelsFit:
-    """A model from labels that are randomized one by one."""
+    """A model from labels that are randomized one by one: all, or those of chosen `rows`, at most `entries` of a person."""
 
     plan: Plan
     features: Any
@@ -492,10 +540,19 @@ class _LabelsFit:
     parameters: dict[str, Any]
     ledger: Ledger | None
     dataset: str
+    rows: NDArray[np.int64] | None
+    entries: int
 
     @classmethod
     def prepare(
-        cls, model: LabelDPRegressor, randomizer: LabelRandomizer, X: Any, labels: Any, parameters: dict[str, Any]
+        cls,
+        model: LabelDPRegressor,
+        randomizer: LabelRandomizer,
+        X: Any,
+        labels: Any,
+        parameters: dict[str, Any],
+        rows: NDArray[np.int64] | None,
+        entries: int,
     ) -> Self:
         values = randomizer.checked(labels)
         loss, default = get_loss(model.loss), model.estimator is None
@@ -516,17 +573,19 @@ class _LabelsFit:
                 try_fit(model.estimator, X, targets, parameters, loss)
         plan = randomizer.plan(values.size)
         plan.warn(stacklevel=3)
-        return cls(plan, features, values, parameters, model.ledger, str(model.dataset))
+        return cls(plan, features, values, parameters, model.ledger, str(model.dataset), rows, entries)
 
     def release(self, count: Callable[[Fraction], None]) -> PrivateLabels:
         """Charge ε and draw. The cost is counted before anything is drawn."""
-        cost = exact_epsilon(self.plan.request.epsilon)
-        release = "" if self.ledger is None else self.ledger.reserve(self.dataset, cost).id
+        cost = self.entries * self.plan.epsilon
+        release = ""
+        if self.ledger is not None:
+            release = self.ledger.reserve(self.dataset, cost, unit=_unit(self.rows), entries=self.entries).id
         count(cost)
         mechanism = self.plan.fit(self.labels)
         if self.ledger is not None:
             self.ledger.fix(release, mechanism)
-        private = PrivateLabels(mechanism.codes(self.labels), mechanism)
+        private = PrivateLabels(mechanism.codes(self.labels), mechanism, self.rows, self.entries)
         if self.ledger is not None:
             self.ledger.commit(release)
         return private
@@ -542,7 +601,8 @@ class _LabelsFit:
             model.private_labels_ = private
             error.add_note(
                 "ε is spent, but the released labels are kept: train on private_labels_.values() of this regressor, at no "
-                "further cost."
+                "further cost"
+                + ("." if self.rows is None else ", and on the rows private_labels_.rows of the features.")
             )
             raise
         model.estimator_ = fitted
@@ -556,6 +616,11 @@ class _LabelsFit:
         stack = StackedRegressor(share=recipe.share)
         encoded = recipe.conditional or isinstance(self.features, EncodedFeatures)
         return stack if encoded else stack.model(self.labels.size)
+
+
+def _unit(rows: NDArray[np.int64] | None) -> str:
+    """Return the unit of privacy: rows are chosen where it is a person."""
+    return "record" if rows is None else "person"
 
 
 def _encoded(X: Any, parameters: dict[str, Any]) -> Any:

@@ -25,7 +25,7 @@ from labeldp.learn.sums.inference import (
     Link,
     Posterior,
     infer,
-    infer_log,
+    infer_link,
     kernel,
     posterior_given,
     prior_belief,
@@ -200,10 +200,8 @@ class SumsLearner:
     def model(
         self, evidence: Evidence, belief: Posterior, pairs: tuple[Pair, ...], found: LabelRange, domain: Domain
     ) -> SumsModel:
-        """The model of what is believed, or of effects that multiply, if the answers are evidence for that."""
-        link, base = Link(), found.mean
-        if bent := infer_log(evidence, belief, found.variance, found.lower):
-            link, base, belief = bent
+        """The model of what is believed, or of another link, if the answers are evidence for that."""
+        link, base, belief = infer_link(evidence, belief, found.variance, links_for(found, domain))
         effects = belief.effects(evidence)
         split = [effects[evidence.place(b)] for b in range(len(evidence.blocks))]
         weights = [np.diag(evidence.gram)[evidence.place(b)] / evidence.records for b in range(len(evidence.blocks))]
@@ -219,6 +217,13 @@ class SumsLearner:
             range=found,
             bounds=(domain.lower, domain.upper),
         )
+
+
+def links_for(found: LabelRange, domain: Domain) -> list[Link]:
+    """The links to try besides the identity: for two classes the logit alone."""
+    width = domain.step * (found.clip[1] - found.clip[0])
+    bounded = Link("logit", found.lower, width, classes=domain.whole and domain.count == 2)
+    return [bounded] if bounded.classes else [Link("log", found.lower), bounded]
 
 
 def _some(rows: Floats, most: int) -> Floats:

@@ -116,6 +116,55 @@ def label_array(labels: Any, name: str = "labels", unit: str | None = None) -> F
     return result
 
 
+def class_positions(labels: Any, classes: tuple[str, ...], name: str = "labels") -> Floats:
+    """The position of each label among the names of classes. The error for any other label names the first bad rows.
+
+    Numbers are matched with names that are written as numbers. Otherwise, of two classes, 0 and False are the first, 1 and True
+    the second.
+    """
+    array = as_numpy(labels, name)
+    if array.ndim != 1:
+        raise InvalidInput(f"{name} must be one-dimensional, got shape {array.shape}")
+    known = _positions_of(classes)
+    given = array.tolist()
+    found = np.array([_position(label, known) for label in given], np.float64)
+    if (bad := np.isnan(found)).any():
+        odd = [label for label, is_bad in zip(given, bad, strict=True) if is_bad]
+        rates = all(isinstance(label, float) and 0 < label < 1 for label in odd)
+        what = (
+            "numbers between 0 and 1. Give the classes themselves, not probabilities"
+            if rates
+            else f"missing or something else. Check the column, or name all classes. Named were {', '.join(classes)}"
+        )
+        raise InvalidInput(f"{name} must be of {len(classes)} classes: {offending_rows(bad)} {what}")
+    return found
+
+
+def _positions_of(classes: tuple[str, ...]) -> dict[Any, int]:
+    """The position of each way to write a class. True and 1 are the same key, and so are False and 0."""
+    known: dict[Any, int] = {text: place for place, text in enumerate(classes)}
+    for place, text in enumerate(classes):
+        number = _BOOLEANS.get(text.lower(), int(text) if text.lstrip("-").isdecimal() else None)
+        if number is not None:
+            known.setdefault(number, place)
+    if len(classes) == 2 and not known.keys() & {0, 1}:
+        known |= {0: 0, 1: 1}
+    if {0, 1} <= known.keys():  # as text files write them
+        for text in ("0", "1", *_BOOLEANS, "False", "True", "FALSE", "TRUE"):
+            known.setdefault(text, known[_BOOLEANS.get(text.lower(), int(text) if text.isdecimal() else 0)])
+    return known
+
+
+_BOOLEANS = {"false": 0, "true": 1}
+
+
+def _position(label: Any, known: dict[Any, int]) -> float:
+    try:
+        return known.get(label, np.nan)
+    except TypeError:  # a list or another thing that is no label
+        return np.nan
+
+
 def number_array(values: Any, name: str) -> Floats:
     """Numbers of any shape as float64. The error for anything else shows nothing of it."""
     try:

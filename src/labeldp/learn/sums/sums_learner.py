@@ -82,9 +82,9 @@ class SumsLearner:
         sizes = self.partitions.sizes
         self.weights = [np.bincount(self.codes[:, j], minlength=size) / len(self.codes) for j, size in enumerate(sizes)]
 
-    def learn(self, queries: SumQueries) -> SumsModel:
-        """Spend all of what `queries` may cost on a model."""
-        found = first_look(queries)
+    def learn(self, queries: SumQueries, found: LabelRange | None = None) -> SumsModel:
+        """Spend all of what `queries` may cost on a model. `found` is the first look, if it was taken already."""
+        found = first_look(queries) if found is None else found
         evidence = Evidence(queries.records, found.mean)
         evidence.add(*self.columns())
         candidates = self.candidates(evidence)

@@ -125,19 +125,31 @@ def class_positions(labels: Any, classes: tuple[str, ...], name: str = "labels")
     array = as_numpy(labels, name)
     if array.ndim != 1:
         raise InvalidInput(f"{name} must be one-dimensional, got shape {array.shape}")
-    known = _positions_of(classes)
-    given = array.tolist()
-    found = np.array([_position(label, known) for label in given], np.float64)
+    found = known_positions(array, classes)
     if (bad := np.isnan(found)).any():
-        odd = [label for label, is_bad in zip(given, bad, strict=True) if is_bad]
-        rates = all(isinstance(label, float) and 0 < label < 1 for label in odd)
-        what = (
-            "numbers between 0 and 1. Give the classes themselves, not probabilities"
-            if rates
-            else f"missing or something else. Check the column, or name all classes. Named were {', '.join(classes)}"
-        )
-        raise InvalidInput(f"{name} must be of {len(classes)} classes: {offending_rows(bad)} {what}")
+        verb = offending_rows(bad)
+        raise InvalidInput(f"{name} must be of {len(classes)} classes: {verb} {no_class(array[bad], classes)}")
     return found
+
+
+def known_positions(labels: NDArray[Any], classes: tuple[str, ...]) -> Floats:
+    """The position of each label among the names of classes, NaN for labels that are of none."""
+    known = _positions_of(classes)
+    return np.array([_position(label, known) for label in labels.tolist()], np.float64)
+
+
+def no_class(labels: NDArray[Any], classes: tuple[str, ...]) -> str:
+    """Return in words what labels are that are of no class, without a label, and what to do."""
+    if all(_is_rate(label) for label in labels.tolist()):
+        return "numbers between 0 and 1. Give the classes themselves, not probabilities"
+    return f"missing or something else. Check the column, or name all classes. Named were {', '.join(classes)}"
+
+
+def _is_rate(label: Any) -> bool:
+    try:
+        return 0 < float(label) < 1
+    except (TypeError, ValueError):
+        return False
 
 
 def _positions_of(classes: tuple[str, ...]) -> dict[Any, int]:

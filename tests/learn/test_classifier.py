@@ -20,10 +20,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from labeldp import Domain, LabelDPClassifier, LabelRandomizer, Ledger
 from labeldp.errors import ClassesWarning, InsufficientBudget, InvalidInput
 from labeldp.learn import BoostingRegressor
-from labeldp.learn.class_rates import ClassRates, base_rates, indicator_values
+from labeldp.learn.class_rates import ClassRates, base_rates
 from labeldp.learn.method import Method, labels_pay
 from labeldp.learn.stored.model_file import from_bytes, to_bytes
 from labeldp.mechanisms import RandomizedResponse
+from labeldp.mechanisms.decoding import indicator_values
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::labeldp.errors.RepeatedRelease"),

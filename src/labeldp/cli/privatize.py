@@ -17,6 +17,7 @@ from labeldp.cli.engine import EngineOptions, Labels
 from labeldp.cli.options import (
     BoundsOption,
     BudgetOption,
+    Classes,
     Conf,
     Dataset,
     DecimalMark,
@@ -80,6 +81,7 @@ def privatize(
         ),
     ] = None,
     integers: Integers = None,
+    classes: Classes = None,
     unit: Annotated[
         str | None,
         BoundsOption(
@@ -136,7 +138,7 @@ def privatize(
 ) -> None:
     """Randomize a file of labels into one message that is safe to send.
 
-    Give the public bounds with --lower and --upper, or with --integers: they are never read off the labels.
+    Give the public bounds with --lower and --upper, or with --integers, or name --classes: they are never read off the labels.
 
     With --key-file, a run that was killed goes on with the same command, at no further cost.
 
@@ -146,6 +148,8 @@ def privatize(
           --epsilon 1 --lower 0 --upper 400 --out message
       labeldp privatize weeks.csv --label weeks --id person
           --epsilon 0.5 --integers 0:52 --out message --dry-run
+      labeldp privatize visits.csv --label bought --id visit
+          --epsilon 1 --classes no,yes --out message
       labeldp privatize sales.parquet --label amount --id order
           --epsilon 1 --lower 0 --upper 400 --out message
           --key-file sales.key --ledger ledger.db --dataset sales
@@ -162,7 +166,7 @@ def privatize(
 
     randomizer = LabelRandomizer(
         epsilon,
-        domain_of(lower, upper, cells, integers, unit),
+        domain_of(lower, upper, cells, integers, unit, classes),
         loss,
         _mechanism(mechanism, purpose),
         None if prior is None else Prior.from_csv(prior),
@@ -229,6 +233,12 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
         print_json(plan | {"outputs": outputs.tolist() if outputs.size <= 100 else outputs.size})
         return
     line("plan", f"for {plan['rows']:,} rows; no label was read, nothing is written or charged")
+    if plan["classes"]:
+        line("classes", ", ".join(plan["classes"]))
+        line("ε", f"{plan['epsilon_labels']:.4g} for the labels; no prior is needed")
+        kept = 1 / (1 + (len(plan["classes"]) - 1) * math.exp(-plan["epsilon_labels"]))
+        line("kept", f"{kept:.1%} of the labels keep their class, the others get another one at random")
+        return
     unit = "" if plan["unit"] is None else f" {plan['unit']}"
     line("cells", f"{plan['cells']:,} from {plan['lower']:g} to {plan['upper']:g}{unit}")
     line("ε₁", f"{spent:.4g} for {'a private prior' if spent else 'the prior: none is drawn'}")
@@ -265,6 +275,9 @@ def _report(outcome: ReleaseOutcome) -> None:
     parts = f"{record['epsilon_prior']:.4g} prior + {record['epsilon_labels']:.4g} labels"
     line("epsilon", f"{float(record['epsilon']):g} = {parts}")
     domain = outcome.mechanism.domain
+    if domain is not None and domain.classes is not None:
+        line("classes", ", ".join(domain.classes))
+        return
     unit = "" if domain is None or domain.unit is None else f" {domain.unit}"
     line("outputs", f"{_values(outcome.mechanism.outputs)}{unit}")
 

@@ -23,7 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 from labeldp.arrays import Floats
 from labeldp.learn.cross_fitting import checked_codes, out_of_fold, prepared, steps_of
 from labeldp.learn.estimator_checks import check_fit_parameters, without_values
+from labeldp.learn.stack import Member
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.mechanisms.decoding import indicator_values
 
 LEAST_SHARE = 0.2
 """Regressions are clipped to this share of the base rate before they are calibrated, and to as much below one."""
@@ -134,6 +136,17 @@ class ClassRates(BaseEstimator):  # type: ignore[misc]
         self.balance_ = _balance(self._logs(self._predicted(X)), self.rates_, weights)
         return rows, softmax(self._logs(held), axis=1)
 
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """What the stack of the second of two classes is made of; empty for other models."""
+        return tuple(getattr(self.models_[0], "members", ())) if len(self.models_) == 1 else ()
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The names of the classes."""
+        domain = self.mechanism.domain
+        return np.array(self.mechanism.outputs if domain is None or domain.classes is None else domain.classes)
+
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class.
 
@@ -176,11 +189,6 @@ class ClassRates(BaseEstimator):  # type: ignore[misc]
         if len(self.rates_) == 2:
             odds = np.column_stack([-odds[:, 0], odds[:, 0]])
         return np.asarray(log_expit(np.clip(odds, -LARGEST, LARGEST)) + self.balance_)
-
-
-def indicator_values(mechanism: FiniteMechanism) -> Floats:
-    """For each code, unbiased estimates of whether the label is of each class."""
-    return np.asarray(np.linalg.inv(mechanism.matrix(mechanism.outputs)), np.float64)
 
 
 def base_rates(values: Floats, weights: Floats) -> Floats:

@@ -15,7 +15,7 @@ from labeldp.artifact.labels_file import id_kind
 from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.intervals import ASSUMPTIONS
-from labeldp.evaluate.scoring import estimate_loss
+from labeldp.evaluate.scoring import estimate_log_loss, estimate_loss
 from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model, made_assumptions, out_of_fold_predictions
 from labeldp.formatting import count_of
 from labeldp.learn.conditional import Recipe
@@ -266,11 +266,13 @@ def train(
         held = private if rows.size == len(private) else PrivateLabels(private.codes[rows], private.mechanism)
         if estimates and seeks_mean(recipe.loss):
             estimates |= estimates_of_model(held, predictions, assume)
-        if recipe.conditional:
+        if message.classes is not None:
+            lost = asdict(estimate_log_loss(held, predictions))
+        elif recipe.conditional:
             lost = asdict(estimate_loss(held, predictions, recipe.loss))
     facts = {
         "model": learner.name,
-        "loss": recipe.loss.name,
+        "loss": recipe.loss.name if message.classes is None else "log",
         "target_values": recipe.decoder,
         "members": [asdict(member) for member in getattr(estimator, "members", ())],
         "records": int(joined.rows.size),
@@ -282,8 +284,9 @@ def train(
         "mechanism": mechanism.kind,
         "mechanism_digest": mechanism.digest,
         "release": message.header.release,
-        "bounds": None if domain is None else [domain.lower, domain.upper],
+        "bounds": None if domain is None or message.classes else [domain.lower, domain.upper],
         "unit": message.unit,
+        "classes": None if message.classes is None else list(message.classes),
         "estimates": estimates,
         "estimated_loss": lost,
         "assumptions": made_assumptions(private, assume) if estimates else [],

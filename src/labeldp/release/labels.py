@@ -226,14 +226,17 @@ class LabelRelease(ReleaseJob[LabelsReady]):
         """Scan the labels, and plan for their number. Counting on the plan's grid at once saves a pass, if the number is known."""
         rows = self.labels.row_count()
         plan = self.randomizer.plan(rows) if rows else None  # an empty file is refused by the scan
+        counted = self.domain if self.domain.classes else None if plan is None or plan.split is None else plan.grid
         scanned = self.labels.scan(
             self.domain,
             key=account.key,
             out_of_range=self.randomizer.out_of_range,
-            grid=None if plan is None or plan.split is None else plan.grid,
+            grid=counted,
             progress=phase("checking", rows),
         )
         self.domain.judge_clipping(scanned.clipped, scanned.records, self.randomizer.out_of_range)
+        if self.domain.classes is not None and scanned.counts is not None:
+            self.domain.require_every_class(scanned.counts)
         if plan is None or plan.request.records != scanned.records:
             plan = self.randomizer.plan(scanned.records)
         plan.warn(stacklevel=4)
@@ -384,6 +387,7 @@ def expected_figures(plan: Plan) -> dict[str, Any]:
         "lower": grid.lower,
         "upper": grid.upper,
         "unit": grid.unit,
+        "classes": None if grid.classes is None else list(grid.classes),
         "mechanism": plan.mechanism,
         "loss": str(request.loss),
         "epsilon_prior": float(plan.epsilon_prior),

@@ -49,6 +49,8 @@ class LabelSource:
         The unit in which durations are read and numbers are given, such as "hours". `privatize` and `apply` take it from the domain.
     decimal : {".", ","}, default "."
         The decimal separator of labels in text files.
+    classes : tuple of str, optional
+        The names of classes, if labels are classes. `privatize` and `apply` take them from the domain.
 
     Raises
     ------
@@ -74,6 +76,7 @@ class LabelSource:
     delimiter: str | None = None
     unit: str | None = None
     decimal: str = "."
+    classes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         expect_path(self.path, "path", "save the labels to a file, or give labels in memory to LabelRandomizer")
@@ -152,7 +155,8 @@ class LabelSource:
         for file in self.files():
             with readable(file):
                 is_text = table_format(file) == "csv"
-                batches = read_columns(file, wanted, self.delimiter, number=self.label_column, decimal=self.decimal)
+                number = self.label_column if self.classes is None else None
+                batches = read_columns(file, wanted, self.delimiter, number=number, decimal=self.decimal)
                 if is_text and id_type is None and self.id_column is not None:
                     id_type, batches = _text_id_type(batches, self.id_column, first, file)
                 for batch in batches:
@@ -160,7 +164,7 @@ class LabelSource:
                         continue
                     column = batch.column(self.label_column)
                     types = FileTypes(ROW_NUMBERS, str(column.type))
-                    labels = checked_labels(column, self.label_column, first, file, self.unit)
+                    labels = checked_labels(column, self.label_column, first, file, self.unit, self.classes)
                     if self.id_column is None:
                         ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
                     else:

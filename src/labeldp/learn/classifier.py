@@ -37,7 +37,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
     ----------
     estimator : regressor, optional
         What learns rates from randomized classes: a *regressor* of squared loss. Without one, `method` decides; randomized classes are
-        then learned by a stack of models that sizes itself (`StackedRegressor`). In a pandas, polars or Arrow table text, categories
+        then learned by a stack of models that sizes itself (`StackedRegressor`), more than four classes by small models. In a pandas, polars or Arrow table text, categories
         and dates are read too.
     epsilon : float, str, Decimal or Fraction
         The privacy budget of one fit.

@@ -49,6 +49,8 @@ LEAST_KNOWN = 0.25
 """A standard error of the labels' mean above this share of it causes a warning."""
 FACTORS = (0.5, 2.0)
 """How far a mean model may be moved to the labels' mean, as factors."""
+MOST_STACKS = 4
+"""The most classes that have a stack each by default, which takes about 70 times as long as a small model."""
 OUTCOMES = 101
 """The number of equally likely labels that represent a record's distribution."""
 CHUNK = 1 << 14
@@ -356,6 +358,13 @@ class Recipe:
     def share(self) -> float:
         """The worth of a private value as a share of a true label, which sizes the learner."""
         return label_share(self.mechanism, self.values)
+
+    @property
+    def learner(self) -> str:
+        """The name of the default learner: a stack, and for more than four classes, each of which has its own, a small model."""
+        many = self.decoder == "classes" and self.mechanism.outputs.size > MOST_STACKS
+        squared = self.conditional or isinstance(self.loss, Squared)
+        return "stack" if squared and not many else "boosting"
 
     def targets(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Return the y for the model's `fit`."""

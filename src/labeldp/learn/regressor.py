@@ -601,6 +601,8 @@ class LabelsFit:
             return clone(estimator).set_params(share=recipe.share)
         if estimator is not None:
             return clone(estimator)
+        if recipe.learner == "boosting":
+            return BoostingRegressor(share=recipe.share)
         stack = StackedRegressor(share=recipe.share)
         encoded = recipe.conditional or isinstance(self.features, EncodedFeatures)
         return stack if encoded else stack.model(self.labels.size)

@@ -125,9 +125,9 @@ def train(
         The ids of a text file are taken as they are written: as integers if those of the message are, as text if not.
     plan : str or Path, optional
         For an answer: the `plan.json` that `labeldp cells` wrote together with the cells.
-    model : str or Learner, default "stack"
+    model : str or Learner, optional
         The name of a learner: "stack" (several models, weighted by validation on the private labels), "boosting" (a line and small
-        trees: less accurate, and 70 times as fast), or "network".
+        trees: less accurate, and 70 times as fast), or "network". By default a stack; for more than four classes "boosting".
     loss : str, Loss or callable, optional
         The loss that predictions should keep small. By default the one that the message was made for, if it has a name.
     target_values : {"auto", "bins", "debiased", "positive"}, optional
@@ -217,8 +217,7 @@ def train(
     assume = tuple(ASSUMPTIONS) if assume is None else assume
     mechanism = message.mechanism
     recipe = Recipe.of(mechanism, loss if loss is not None else loss_of(mechanism), target_values)
-    default = "stack" if recipe.conditional or recipe.loss.name == "squared" else "boosting"
-    learner = model if isinstance(model, Learner) else learners()[default if model is None else model]
+    learner = model if isinstance(model, Learner) else learners()[recipe.learner if model is None else model]
     _check_values(recipe, learner)
     found = joined_features(
         message,

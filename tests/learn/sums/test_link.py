@@ -131,3 +131,14 @@ def test_slopes_are_those_of_finite_differences(link):
     slope = (link.mean(score + 1e-6) - link.mean(score - 1e-6)) / 2e-6
     np.testing.assert_allclose(link.slope(score), slope, rtol=1e-6)
     np.testing.assert_allclose([link.score(mean) for mean in link.mean(score)], score)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_strong_effects_on_a_rare_class_are_not_overshot(seed):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(6000, 3))
+    rates = expit(3 * X[:, 0] - 6)
+    hits = (generator.random(6000) < rates).astype(float)
+    found = SumsLearner(X).learn(SumQueries(hits, 0.5, Domain.integers(0, 1))).predict(X)
+    lost = [-np.mean(hits * np.log(p) + (1 - hits) * np.log1p(-p)) for p in (rates, found, hits.mean())]
+    assert lost[1] - lost[0] < 0.4 * (lost[2] - lost[0])

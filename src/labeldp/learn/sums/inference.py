@@ -299,8 +299,10 @@ LEVEL = {"column": 2.0, "pair": 1.0}
 """The standard deviation of the logarithm of that share. Noise looks like pairs easily, so theirs is small."""
 LEAST_REST = 0.2
 """Features are taken to leave at least this share of the label's variance unexplained."""
-LINEARISED = 6
+LINEARISED = 8
 """How often a link is linearised."""
+LONGEST_STEP = 2.0
+"""The most that a score moves from one linearisation to the next."""
 LARGEST_SCORE = 20.0
 """Scores of other links than the identity are clipped here."""
 LEAST_MEAN = 1e-4
@@ -396,11 +398,9 @@ def infer_link(
     for link in links:
         if link.name == "log" and mean <= link.lower:
             continue
-        base, linear, found = _linearised(evidence, belief, label_variance, link, mean)
-        score = evidence.total(found.effects(evidence))
+        base, found, loss = _linearised(evidence, belief, label_variance, link, mean)
         if link.classes:
-            return link, _balanced(link, score, mean), found
-        loss = _minus_log_evidence(evidence, linear, found, link.mean(base + score))
+            return link, _balanced(link, evidence.total(found.effects(evidence)), mean), found
         if loss < least:
             best, least = (link, base, found), loss
     return best
@@ -408,12 +408,17 @@ def infer_link(
 
 def _linearised(
     evidence: Evidence, belief: Posterior, label_variance: float, link: Link, mean: float
-) -> tuple[float, Linearised, Posterior]:
-    """The base of a link and the posterior of its effects. Each round linearises around the scores of the round before."""
+) -> tuple[float, Posterior, float]:
+    """The base of a link, the posterior of its effects, and minus the logarithm of its evidence.
+
+    Each round linearises around the scores of the round before, from which it takes no long step. The round of the best evidence
+    counts: where effects are strong and sums noisy, a later one may be far off.
+    """
     base = link.score(mean)
     slope = float(link.slope(np.array(base)))
     width = label_variance / slope**2
     variances, score = belief.variances / slope**2, np.zeros(evidence.records)
+    tried = []
     for number in range(LINEARISED):
         linear = Linearised(evidence, link, base, score)
         rest = link.width * float(link.slope(base + score).mean()) if link.classes else belief.rest
@@ -421,8 +426,11 @@ def _linearised(
         logs = np.log(np.maximum(variances[search.free], 2e-7 * width))
         variances = search.variances(search.run(logs, rest))
         found = linear.posterior(variances, rest)
-        score = score + (evidence.total(found.effects(evidence)) - score) * (1.0 if number else 0.7)
-    return base, linear, found
+        reached = evidence.total(found.effects(evidence))
+        tried.append((_minus_log_evidence(evidence, linear, found, link.mean(base + reached)), number, found))
+        score = score + np.clip(reached - score, -LONGEST_STEP, LONGEST_STEP) * (1.0 if number else 0.7)
+    loss, _, best = min(tried, key=lambda one: one[:2])
+    return base, best, loss
 
 
 def _balanced(link: Link, score: Floats, mean: float) -> float:

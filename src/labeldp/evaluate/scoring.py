@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logit
 from scipy.stats import rankdata
 
 from labeldp.arrays import Floats, label_array, number_array
@@ -91,20 +92,19 @@ def _area(truth: Floats, rates: Floats) -> float | None:
 
 
 def _slope(truth: Floats, rates: Floats) -> float | None:
-    """The slope of a logistic regression on the logarithm of the odds, by Newton's method; None if there is none."""
+    """The slope of a logistic regression on the logarithm of the odds; None if there is none."""
     odds = logit(np.clip(rates, 1e-12, 1 - 1e-12))
-    design, found = np.column_stack([np.ones_like(odds), odds]), np.array([0.0, 1.0])
-    if truth.min() == truth.max() or np.ptp(odds) < 1e-9:
+    centre, scale = float(odds.mean()), float(odds.std())
+    if truth.min() == truth.max() or scale < 1e-9:
         return None
-    for _ in range(50):
-        fitted = expit(design @ found)
-        step = np.linalg.lstsq((design.T * (fitted * (1 - fitted))) @ design, design.T @ (truth - fitted), rcond=None)[
-            0
-        ]
-        found = found + step
-        if np.abs(step).max() < 1e-9:
-            return float(found[1])
-    return None  # the classes are separated
+    design = np.column_stack([np.ones_like(odds), (odds - centre) / scale])
+
+    def loss(found: Floats) -> tuple[float, Floats]:
+        score = design @ found
+        return float(np.mean(-log_expit(-score) - truth * score)), design.T @ (expit(score) - truth) / truth.size
+
+    found = minimize(loss, [0.0, scale], jac=True, method="BFGS", options={"gtol": 1e-8}).x
+    return float(found[1] / scale)
 
 
 def _own(predictions: Floats, labels: Floats, loss: str) -> dict[str, float | None]:

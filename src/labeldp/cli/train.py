@@ -229,7 +229,7 @@ def evaluate(
         markup=False,
     )
     for name, value in figures.items():
-        out.print(f"{name:<27} {'undefined' if value is None else plain(value, 6)}")
+        out.print(f"{name:<26} {'undefined' if value is None else plain(value, 6)}")
     if groups and saved.classes is not None:
         out.print(f"calibration, by the rate of {saved.classes[-1]}: records, mean rate, share", markup=False)
         for group in groups:

@@ -42,7 +42,7 @@ def metrics(predictions: Floats, labels: Floats, loss: str = "squared") -> dict[
 def class_metrics(rates: Floats, positions: NDArray[np.int64]) -> dict[str, float | None]:
     """Log loss, Brier score, AUC, accuracy and calibration of the rates of classes, by name; None where one is not defined.
 
-    With more than two classes, AUC is the mean over the classes, each against all others. The calibration slope is that of a
+    Rates are those of the last class. With more than two, AUC is the mean over the classes, each against all others. The calibration slope is that of a
     logistic regression of the last class on the logarithm of its odds: 1 is right, and less than 1 is too sure.
     """
     truth = np.eye(rates.shape[1])[positions]
@@ -55,8 +55,8 @@ def class_metrics(rates: Floats, positions: NDArray[np.int64]) -> dict[str, floa
         "AUC": float(np.mean(known)) if known else None,
         "accuracy": float(np.mean(rates.argmax(axis=1) == positions)),
         "calibration slope": _slope(truth[:, -1], inside[:, -1]),
-        "mean rate of the last class": float(rates[:, -1].mean()),
-        "share of the last class": float(truth[:, -1].mean()),
+        "mean predicted rate": float(rates[:, -1].mean()),
+        "observed rate": float(truth[:, -1].mean()),
     }
 
 

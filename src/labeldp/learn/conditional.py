@@ -360,11 +360,9 @@ class Recipe:
         return label_share(self.mechanism, self.values)
 
     @property
-    def learner(self) -> str:
-        """The name of the default learner: a stack, and for more than four classes, each of which has its own, a small model."""
-        many = self.decoder == "classes" and self.mechanism.outputs.size > MOST_STACKS
-        squared = self.conditional or isinstance(self.loss, Squared)
-        return "stack" if squared and not many else "boosting"
+    def many_classes(self) -> bool:
+        """Whether there are so many classes, each with its own model, that the default model is a small one."""
+        return self.decoder == "classes" and self.mechanism.outputs.size > MOST_STACKS
 
     def targets(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Return the y for the model's `fit`."""

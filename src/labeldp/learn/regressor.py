@@ -601,7 +601,7 @@ class LabelsFit:
             return clone(estimator).set_params(share=recipe.share)
         if estimator is not None:
             return clone(estimator)
-        if recipe.learner == "boosting":
+        if recipe.many_classes:
             return BoostingRegressor(share=recipe.share)
         stack = StackedRegressor(share=recipe.share)
         encoded = recipe.conditional or isinstance(self.features, EncodedFeatures)

@@ -217,7 +217,9 @@ def train(
     assume = tuple(ASSUMPTIONS) if assume is None else assume
     mechanism = message.mechanism
     recipe = Recipe.of(mechanism, loss if loss is not None else loss_of(mechanism), target_values)
-    learner = model if isinstance(model, Learner) else learners()[recipe.learner if model is None else model]
+    stacked = (recipe.conditional or recipe.loss.name == "squared") and not recipe.many_classes
+    default = "stack" if stacked else "boosting"
+    learner = model if isinstance(model, Learner) else learners()[default if model is None else model]
     _check_values(recipe, learner)
     found = joined_features(
         message,

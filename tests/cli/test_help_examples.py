@@ -70,6 +70,8 @@ def prepared(tmp_path_factory):
     pq.write_table(clicks.append_column("amount", sales["amount"]).drop_columns(["order"]), folder / "test.parquet")
     pq.write_table(sales.set_column(0, "order", pa.array(np.arange(rows) + 10_000_000)), folder / "tuesday.parquet")
     pa_csv.write_csv(pa.table({"person": np.arange(500), "weeks": np.arange(500) % 53}), folder / "weeks.csv")
+    visits = pa.table({"visit": np.arange(500), "bought": np.where(np.arange(500) % 5, "no", "yes")})
+    pa_csv.write_csv(visits, folder / "visits.csv")
     Ledger.create(folder / "ledger.db").add_dataset("sales", budget=100)
     labeldp("signing-keys @sender")
     bounds = "--label amount --id order --epsilon 1 --lower 0 --upper 400 --quiet"

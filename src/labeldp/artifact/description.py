@@ -266,7 +266,12 @@ def _randomized(header: Header) -> str:
 
 
 def _unit(mechanism: FiniteMechanism) -> str:
-    unit = None if mechanism.domain is None else mechanism.domain.unit
+    domain = mechanism.domain
+    if domain is not None and domain.classes is not None:
+        quoted = [name.replace("`", "'") for name in domain.classes]
+        named = ", ".join(f"{place} is `{name}`" for place, name in enumerate(quoted))
+        return f"Labels are classes: {named}.\n"
+    unit = None if domain is None else domain.unit
     return "" if unit is None else f"All numbers that represent labels are in **{unit}**.\n"
 
 

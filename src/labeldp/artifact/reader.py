@@ -183,6 +183,11 @@ class Message(Tabular):
         """The unit of labels that are durations, such as "hours"; None for plain numbers."""
         return None if self.mechanism.domain is None else self.mechanism.domain.unit
 
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """The names of the classes, whose positions the private labels are; None for numbers."""
+        return None if self.mechanism.domain is None else self.mechanism.domain.classes
+
     def _facts(self) -> dict[str, str]:
         return {
             "path": repr(str(self.path)),
@@ -191,6 +196,7 @@ class Message(Tabular):
             "ids": f"{self.header.id_column!r} ({self.header.id_type})",
             **({} if self.header.persons is None else {"persons": repr(self.header.persons.column)}),
             **({} if self.unit is None else {"unit": self.unit}),
+            **({} if self.classes is None else {"classes": ", ".join(self.classes)}),
             "mechanism": repr(self.mechanism),
         }
 

@@ -48,6 +48,13 @@ def advise(
             help="The same in words: uniform, normal:mean=80,sd=30, log-normal:mean=80,sd=90, gamma:mean=80,sd=60, exponential:mean=90 or poisson:mean=3.",
         ),
     ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE",
+            help="For two classes, instead of bounds and a distribution: the share of the second one, such as 0.03.",
+        ),
+    ] = None,
     message: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Take bounds, records and the public prior of this received message."),
@@ -89,13 +96,14 @@ def advise(
       labeldp advise --lower 0 --upper 400 --records 50000 --shape log-normal:mean=80,sd=90
       labeldp advise --lower 0 --upper 400 --records 50000 --explained 0.6 --target-r2 0.5
       labeldp advise --integers 0:52 --records 20000 --shape poisson:mean=3 --rows-per-person 4
+      labeldp advise --rate 0.03 --records 50000 --explained 0.06
       labeldp advise --message message --target-error 60
       labeldp advise --lower 0 --upper 400 --persons 10000 --rows-per-person 5
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.evaluate import advise as run
     from labeldp.plain_numbers import plain_number, whole_number
 
-    domain, count, known = _known(lower, upper, integers, records, persons, prior, shape, message)
+    domain, count, known = _known(lower, upper, integers, records, persons, prior, shape, message, rate)
     advice = run(
         domain,
         count,
@@ -127,13 +135,14 @@ def _known(
     prior: Path | None,
     shape: str | None,
     message: Path | None,
+    rate: str | None,
 ) -> tuple[Domain, int | None, Prior | None]:
     """Bounds, records and prior, from the options or from a message."""
-    from labeldp.plain_numbers import whole_number
+    from labeldp.plain_numbers import plain_number, whole_number
     from labeldp.priors.prior import Prior
 
-    if sum(each is not None for each in (prior, shape, message)) > 1:
-        raise InvalidInput("give one distribution of the labels: --prior, --shape or --message")
+    if sum(each is not None for each in (prior, shape, message, rate)) > 1:
+        raise InvalidInput("give one distribution of the labels: --prior, --shape, --rate or --message")
     if message is not None:
         from labeldp.evaluate.advice import known_from_message
 
@@ -143,12 +152,23 @@ def _known(
         if persons is not None:
             return domain, None, known
         return domain, held if records is None else whole_number(records, "--records"), known
-    domain = domain_of(lower, upper, None, integers)
     if (records is None) == (persons is None):
         raise InvalidInput(
             "give the number of records that a model will be trained on, --records N, or that of --persons"
         )
     count = None if records is None else whole_number(records, "--records")
+    if rate is not None:
+        from labeldp.domain import Domain
+
+        if lower is not None or upper is not None or integers is not None:
+            raise InvalidInput(
+                "two classes have no bounds: leave --lower, --upper and --integers out, or leave --rate out"
+            )
+        share = plain_number(rate, "--rate")
+        if not 0 < share < 1:
+            raise InvalidInput(f"--rate is the share of the second class, between 0 and 1, got {rate}")
+        return Domain.integers(0, 1), count, Prior([0, 1], [1 - share, share])
+    domain = domain_of(lower, upper, None, integers)
     return domain, count, None if prior is None else Prior.from_csv(prior)
 
 

@@ -17,6 +17,7 @@ from labeldp.cli.engine import EngineOptions, Labels
 from labeldp.cli.options import (
     BoundsOption,
     BudgetOption,
+    Classes,
     Conf,
     Dataset,
     DecimalMark,
@@ -112,6 +113,7 @@ def privatize(
             help="With several labels: how often each is chosen, in proportion, as in amount=2,days=1.",
         ),
     ] = None,
+    classes: Classes = None,
     unit: Annotated[
         str | None,
         BoundsOption(
@@ -168,7 +170,7 @@ def privatize(
 ) -> None:
     """Randomize a file of labels into one message that is safe to send.
 
-    Give the public bounds with --lower and --upper, or with --integers: they are never read off the labels.
+    Give the public bounds with --lower and --upper, or with --integers, or name --classes: they are never read off the labels.
 
     With --key-file, a run that was killed goes on with the same command, at no further cost.
 
@@ -178,6 +180,8 @@ def privatize(
           --epsilon 1 --lower 0 --upper 400 --out message
       labeldp privatize weeks.csv --label weeks --id person
           --epsilon 0.5 --integers 0:52 --out message --dry-run
+      labeldp privatize visits.csv --label bought --id visit
+          --epsilon 1 --classes no,yes --out message
       labeldp privatize sales.parquet --label amount --id order
           --epsilon 1 --lower 0 --upper 400 --out message
           --key-file sales.key --ledger ledger.db --dataset sales
@@ -197,7 +201,7 @@ def privatize(
     from labeldp.release.ledger import Ledger
     from labeldp.release.randomizer import LabelRandomizer
 
-    domains = _domains(label, bounds or (), lambda: domain_of(lower, upper, cells, integers, unit), weights)
+    domains = _domains(label, bounds or (), lambda: domain_of(lower, upper, cells, integers, unit, classes), weights)
     known = None if prior is None else Prior.from_csv(prior)
     randomizers = {
         name: LabelRandomizer(epsilon, domain, loss, _mechanism(mechanism, purpose), known, out_of_range)
@@ -349,6 +353,12 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
             "",
             f"of each person up to {plan['entries']} rows; the figures are for one row, and a person costs {plan['entries']} times as much",
         )
+    if plan["classes"]:
+        line("classes", ", ".join(plan["classes"]))
+        line("ε", f"{plan['epsilon_labels']:.4g} for the labels; no prior is needed")
+        kept = 1 / (1 + (len(plan["classes"]) - 1) * math.exp(-plan["epsilon_labels"]))
+        line("kept", f"{kept:.1%} of the labels keep their class, the others get another one at random")
+        return
     unit = "" if plan["unit"] is None else f" {plan['unit']}"
     line("cells", f"{plan['cells']:,} from {plan['lower']:g} to {plan['upper']:g}{unit}")
     line("ε₁", f"{spent:.4g} for {'a private prior' if spent else 'the prior: none is drawn'}")
@@ -388,6 +398,9 @@ def _report(outcome: ReleaseOutcome) -> None:
         "epsilon", f"{float(record['epsilon']):g} = {parts}{', for each person' if record['unit'] == 'person' else ''}"
     )
     domain = outcome.mechanism.domain
+    if domain is not None and domain.classes is not None:
+        line("classes", ", ".join(domain.classes))
+        return
     unit = "" if domain is None or domain.unit is None else f" {domain.unit}"
     line("outputs", f"{_values(outcome.mechanism.outputs)}{unit}")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, duration_numbers
+from labeldp.arrays import Floats, duration_numbers, known_positions, no_class
 from labeldp.artifact.labels_file import code_dtype
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput, described
@@ -39,11 +39,32 @@ def label_numbers(column: pa.Array, unit: str | None, name: str) -> Floats:
     return numbers_in(column.cast(pa.float64(), safe=False))
 
 
-def checked_labels(column: pa.Array, name: str, first: int, file: Path | str, unit: str | None = None) -> Floats:
+def class_labels(column: pa.Array) -> NDArray[Any]:
+    """Return a column of labels that are classes as an array: text, numbers, booleans, and None where one is missing."""
+    decoded = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return np.array(decoded.to_pylist(), object)
+
+
+def checked_labels(
+    column: pa.Array,
+    name: str,
+    first: int,
+    file: Path | str,
+    unit: str | None = None,
+    classes: tuple[str, ...] | None = None,
+) -> Floats:
     """Return a label column as finite float64. Its first row is row `first` of the input.
 
-    Durations become numbers in `unit`, and plain numbers are taken to be in it. Booleans become 0 and 1.
+    Durations become numbers in `unit`, and plain numbers are taken to be in it. Booleans become 0 and 1, and `classes` their positions.
     """
+    if classes is not None:
+        given = class_labels(column)
+        found = known_positions(given, classes)
+        if (wrong := np.isnan(found)).any():
+            shown = ", ".join(f"row {row + first + 1}" for row in np.flatnonzero(wrong)[:3])
+            are = f"{shown} (rows count from 1) {'is' if wrong.sum() == 1 else 'are'} {no_class(given[wrong], classes)}"
+            raise InvalidInput(f"{file}: the labels in {name!r} must be of {len(classes)} classes: {are}")
+        return found
     kind = column.type
     durations = pa.types.is_duration(kind)
     if not (durations or any(is_kind(kind) for is_kind in _NUMBERS)):

@@ -300,3 +300,8 @@ def refined_means(
     share = place - low
     refined: Floats = (1 - share) * means[low, codes] + share * means[low + 1, codes]
     return refined
+
+
+def indicator_values(mechanism: FiniteMechanism) -> Floats:
+    """For each code of randomized classes, unbiased estimates of whether the label is of each class: the inverse of P[code | class]."""
+    return np.asarray(np.linalg.inv(mechanism.matrix(mechanism.outputs)), np.float64)

@@ -270,14 +270,17 @@ class LabelRelease(ReleaseJob[LabelsReady]):
         rows = self.labels.row_count()
         known = rows and self.unit == "record"  # an empty file is refused by the scan; with persons, the scan chooses
         plan = self.randomizer.plan(rows) if rows and known else None
+        counted = self.domain if self.domain.classes else None if plan is None or plan.split is None else plan.grid
         scanned = self.labels.scan(
             self.domain,
             key=account.key,
             out_of_range=self.randomizer.out_of_range,
-            grid=None if plan is None or plan.split is None else plan.grid,
+            grid=counted,
             progress=phase("checking", rows),
         )
         self.domain.judge_clipping(scanned.clipped, scanned.records, self.randomizer.out_of_range)
+        if self.domain.classes is not None and scanned.counts is not None:
+            self.domain.require_every_class(scanned.counts)
         if scanned.persons is not None:
             sizes, entries = scanned.persons.sizes(), None if self.sharing is None else self.sharing.entries
             plan = self.randomizer.plan(scanned.records, sizes, entries)
@@ -456,6 +459,7 @@ def expected_figures(plan: Plan) -> dict[str, Any]:
         "lower": grid.lower,
         "upper": grid.upper,
         "unit": grid.unit,
+        "classes": None if grid.classes is None else list(grid.classes),
         "mechanism": plan.mechanism,
         "loss": str(request.loss),
         "epsilon_prior": float(plan.epsilon_prior),

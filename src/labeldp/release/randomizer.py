@@ -20,6 +20,9 @@ from labeldp.priors.prior import expect_prior
 from labeldp.sampling import EntryChoice, Randomness, choose_entries, person_sizes
 from labeldp.sampling.randomness import source_of
 
+CLASSES = "randomized-response"
+"""The mechanism for classes."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -113,7 +116,8 @@ class LabelRandomizer:
         What the mechanism is designed to keep small. A callable is called as loss(output, label).
     mechanism : str
         A name in the catalogue. "auto", the default, makes models that are trained on the labels good. "rr-on-bins" is the
-        paper's and keeps the labels themselves close to the truth.
+        paper's and keeps the labels themselves close to the truth. Classes are always released by "randomized-response", of which every
+        other ε-DP mechanism for two classes is a post-processing.
     prior : Prior, optional
         Public knowledge about the labels. It costs nothing and leaves all of ε to the labels.
     out_of_range : {"clip", "clip-all", "error"}
@@ -155,6 +159,12 @@ class LabelRandomizer:
             )
         object.__setattr__(self, "domain", Domain.of(self.domain))
         check_bounds(get_loss(self.loss), self._domain)
+        if self._domain.classes is not None:
+            if self.mechanism not in ("auto", CLASSES) or self.prior is not None:
+                raise InvalidInput(
+                    f"classes are released by {CLASSES}, without a prior: leave out the mechanism and the prior"
+                )
+            object.__setattr__(self, "mechanism", CLASSES)
         if self.prior is not None:
             inside = (self.prior.values >= self._domain.lower) & (self.prior.values <= self._domain.upper)
             if self.prior.masses[inside].sum() < 0.5:

@@ -95,7 +95,7 @@ class ArrowInput:
                 f"the source's unit is {unit}, but that of the bounds is {domain.unit or 'not named'}: name it once, in the "
                 f'domain, as in Domain({domain.lower:g}, {domain.upper:g}, unit="{unit}")'
             )
-        return replace(self, source=replace(self.source, unit=domain.unit))
+        return replace(self, source=replace(self.source, unit=domain.unit, classes=domain.classes))
 
     def with_ids_as(self, id_type: pa.DataType) -> "ArrowInput":
         return replace(self, integer_type=id_type) if pa.types.is_integer(id_type) else self

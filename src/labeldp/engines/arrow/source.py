@@ -52,6 +52,8 @@ class LabelSource:
     person_column : str, optional
         The name of the column that tells whom a record belongs to, integers or text. All labels of a person then cost ε together:
         a few records of each person are chosen, and only these get private labels. The message does not contain this column.
+    classes : tuple of str, optional
+        The names of classes, if labels are classes. `privatize` and `apply` take them from the domain.
 
     Raises
     ------
@@ -78,6 +80,7 @@ class LabelSource:
     unit: str | None = None
     decimal: str = "."
     person_column: str | None = None
+    classes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         expect_path(self.path, "path", "save the labels to a file, or give labels in memory to LabelRandomizer")
@@ -157,7 +160,8 @@ class LabelSource:
         for file in self.files():
             with readable(file):
                 is_text = table_format(file) == "csv"
-                batches = read_columns(file, wanted, self.delimiter, number=self.label_column, decimal=self.decimal)
+                number = self.label_column if self.classes is None else None
+                batches = read_columns(file, wanted, self.delimiter, number=number, decimal=self.decimal)
                 if is_text and id_type is None and self.id_column is not None:
                     id_type, batches = _text_id_type(batches, self.id_column, first, file)
                 if is_text and person_type is None and self.person_column is not None:
@@ -167,7 +171,7 @@ class LabelSource:
                         continue
                     column = batch.column(self.label_column)
                     types = FileTypes(ROW_NUMBERS, str(column.type))
-                    labels = checked_labels(column, self.label_column, first, file, self.unit)
+                    labels = checked_labels(column, self.label_column, first, file, self.unit, self.classes)
                     if self.id_column is None:
                         ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
                     else:

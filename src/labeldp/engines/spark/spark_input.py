@@ -127,6 +127,11 @@ class SparkInput:
             check_scratch(self.frame.sparkSession, self.scratch)
 
     def in_unit(self, domain: Domain) -> SparkInput:
+        if domain.classes is not None:
+            raise InvalidInput(
+                "Spark reads labels as numbers: release classes on one machine (--engine arrow), or give two classes as 0 and 1 with "
+                "Domain.integers(0, 1) (--integers 0:1)"
+            )
         ids, labels = (pa.array([], kind) for kind in self._arrow_types)
         checked_labels(labels, self.label_column, 0, _HERE, domain.unit)
         check_boolean_bounds(str(labels.type), domain)

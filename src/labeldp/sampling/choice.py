@@ -155,13 +155,12 @@ def choose_entries(persons: Words, ranks: Words, most: int) -> NDArray[np.bool_]
     ordered, values = persons[order], ranks[order]
     starts = _starts(ordered)
     ends = np.append(starts[1:], ordered.size)
-    place = np.arange(ordered.size) - np.repeat(starts, ends - starts)
-    kept = place < most
-    longer = ends - starts > most  # in these persons, an entry that ties with the first one left out is left out too
-    cut = np.repeat(values[np.minimum(starts + most, ordered.size - 1)], ends - starts) if ordered.size else values
-    kept &= ~np.repeat(longer, ends - starts) | (values < cut)
-    chosen = np.empty(ordered.size, np.bool_)
-    chosen[order] = kept
+    chosen = np.ones(ordered.size, np.bool_)
+    longer = np.flatnonzero(ends - starts > most)
+    first_left_out = starts[longer] + most  # entries that tie with it are left out too
+    sizes = (ends - starts)[longer]
+    rows = np.repeat(starts[longer] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+    chosen[order[rows]] = values[rows] < np.repeat(values[first_left_out], sizes)
     return chosen
 
 

@@ -304,7 +304,13 @@ def _domains(
             )
         first, last = (plain_number(end, "each bound") for end in ends.split(":"))
         own[name] = Domain(first, last)
-    return {name: own[name] if name in own else common() for name in labels}
+    try:
+        return {name: own[name] if name in own else common() for name in labels}
+    except InvalidInput as error:
+        missing = [name for name in labels if name not in own]
+        if not own or not missing:
+            raise
+        raise InvalidInput(f"the label {missing[0]!r} has no bounds: give --bounds {missing[0]}=A:B") from error
 
 
 def _weights(text: str | None) -> dict[str, int]:

@@ -191,7 +191,7 @@ def expect_unit(dataset: Dataset, unit: str) -> None:
     if dataset.unit == unit:
         return
     way = (
-        "Name the column of persons (--person), or charge another dataset"
+        "Name the column of persons (--person) if this kind of release takes it, or charge another dataset"
         if dataset.unit == "person"
         else "Charge a dataset that was created for persons: labeldp ledger create DB --dataset NAME --budget B --unit person"
     )

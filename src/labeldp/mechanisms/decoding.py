@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.design.channels import best_values, visible_bias_matrix
 from labeldp.errors import InvalidInput, described
-from labeldp.linear_algebra import least_squares
+from labeldp.linear_algebra import least_squares, solve
 from labeldp.losses import LOSSES
 from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
 from labeldp.mechanisms.finite import FiniteMechanism
@@ -304,4 +304,5 @@ def refined_means(
 
 def indicator_values(mechanism: FiniteMechanism) -> Floats:
     """For each code of randomized classes, unbiased estimates of whether the label is of each class: the inverse of P[code | class]."""
-    return np.asarray(np.linalg.inv(mechanism.matrix(mechanism.outputs)), np.float64)
+    channel = mechanism.matrix(mechanism.outputs)
+    return solve(channel, np.eye(len(channel)))

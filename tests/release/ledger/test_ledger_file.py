@@ -185,7 +185,7 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
         "UPDATE OR REPLACE release SET _rowid_ = 7",
         "UPDATE OR REPLACE release SET id = (SELECT id FROM release WHERE number = 1) WHERE number = 2",
         (
-            "INSERT INTO release SELECT 3, '00000000000000000000000000000000', dataset, kind, '0.5', 1, 'committed', reserved_at, "
+            "INSERT INTO release SELECT 3, '00000000000000000000000000000000', dataset, kind, '0.5', 1, NULL, NULL, 'committed', reserved_at, "
             "committed_at, mechanism_digest, NULL, NULL, NULL, mechanism_json FROM release WHERE number = 1"
         ),
         "INSERT OR REPLACE INTO batch SELECT release, number, 1, 'other', recorded_at FROM batch",

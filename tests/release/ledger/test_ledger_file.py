@@ -169,7 +169,7 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
             "'00000000000000000000000000000000', 'sales', 'labels', '1', 1, 'reserved', 'now')"
         ),
         (
-            "INSERT OR REPLACE INTO release SELECT number, id, dataset, kind, '0.001', 1, 'reserved', reserved_at, NULL, NULL, NULL, NULL, "
+            "INSERT OR REPLACE INTO release SELECT number, id, dataset, kind, '0.001', 1, NULL, NULL, 'reserved', reserved_at, NULL, NULL, NULL, NULL, "
             "NULL, NULL FROM release WHERE epsilon = '1'"
         ),
         (

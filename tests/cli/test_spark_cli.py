@@ -156,8 +156,8 @@ def test_settings_of_a_session_that_runs_already_are_not_ignored_in_silence(run,
     assert (code, "leave out --spark-conf and --conf" in err) == (2, True)
 
 
-def refused(run, source, *more, says):
-    code, out, err = privatize(run, source, "--out", "message", *more)
+def refused(run, source, *more, says, asked=ASKED):
+    code, out, err = privatize(run, source, "--out", "message", *more, asked=asked)
     assert (code, out) == (2, "")
     assert says in err
     assert SECRET not in err
@@ -176,7 +176,8 @@ def test_inputs_that_cannot_be_read_are_named(run, spark, folder):
     refused(run, "sales.xlsx", says="labeldp.spark.privatize")
     refused(run, "nobody://there/sales.parquet", says="spark.jars.packages")
     refused(run, "monday.parquet", "--delimiter", ";", says="--delimiter is for CSV")
-    refused(run, "monday.parquet", "--label", "amonut", says="Did you mean 'amount'?")
+    misspelt = ("--label", "amonut", *ASKED[2:])
+    refused(run, "monday.parquet", says="Did you mean 'amount'?", asked=misspelt)
 
 
 @pytest.mark.parametrize("inside", ["_delta_log", "metadata"])

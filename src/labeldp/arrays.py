@@ -173,7 +173,7 @@ _BOOLEANS = {"false": 0, "true": 1}
 def _position(label: Any, known: dict[Any, int]) -> float:
     try:
         return known.get(label, np.nan)
-    except TypeError:  # a list or another thing that is no label
+    except TypeError:  # it cannot be hashed, such as a list
         return np.nan
 
 

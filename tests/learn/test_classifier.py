@@ -185,6 +185,7 @@ def test_a_ledger_refuses_and_a_failed_fit_keeps_the_model(tmp_path):
     with pytest.raises(InsufficientBudget):
         model.fit(X, NAMES[Y])
     assert model.classes_.tolist() == [0, 1]
+    assert b"yes" not in pickle.dumps(model)  # NAMES were read and not released
     assert model.predict_proba(X).shape == (ROWS, 2)
 
 

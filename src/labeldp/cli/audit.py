@@ -125,9 +125,9 @@ def _opened(path: Path, verify_key: Path | None, *, quiet: bool) -> Opened | Non
     if is_answer(path):
         return SumsAnswer.open(path, verify_key=verify_key)  # reads every row
     if (kind := kind_in(path)) == SCORE:
-        return FiguresAnswer.open(path, SCORE, Score, verify_key)
+        return FiguresAnswer.open(path, Score, verify_key)
     if kind == REPORT:
-        return FiguresAnswer.open(path, REPORT, Report, verify_key)
+        return FiguresAnswer.open(path, Report, verify_key)
     message = Message.open(path, verify_key=verify_key)
     with phases(quiet=quiet) as phase:
         tick = phase("checking", message.records)

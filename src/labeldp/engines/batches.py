@@ -147,8 +147,8 @@ def checked_ids(
         )
     if not pa.types.is_integer(column.type) and (bad := not_text(column)).any():
         raise InvalidInput(
-            f"{file}: the {noun} in row {int(np.argmax(bad)) + first + 1} (rows count from 1) of {name!r} is not UTF-8 text, so nobody "
-            "could read it. Drop or repair these records first"
+            f"{file}: the {noun} in row {int(np.argmax(bad)) + first + 1} (rows count from 1) of {name!r} is not UTF-8 text. "
+            "Drop or repair these records first"
         )
     if wanted == "str":
         return column.cast(TEXT)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Generic, Self, TypeVar
+from typing import ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -111,7 +111,30 @@ class Groups:
 class Figures(Tabular):
     """What `Score` and `Report` have in common: a table of figures that follow from noisy sums. Contains no label."""
 
+    kind: ClassVar[ReleaseKind]
     epsilon_exact: Fraction
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, verify_key: str | os.PathLike[str] | None = None) -> Self:
+        """Open the folder of such a release, compare every file with the manifest, and prove ε again.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        verify_key : str or Path, optional
+            The PEM file of the sender's public key. The folder must be signed with it.
+
+        Returns
+        -------
+        Score or Report
+
+        Raises
+        ------
+        InvalidInput
+            If the folder is of another kind, or is damaged.
+        """
+        return FiguresAnswer.open(path, cls, verify_key).figures
 
     @classmethod
     @abstractmethod
@@ -164,9 +187,10 @@ class FiguresAnswer(Generic[F]):
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], kind: ReleaseKind, of: type[F], verify_key: str | os.PathLike[str] | None
+        cls, path: str | os.PathLike[str], of: type[F], verify_key: str | os.PathLike[str] | None
     ) -> FiguresAnswer[F]:
-        """Open a folder of this kind, compare every file with the manifest, and prove ε again."""
+        """Open a folder with figures of this type, compare every file with the manifest, and prove ε again."""
+        kind = of.kind
         folder, manifest, signature = open_release(path, kind, verify_key)
         try:
             found = of.from_json(read_text(folder / kind.description))

@@ -129,12 +129,13 @@ def ratio_figure(error: Linear, variance: Linear, spread: Spread, records: int) 
     if b <= 0:
         return HeldOutFigure(math.nan, math.nan, -math.inf, 1.0)
     ratio = a / b
+    value = min(1.0, 1 - ratio)  # noise can make an error negative
     both = {key: sampled[key] + noisy[key] for key in sampled}
     deviation = math.sqrt(max(0.0, both["aa"] - 2 * ratio * both["ab"] + ratio**2 * both["bb"])) / b
     lead = b**2 - wide["bb"]
     if lead <= 0:  # the labels may all be equal
-        return HeldOutFigure(1 - ratio, deviation, -math.inf, 1.0)
+        return HeldOutFigure(value, deviation, -math.inf, 1.0)
     middle = a * b - wide["ab"]
     root = math.sqrt(max(0.0, middle**2 - lead * (a**2 - wide["aa"])))
     low, high = max(0.0, (middle - root) / lead), max(0.0, (middle + root) / lead)
-    return HeldOutFigure(1 - ratio, deviation, 1 - high, 1 - low)
+    return HeldOutFigure(value, deviation, 1 - high, 1 - low)

@@ -27,7 +27,7 @@ from labeldp.engines.arrow.input_report import reported_together
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.estimates import estimate_mean
-from labeldp.evaluate.groups import Figures, FiguresAnswer, FiguresRelease, Groups, csv_text, figures_card
+from labeldp.evaluate.groups import Figures, FiguresRelease, Groups, csv_text, figures_card
 from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
 from labeldp.formatting import count_of, plain
 from labeldp.json_text import expect_format, parse_json, read_record
@@ -119,6 +119,7 @@ class Report(Figures):
     [True, True]
     """
 
+    kind = REPORT
     domain: Domain
     by: str | None
     rows: tuple[GroupRow, ...]
@@ -249,28 +250,6 @@ class Report(Figures):
             raise InvalidInput("the sums of a report do not fit its groups")
         domain, epsilon = stored_domain(stored.domain), parse_amount(stored.epsilon)
         return _report(domain, stored.by, stored.groups, quantiles, epsilon, sums, stored.left_out)
-
-    @classmethod
-    def open(cls, path: str | os.PathLike[str], *, verify_key: str | os.PathLike[str] | None = None) -> Report:
-        """Open the folder of a report, compare every file with the manifest, and prove ε again.
-
-        Parameters
-        ----------
-        path : str or Path
-            The folder.
-        verify_key : str or Path, optional
-            The PEM file of the sender's public key. The folder must be signed with it.
-
-        Returns
-        -------
-        Report
-
-        Raises
-        ------
-        InvalidInput
-            If the folder is not a report, or is damaged.
-        """
-        return FiguresAnswer.open(path, REPORT, cls, verify_key).figures
 
     def _facts(self) -> dict[str, str]:
         facts = {row.group: f"mean {plain(row.figures['mean'].value)}" for row in self.rows[:4]}
@@ -456,7 +435,9 @@ class ReportRelease(FiguresRelease[ReportReady]):
         else:
             groups = Groups.of(column, str(self.by), self.source.path, self.smallest_group)
         if len(groups.codes) != labels.size:
-            raise InvalidInput(f"{self.source.path} changed while it was read: run again when nobody writes to it")
+            raise InvalidInput(
+                f"{self.source.path} changed while it was read. Run the command again when the file no longer changes"
+            )
         for_means, for_counts = self._shares
         check_numbers(2, labels.size, for_means)
         if for_counts:

@@ -31,7 +31,6 @@ from labeldp.errors import InvalidInput, expect, expect_path
 from labeldp.evaluate.groups import (
     SMALLEST_GROUP,
     Figures,
-    FiguresAnswer,
     FiguresRelease,
     Groups,
     csv_text,
@@ -128,6 +127,7 @@ class Score(Figures):
     True
     """
 
+    kind = SCORE
     domain: Domain
     models: tuple[str, ...]
     by: str | None
@@ -283,28 +283,6 @@ class Score(Figures):
             raise InvalidInput("a score has sums for all records, and perhaps for groups")
         epsilon, domain = parse_amount(stored.epsilon), stored_domain(stored.domain)
         return cls(domain, stored.models, stored.by, stored.groups, stored.records, epsilon, sums)
-
-    @classmethod
-    def open(cls, path: str | os.PathLike[str], *, verify_key: str | os.PathLike[str] | None = None) -> Score:
-        """Open the folder of a score, compare every file with the manifest, and prove ε again.
-
-        Parameters
-        ----------
-        path : str or Path
-            The folder.
-        verify_key : str or Path, optional
-            The PEM file of the sender's public key. The folder must be signed with it.
-
-        Returns
-        -------
-        Score
-
-        Raises
-        ------
-        InvalidInput
-            If the folder is not a score, or is damaged.
-        """
-        return FiguresAnswer.open(path, SCORE, cls, verify_key).figures
 
     def _facts(self) -> dict[str, str]:
         facts = {name: f"mse {found.mse}" for name, found in self.overall.items()}

@@ -243,7 +243,10 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         return _FitByRate(sums, LabelsFit.prepare(self, randomizer, X, labels, parameters, unit), randomizer)
 
     def _trained(self) -> None:
-        self.classes_ = self.__dict__.pop("_found")
+        self.classes_ = self._found
+
+    def _forget(self) -> None:
+        self.__dict__.pop("_found", None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

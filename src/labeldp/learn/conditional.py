@@ -361,7 +361,7 @@ class Recipe:
 
     @property
     def many_classes(self) -> bool:
-        """Whether there are so many classes, each with its own model, that the default model is a small one."""
+        """Whether the default model is a small one, because every one of many classes needs its own."""
         return self.decoder == "classes" and self.mechanism.outputs.size > MOST_STACKS
 
     def targets(self, codes: NDArray[Any]) -> NDArray[Any]:

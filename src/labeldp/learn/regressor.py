@@ -117,27 +117,30 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
 
         """
         self._check_settings()
-        X = in_memory(X)
-        with without_values():
-            labels = self._checked(X, y)
-        randomizer = self._randomizer()
-        parameters = self._fit_parameters(sample_weight, fit_params)
-        people = None if persons is None else _People.prepare(randomizer, persons, len(labels))
-        method = self._chosen(len(labels), X, parameters, people)
-        unit = Unit()
-        if people is not None:
-            check_weights(X, parameters)
-            unit = people.unit(method)
-            parameters = _check_method_params(X, parameters, indices=unit.rows)
-            X, labels = _safe_indexing(X, unit.rows), labels[unit.rows]
-            randomizer = replace(randomizer, epsilon=exact_epsilon(self.epsilon) / unit.entries)
-        fitting = self._strategy(method, randomizer, X, labels, parameters, unit)
-        private = fitting.release(self._count)
-        for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
-            self.__dict__.pop(name, None)  # the object and its pickle hold what comes from one release
-        self.method_ = method
-        fitting.train(self, private)
-        self._trained()
+        try:
+            X = in_memory(X)
+            with without_values():
+                labels = self._checked(X, y)
+            randomizer = self._randomizer()
+            parameters = self._fit_parameters(sample_weight, fit_params)
+            people = None if persons is None else _People.prepare(randomizer, persons, len(labels))
+            method = self._chosen(len(labels), X, parameters, people)
+            unit = Unit()
+            if people is not None:
+                check_weights(X, parameters)
+                unit = people.unit(method)
+                parameters = _check_method_params(X, parameters, indices=unit.rows)
+                X, labels = _safe_indexing(X, unit.rows), labels[unit.rows]
+                randomizer = replace(randomizer, epsilon=exact_epsilon(self.epsilon) / unit.entries)
+            fitting = self._strategy(method, randomizer, X, labels, parameters, unit)
+            private = fitting.release(self._count)
+            for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
+                self.__dict__.pop(name, None)  # the object and its pickle hold what comes from one release
+            self.method_ = method
+            fitting.train(self, private)
+            self._trained()
+        finally:
+            self._forget()
         return self
 
     def _strategy(
@@ -156,6 +159,9 @@ class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[
 
     def _trained(self) -> None:
         """Take note of what the labels were, after training."""
+
+    def _forget(self) -> None:
+        """Drop what only a fit needs, also after one that failed."""
 
     def plot_effects(self, **options: Any) -> Any:
         """Draw what each column does to the prediction, with the known uncertainty. Only models from sums can be shown so.

@@ -397,7 +397,7 @@ def _chosen(persons: PersonUnit, scanned: Scan, served: list[Words]) -> Scan:
     if scanned.persons.kind != persons.kind:
         words = {"int": "whole numbers", "str": "text"}
         raise InvalidInput(
-            f"the persons of this message are {words[persons.kind]}, these are {words[scanned.persons.kind]}, so nobody would be "
+            f"the persons of this message are {words[persons.kind]}, these are {words[scanned.persons.kind]}, so no served person would be "
             f"recognised. Convert the column {persons.column!r} first"
         )
     return scanned.choose(persons.entries, served)

@@ -75,7 +75,7 @@ class PersonSpill:
         self._bits = min(MAX_PARTITION_BITS, (size // ROWS_PER_PARTITION).bit_length())
         columns = [PartitionedColumn(folder, np.uint64) for _ in range(3)]
         self._persons, self._ranks, self._rows = columns
-        for column in columns:  # they are read until the release is over, whoever holds the scan
+        for column in columns:  # the files stay open for as long as this object exists
             weakref.finalize(self, column.close)
         self._records, self._sums = 0, [0] * len(_CHECKS)
 

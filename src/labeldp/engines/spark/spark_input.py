@@ -65,7 +65,7 @@ def refuse_faults(
         "labels to them with --out-of-range clip",
         "missing_persons": f"the person column has no person in {found['missing_persons']}. {_REPAIR}",
         "missing_ids": f"the id column {ids!r} has no id in {found['missing_ids']}. {_REPAIR}",
-        "not_text": f"the id of {found['not_text']} in {ids!r} is not UTF-8 text, so nobody could read it. {_REPAIR}",
+        "not_text": f"the id of {found['not_text']} in {ids!r} is not UTF-8 text. {_REPAIR}",
         "not_integers": f"the id of {found['not_integers']} in {ids!r} is not a plain 64-bit integer. Give --id-type str to read all "
         "ids as text",
     }

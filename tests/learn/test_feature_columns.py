@@ -246,6 +246,15 @@ def test_mixed_objects_become_text():
     assert ColumnEncoder.fit(frame, min_count=1).categorical[0].items.null_count == 1
 
 
+def test_numbers_in_place_of_words_are_refused():
+    encoder = ColumnEncoder.fit(pd.DataFrame({"shop": ["north", "south"]}), min_count=1)
+    with pytest.raises(InvalidInput, match="'shop' holds numbers, and was text when the model was trained"):
+        encoder.ordinal(pd.DataFrame({"shop": [1, 2]}))
+    assert encoder.ordinal(pd.DataFrame({"shop": [np.nan, np.nan]})).tolist() == [[0.0], [0.0]]
+    coded = ColumnEncoder.fit(pd.DataFrame({"shop": ["1", "x"]}), min_count=1)
+    assert coded.ordinal(pd.DataFrame({"shop": [1.0, 3.0]})).tolist() == [[1.0], [0.0]]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

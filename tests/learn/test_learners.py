@@ -92,6 +92,10 @@ def test_a_message_and_features_become_a_model_and_its_facts(world, as_path):
     message = world / "message"
     if not as_path:
         features, message = pq.read_table(features), Message.open(message)
+    with pytest.raises(
+        InvalidInput, match=r"exclude must be a list of columns, got the text 'noise': write \['noise'\]"
+    ):
+        train(message, features, id="key", exclude="noise")
     saved = train(message, features, id="key", exclude=["noise"], seed=0, folds=0).model
     facts = saved.facts
     assert (facts["records"], facts["features_without_label"], facts["labels_without_features"]) == (200, 20, 20)

@@ -7,7 +7,7 @@ labels and public columns. The functions below them sum labels exactly, in whole
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -138,6 +138,41 @@ class Scan:
         return id_kind(self.id_type)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DrawJob:
+    """What labels are drawn with, and where they are written.
+
+    Attributes
+    ----------
+    mechanism : FiniteMechanism
+        What randomizes each label.
+    domain : Domain
+        The bounds to which labels are clipped.
+    key, release : bytes
+        What the draws depend on, besides id, label and mechanism.
+    labels : Path
+        The new file or folder to write.
+    work : Path
+        An empty folder on the same disk, which is removed later.
+    advice : str
+        Ends the error for an input that changed after the scan.
+    keep_order : bool
+        Write rows in the order of the input. Otherwise their order depends on their ids only.
+    held : Message or None
+        Rows with ids in this message are drawn and not written. Not together with `keep_order`.
+    """
+
+    mechanism: FiniteMechanism
+    domain: Domain
+    key: bytes = field(repr=False)
+    release: bytes
+    labels: Path
+    work: Path
+    advice: str = ""
+    keep_order: bool = False
+    held: Message | None = None
+
+
 class LabelInput(Protocol):
     """Labels and their ids as an engine reads them, more than once: one pass checks, one may count, one randomizes.
 
@@ -217,29 +252,11 @@ class LabelInput(Protocol):
         Raise `InvalidInput`, which ends with `advice`, if the input is not the one that was scanned.
         """
 
-    def randomize(
-        self,
-        mechanism: FiniteMechanism,
-        domain: Domain,
-        scanned: Scan,
-        *,
-        key: bytes,
-        release: bytes,
-        advice: str,
-        labels: Path,
-        work: Path,
-        keep_order: bool = False,
-        held: Message | None = None,
-        progress: Progress | None = None,
-    ) -> int:
-        """Draw every label, write them to `labels`, a new file or folder, and return the number of rows written.
+    def randomize(self, job: DrawJob, scanned: Scan, progress: Progress | None = None) -> int:
+        """Draw every label, write the new ones, and return how many were written. `progress` gets every record twice.
 
-        Privacy: labels are drawn with `KeyedRandomness(key, release)`, so a record that is drawn again gets the same draw. If the
-        input is not the one that was scanned (`advice` ends the error), or an id is repeated, this raises, and what was written
-        must not be used. Rows come in an order that depends on their ids only, unless `keep_order`.
-
-        `work` is an empty folder on the disk of `labels`, which is removed later. Rows whose ids are in the message `held`
-        are drawn and not written; `keep_order` is not possible then. `progress` gets every record twice.
+        Privacy: labels are drawn with `KeyedRandomness(job.key, job.release)`, so a record that is drawn again gets the same draw. If
+        the input is not the one that was scanned, or an id is repeated, this raises, and what was written must not be used.
         """
 
 

@@ -29,7 +29,14 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput, described
-from labeldp.learn.feature_tables import LARGEST_WHOLE_FLOAT, FeatureTable, closest, is_number_text, numbers
+from labeldp.learn.feature_tables import (
+    LARGEST_WHOLE_FLOAT,
+    PLAIN_NUMBER,
+    FeatureTable,
+    closest,
+    is_number_text,
+    numbers,
+)
 from labeldp.learn.record_checks import all_are, exactly, is_a
 
 
@@ -83,8 +90,12 @@ class Vocabulary:
         return len(self.counts)
 
     def encode(self, column: Any) -> NDArray[np.int32]:
-        """The code of each row of an Arrow array. O(n) time."""
+        """The code of each row of an Arrow array. O(n) time. Raise `InvalidInput` for numbers where all categories are words."""
         index, text = _distinct(column, self.name)
+        if _holds_numbers(column.type) and text.null_count < len(text) and not _any_number(self.items):
+            raise InvalidInput(
+                f"column {self.name!r} holds numbers, and was text when the model was trained: give the same text"
+            )
         found = pc.index_in(text, value_set=self.items)
         codes: NDArray[np.int32] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False) + np.int32(1)
         return codes[index]
@@ -106,6 +117,16 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         return f"Vocabulary({self.name!r}, {len(self.items):,} categories, {self.counts[0]:,} rows in none of them)"
+
+
+def _holds_numbers(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _any_number(items: Any) -> bool:
+    """Whether one of the categories looks like a number, or none is known."""
+    filled = pc.drop_null(items)
+    return len(filled) == 0 or bool(pc.any(pc.match_substring_regex(filled, PLAIN_NUMBER)).as_py())
 
 
 def _distinct(column: Any, name: str) -> tuple[NDArray[np.int32], Any]:

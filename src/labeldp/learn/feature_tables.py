@@ -100,8 +100,7 @@ class FeatureTable:
 
     def resolve(self, keys: Iterable[str | int], what: str) -> frozenset[str]:
         """The names of columns that the user gave by name or position; `what` is the option, for error messages."""
-        if isinstance(keys, str):
-            raise InvalidInput(f"{what} must be a list of columns, got the text {keys!r}: write [{keys!r}]")
+        expect_list(keys, what)
         resolved = []
         for key in keys:
             if isinstance(key, (int, np.integer)) and not isinstance(key, bool) and str(key) not in self._known:
@@ -115,6 +114,12 @@ class FeatureTable:
                     f"{what} names the column {key!r}, which is not there{closest(str(key), self.names)}"
                 )
         return frozenset(resolved)
+
+
+def expect_list(keys: Iterable[str | int], what: str) -> None:
+    """Raise `InvalidInput` for a text where columns are listed, since its letters would be read as their names."""
+    if isinstance(keys, str):
+        raise InvalidInput(f"{what} must be a list of columns, got the text {keys!r}: write [{keys!r}]")
 
 
 def in_memory(features: Any) -> Any:

@@ -20,7 +20,7 @@ from labeldp.artifact.id_join import kind_words, match_ids
 from labeldp.artifact.reader import Message
 from labeldp.engines.batches import checked_ids, written_as_integers
 from labeldp.errors import InvalidInput, expect
-from labeldp.learn.feature_tables import CompactTable, FeatureTable, one_array
+from labeldp.learn.feature_tables import CompactTable, FeatureTable, expect_list, one_array
 from labeldp.learn.suspects import is_index_name
 from labeldp.tables.feature_file import FeatureFile, pandas_index
 from labeldp.tables.files import Phase, require_columns
@@ -327,6 +327,7 @@ def feature_columns(
     wanted: Collection[str | int],
 ) -> tuple[list[str], list[str]]:
     """The columns to learn from, and the index columns that are left out."""
+    expect_list(exclude, "exclude")
     require_columns([*(() if key is None else (key,)), *exclude], names, where)
     rest = [name for name in names if name not in {key, *exclude}]
     index = [name for name in rest if (name in pandas or is_index_name(name)) and name not in wanted]

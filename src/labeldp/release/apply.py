@@ -15,7 +15,7 @@ from labeldp.artifact.signing import SigningKey
 from labeldp.artifact.staging import flush, os_reason, publish, replace_file, staging
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.passes import LabelInput, Scan
+from labeldp.engines.passes import DrawJob, LabelInput, Scan
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.json_text import parse_json
 from labeldp.mechanisms import FiniteMechanism
@@ -222,18 +222,17 @@ class _Batch:
         """Draw the new records and put them and then the manifest in place. Return the manifest and the number of new records."""
         message, staged, work = self.message, self.hidden / target.name, self.hidden / "work"
         work.mkdir()
-        added = self.labels.randomize(
-            message.mechanism,
-            self.domain,
-            self.scanned,
+        job = DrawJob(
+            mechanism=message.mechanism,
+            domain=self.domain,
             key=self.keys.key,
             release=bytes.fromhex(message.header.release),
-            advice="Run again when nobody writes to the file",
             labels=staged,
             work=work,
+            advice="Run again when nobody writes to the file",
             held=message,
-            progress=self.phase("randomizing", 2 * self.scanned.drawn),
         )
+        added = self.labels.randomize(job, self.scanned, self.phase("randomizing", 2 * self.scanned.drawn))
         manifest = message.manifest  # the older digests as they were checked
         if not added:
             self._put_manifest(self._stage_manifest(manifest))

@@ -26,7 +26,7 @@ from labeldp.budget import decimal_text, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.passes import LabelInput, PersonEntries, Scan
+from labeldp.engines.passes import DrawJob, LabelInput, PersonEntries, Scan
 from labeldp.errors import InvalidInput, expect
 from labeldp.losses import Custom, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism
@@ -305,18 +305,17 @@ class LabelRelease(ReleaseJob[LabelsReady]):
         mechanism = self._mechanism(ready, account, charge, phase)
         account.fix(charge, mechanism, ready.request)
         account.serve(charge.id, ready.scanned.persons)
-        self.labels.randomize(
-            mechanism,
-            self.domain,
-            ready.scanned,
+        job = DrawJob(
+            mechanism=mechanism,
+            domain=self.domain,
             key=account.key,
             release=bytes.fromhex(charge.id),
-            advice=account.after_change(),
             labels=data,
             work=work,
+            advice=account.after_change(),
             keep_order=self.keep_order,
-            progress=phase("randomizing", 2 * ready.records),
         )
+        self.labels.randomize(job, ready.scanned, phase("randomizing", 2 * ready.records))
         header = self._header(charge.id, ready, account)
         return Drawn(
             header.entries * total_epsilon(mechanism),

@@ -11,6 +11,7 @@ import pytest
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
+from labeldp.engines.passes import DrawJob
 from labeldp.mechanisms import RROnBins
 from labeldp.priors import Prior
 from labeldp.sampling import KeyedRandomness
@@ -43,7 +44,9 @@ def release(tmp_path, mechanism):
         target = tmp_path / f"labels-{made}.parquet"
         keys = {"key": b"k" * 32, "release": b"r" * 16}
         scanned = labels.scan(DOMAIN, key=keys["key"], out_of_range="clip")
-        labels.randomize(mechanism, DOMAIN, scanned, **keys, advice="", labels=target, work=work, **options)
+        progress = options.pop("progress", None)
+        job = DrawJob(mechanism=mechanism, domain=DOMAIN, **keys, labels=target, work=work, **options)
+        labels.randomize(job, scanned, progress)
         return target
 
     return run

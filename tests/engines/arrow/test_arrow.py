@@ -14,6 +14,7 @@ from labeldp.engines.arrow import input_report, spill
 from labeldp.engines.arrow import source as source_module
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
+from labeldp.engines.passes import DrawJob
 from labeldp.errors import InvalidInput
 from labeldp.release.labels import privatize
 from labeldp.release.randomizer import LabelRandomizer
@@ -155,9 +156,9 @@ def test_a_batch_of_few_rows_beside_many_released_ones(tmp_path, monkeypatch):
     monkeypatch.setattr("labeldp.engines.arrow.arrow_input.open_spill", noted)
     labels = ArrowInput(LabelSource(save(table.slice(0, 50), tmp_path / "a.parquet"), "y", "id"))
     scanned, progress = labels.scan(DOMAIN, key=KEY, out_of_range="clip"), []
-    places = {"labels": tmp_path / "labels.parquet", "work": tmp_path, "held": held, "progress": progress.append}
-    options = {"key": KEY, "release": b"r" * 16, "advice": ""}
-    assert labels.randomize(held.mechanism, DOMAIN, scanned, **options, **places) == 10
+    places = {"labels": tmp_path / "labels.parquet", "work": tmp_path, "held": held}
+    job = DrawJob(mechanism=held.mechanism, domain=DOMAIN, key=KEY, release=b"r" * 16, **places)
+    assert labels.randomize(job, scanned, progress.append) == 10
     assert sum(progress) == 100
     assert min(bits) >= 4
     assert set(pq.read_table(tmp_path / "labels.parquet")["id"].to_pylist()) == set(table["id"].to_pylist()[:10])

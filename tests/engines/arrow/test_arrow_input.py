@@ -13,6 +13,7 @@ from labeldp.artifact.reader import Message
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
+from labeldp.engines.passes import DrawJob
 from labeldp.errors import InvalidInput
 from labeldp.release.labels import privatize
 from labeldp.release.ledger import Ledger
@@ -72,7 +73,7 @@ def test_randomizing_refuses_an_input_that_was_not_scanned(tmp_path, changed, me
     labels, scanned = changed
     places = {"labels": tmp_path / "labels.parquet", "work": tmp_path, "release": b"r" * 16}
     with pytest.raises(InvalidInput, match=r"changed while it was read\. Nothing was released\. Do this"):
-        labels.randomize(mechanism, DOMAIN, scanned, key=KEY, advice="Do this", **places)
+        labels.randomize(DrawJob(mechanism=mechanism, domain=DOMAIN, key=KEY, advice="Do this", **places), scanned)
 
 
 def test_ids_that_a_message_holds_are_not_written_again(tmp_path, labels):
@@ -83,7 +84,8 @@ def test_ids_that_a_message_holds_are_not_written_again(tmp_path, labels):
     scanned = later.scan(DOMAIN, key=KEY, out_of_range="clip")
     target = tmp_path / "labels.parquet"
     places = {"labels": target, "work": tmp_path, "release": b"r" * 16}
-    assert later.randomize(held.mechanism, DOMAIN, scanned, key=KEY, advice="", held=held, **places) == 1
+    job = DrawJob(mechanism=held.mechanism, domain=DOMAIN, key=KEY, held=held, **places)
+    assert later.randomize(job, scanned) == 1
     assert pq.read_table(target)["id"].to_pylist() == [4]
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
+from labeldp.engines.passes import DrawJob
 from labeldp.mechanisms import RROnBins
 from labeldp.priors import Prior
 
@@ -27,7 +28,8 @@ labels = ArrowInput(LabelSource(Path(sys.argv[1]), "y", "id"))
 keys = {"key": b"k" * 32, "release": b"r" * 16}
 scanned = labels.scan(domain, key=keys["key"], out_of_range="clip", grid=domain)
 mechanism = RROnBins.optimal(Prior.uniform(domain), 1.0)
-labels.randomize(mechanism, domain, scanned, **keys, advice="", labels=folder / "labels.parquet", work=folder)
+job = DrawJob(mechanism=mechanism, domain=domain, **keys, labels=folder / "labels.parquet", work=folder)
+labels.randomize(job, scanned)
 print(1024 * int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]))
 """
 

@@ -17,6 +17,7 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 import labeldp.spark
 from labeldp import Domain, LabelDPError, LabelSource, Ledger, Message
 from labeldp.engines.arrow.arrow_input import ArrowInput
+from labeldp.engines.passes import DrawJob
 from labeldp.engines.spark.shuffle import DrawTask, OrderTask, code_type, row_schema
 from labeldp.engines.spark.worker import RecordReader
 from labeldp.mechanisms import FiniteMechanism
@@ -68,7 +69,8 @@ def drawn_by_arrow(
     scanned = labels.scan(domain, key=key, out_of_range="clip-all")
     work, target = folder / "work", folder / "arrow.parquet"
     work.mkdir(exist_ok=True)
-    labels.randomize(mechanism, domain, scanned, key=key, release=release, advice="", labels=target, work=work)
+    job = DrawJob(mechanism=mechanism, domain=domain, key=key, release=release, labels=target, work=work)
+    labels.randomize(job, scanned)
     return pq.read_table(target)
 
 

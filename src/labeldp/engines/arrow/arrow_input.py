@@ -24,9 +24,8 @@ from labeldp.engines.arrow.source import LabelSource, belongs_to, estimate_rows
 from labeldp.engines.arrow.spill import RepeatedIdError, Spill, open_spill, spill_rows
 from labeldp.engines.batches import LabelBatch, count_outside, draw_batch, repeated_id
 from labeldp.engines.fingerprint import InputFingerprint
-from labeldp.engines.passes import Scan
+from labeldp.engines.passes import DrawJob, Scan
 from labeldp.errors import InvalidInput
-from labeldp.mechanisms import FiniteMechanism
 from labeldp.priors import histogram
 from labeldp.sampling import EntryChoice, KeyedRandomness
 from labeldp.tables.files import Progress
@@ -160,49 +159,36 @@ class ArrowInput:
                 _tell(progress, batch.labels.size)
         return counts
 
-    def randomize(
-        self,
-        mechanism: FiniteMechanism,
-        domain: Domain,
-        scanned: Scan,
-        *,
-        key: bytes,
-        release: bytes,
-        advice: str,
-        labels: Path,
-        work: Path,
-        keep_order: bool = False,
-        held: Message | None = None,
-        progress: Progress | None = None,
-    ) -> int:
-        assert held is None or not keep_order, "with keep_order, rows are written before held ids are known"
-        randomness = KeyedRandomness(key, release)
+    def randomize(self, job: DrawJob, scanned: Scan, progress: Progress | None = None) -> int:
+        mechanism, held = job.mechanism, job.held
+        assert held is None or not job.keep_order, "with keep_order, rows are written before held ids are known"
+        randomness = KeyedRandomness(job.key, job.release)
         size = spill_rows(scanned.records, scanned.id_bytes, 0 if held is None else held.records)
         skipped = 0
         with ExitStack() as stack:
             code_type = code_dtype(mechanism.outputs.size)
-            spill = stack.enter_context(open_spill(work / "rows", scanned.id_type, size, code_type))
-            writer = stack.enter_context(LabelsWriter(labels, self.id_name, scanned.id_type, mechanism))
-            with prefetched(lambda: self._unchanged(scanned, key, advice)) as batches:
+            spill = stack.enter_context(open_spill(job.work / "rows", scanned.id_type, size, code_type))
+            writer = stack.enter_context(LabelsWriter(job.labels, self.id_name, scanned.id_type, mechanism))
+            with prefetched(lambda: self._unchanged(scanned, job.key, job.advice)) as batches:
                 for batch in batches:
-                    digests, codes = draw_batch(batch, mechanism, domain, randomness)
+                    digests, codes = draw_batch(batch, mechanism, job.domain, randomness)
                     spill.add(batch.ids, digests, codes)  # which finds equal digests
-                    if keep_order:
+                    if job.keep_order:
                         writer.write(batch.ids, codes)
                     _tell(progress, batch.labels.size)
             known = None
             if held is not None:
-                known = stack.enter_context(open_spill(work / "held", scanned.id_type, size, np.uint8))
+                known = stack.enter_context(open_spill(job.work / "held", scanned.id_type, size, np.uint8))
                 _add_held(known, held, randomness)
             try:
                 with prefetched(lambda: spill.partitions(known)) as parts:
                     for part in parts:
                         skipped += part.skipped
-                        if not keep_order:
+                        if not job.keep_order:
                             writer.write(part.ids, part.codes)
                         _tell(progress, len(part.ids) + part.skipped)
             except RepeatedIdError as found:
-                rows = self._repeated_rows(InputFingerprint(key), found.id)
+                rows = self._repeated_rows(InputFingerprint(job.key), found.id)
                 raise repeated_id(rows, "Nothing was released") from None
         return scanned.drawn - skipped
 

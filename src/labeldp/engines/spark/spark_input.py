@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it that
 
-from labeldp.artifact.reader import Message
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.batches import (
     TEXT,
@@ -29,7 +28,7 @@ from labeldp.engines.batches import (
     repeated_id,
 )
 from labeldp.engines.fingerprint import fingerprint_subkeys, typed_digest
-from labeldp.engines.passes import Scan, Selection
+from labeldp.engines.passes import DrawJob, Scan, Selection
 from labeldp.engines.spark.frames import arrow_type, by_index, column_index
 from labeldp.engines.spark.jobs import IdRepeated, InputChanged, collected, job, nothing_charged
 from labeldp.engines.spark.persons import Limits, RankTask, SparkPersons
@@ -38,7 +37,6 @@ from labeldp.engines.spark.worker import CHECK_COUNTS, CHECK_SCHEMA, CheckTask, 
 from labeldp.engines.spark.writing import Draw, Scratch, check_scratch, write_records
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
-from labeldp.mechanisms import FiniteMechanism
 from labeldp.sampling import EntryChoice, KeyedRandomness
 from labeldp.sampling.multiset import MultisetHash
 from labeldp.tables.files import Progress
@@ -211,36 +209,28 @@ class SparkInput:
         assert found.cells is not None, "a grid was given"
         return found.cells
 
-    def randomize(
-        self,
-        mechanism: FiniteMechanism,
-        domain: Domain,
-        scanned: Scan,
-        *,
-        key: bytes,
-        release: bytes,
-        advice: str,
-        labels: Path,
-        work: Path,
-        keep_order: bool = False,
-        held: Message | None = None,
-        progress: Progress | None = None,
-    ) -> int:
-        assert not keep_order, "refused before: a frame has no order"
-        randomness = KeyedRandomness(key, release).bound(mechanism.digest_bytes)
-        draw = Draw(
-            self._reader(_limits(scanned)), mechanism, domain, randomness, fingerprint_subkeys(key), self._types
-        )
+    def randomize(self, job: DrawJob, scanned: Scan, progress: Progress | None = None) -> int:
+        assert not job.keep_order, "refused before: a frame has no order"
+        randomness = KeyedRandomness(job.key, job.release).bound(job.mechanism.digest_bytes)
+        reader, subkeys = self._reader(_limits(scanned)), fingerprint_subkeys(job.key)
+        draw = Draw(reader, job.mechanism, job.domain, randomness, subkeys, self._types)
         name = hmac.digest(
-            key, b"labeldp scratch folder\0" + release, "sha256"
-        ).hex()  # the same when the run is repeated
-        scratch = Scratch(self.frame.sparkSession, work, self.scratch, f"labeldp-{name[:32]}")
+            job.key, b"labeldp scratch folder\0" + job.release, "sha256"
+        ).hex()  # the same in a repeated run
+        scratch = Scratch(self.frame.sparkSession, job.work, self.scratch, f"labeldp-{name[:32]}")
         try:
             return write_records(
-                self._records, draw, scanned, self.id_name, labels=labels, scratch=scratch, held=held, progress=progress
+                self._records,
+                draw,
+                scanned,
+                self.id_name,
+                labels=job.labels,
+                scratch=scratch,
+                held=job.held,
+                progress=progress,
             )
         except InputChanged:
-            raise _changed(advice) from None
+            raise _changed(job.advice) from None
         except IdRepeated:
             raise repeated_id((), "Nothing was released") from None
 

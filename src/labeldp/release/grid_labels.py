@@ -38,6 +38,8 @@ class HeldLabels:
         require_room(self.records, self.domain)
         self.lower, self.upper = 0, self.domain.count - 1
         self.units: Integers = units_of(values, self.domain, self.lower, self.upper)
+        self.residuals = False
+        self._labels = self.units
 
     def clip(self, lower: int, upper: int) -> None:
         """Clip all units to a range within the present one."""
@@ -52,6 +54,26 @@ class HeldLabels:
         # In this order: if an interrupt comes in between, noise is too wide. The other way round it would be too narrow.
         np.clip(self.units, int(lower), int(upper), out=self.units)
         self.lower, self.upper = int(lower), int(upper)
+
+    def subtract(self, expected: Integers, reach: int) -> None:
+        """Replace each label by how far it is above a public number of units, clipped at ±`reach`.
+
+        The differences are those of the labels as they were before the first call, however often this is called.
+        """
+        if not isinstance(reach, (int, np.integer)) or not 1 <= 2 * reach <= self.upper - self.lower:
+            raise InvalidInput(
+                f"residuals are clipped to a range that is narrower than that of the labels, of 2 to {self.upper - self.lower:,} units: "
+                f"reach is half of it, got {described(reach)}"
+            )
+        if (
+            expected.shape != self._labels.shape
+            or expected.dtype != np.int64
+            or (abs(expected) >= self.domain.count).any()
+        ):
+            raise InvalidInput(f"give a whole number of units within the grid for each of the {self.records:,} labels")
+        # As in `clip`: an interrupt in between leaves noise that is too wide.
+        self.units = np.clip(self._labels - expected, -int(reach), int(reach))
+        self.residuals, self.lower, self.upper = True, -int(reach), int(reach)
 
     def histogram(self, parts: int) -> Integers:
         """The number of labels in each of so many equal parts of the grid."""

@@ -52,6 +52,9 @@ class Answer(ReprMixin):
         The bounds and the grid.
     grain : int
         In how many steps a unit is divided, which is more than 1 for signs only.
+    residuals : bool
+        Whether a public number of units was subtracted from each label before it was clipped and summed. `clip` is then a range of
+        such differences. Not for histograms.
 
     Examples
     --------
@@ -69,19 +72,21 @@ class Answer(ReprMixin):
     sizes: tuple[int, ...]
     domain: Domain
     grain: int = 1
+    residuals: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InvalidInput(f"an answer is a histogram, or over cells, or against signs, not {described(self.kind)}")
-        lower, upper = self.clip
-        if not 0 <= lower <= upper < self.domain.count:
+        (lower, upper), least = self.clip, 1 - self.domain.count if self.residuals else 0
+        if not least <= lower <= upper < self.domain.count:
             raise InvalidInput(f"the clip of an answer lies outside its grid of {self.domain.count:,} cells")
         if not self.sizes or min(self.sizes) < 1 or sum(self.sizes) > MOST_SUMS:
             raise InvalidInput(f"an answer has 1 to {MOST_SUMS:,} numbers")
-        if (len(self.sizes) > 1 and self.kind != "cells") or (
-            self.kind == "histogram" and self.sizes[0] > self.domain.count
-        ):
+        counted = self.kind == "histogram"
+        if (len(self.sizes) > 1 and self.kind != "cells") or (counted and self.sizes[0] > self.domain.count):
             raise InvalidInput("the sizes of an answer do not fit its kind")
+        if counted and self.residuals:
+            raise InvalidInput("a histogram counts labels, not residuals")
         for name in ("values", "counts"):
             numbers = getattr(self, name)
             if numbers.shape != (sum(self.sizes),) or numbers.dtype != np.int64:
@@ -116,7 +121,7 @@ class Answer(ReprMixin):
 
     @property
     def sums(self) -> Floats:
-        """The numbers in the label's own unit: noisy sums of clipped labels over each cell or against each column of signs.
+        """The numbers in the label's own unit: noisy sums of clipped labels or residuals over each cell or against each column of signs.
 
         Those of a histogram are noisy counts.
         """
@@ -124,7 +129,7 @@ class Answer(ReprMixin):
             return self.values.astype(np.float64)
         lower, upper = self.clip
         offset = lower if self.kind == "cells" else centre_of(lower, upper)
-        start = self.domain.lower + offset * self.domain.step
+        start = offset * self.domain.step + (0.0 if self.residuals else self.domain.lower)
         return self.values * (self.domain.step / self.grain) + self.counts * start
 
     @property
@@ -133,7 +138,7 @@ class Answer(ReprMixin):
         return self.variance * (1.0 if self.kind == "histogram" else (self.domain.step / self.grain) ** 2)
 
     def means(self) -> Floats:
-        """The noisy mean of the clipped labels in each cell.
+        """The noisy mean of the clipped labels, or residuals, in each cell.
 
         Returns
         -------

@@ -63,13 +63,14 @@ class _StoredAnswer:
     epsilon: str
     counts: list[str]
     values: list[str]
+    residuals: bool
 
     @classmethod
     def of(cls, answer: Answer) -> _StoredAnswer:
         lists = (answer.clip, answer.sizes, answer.counts.tolist(), answer.values.tolist())
         clip, sizes, counts, values = ([str(number) for number in one] for one in lists)
         cost = str(answer.sensitivity), answer.scale, str(answer.epsilon_exact)
-        return cls(answer.kind, clip, str(answer.grain), sizes, *cost, counts, values)
+        return cls(answer.kind, clip, str(answer.grain), sizes, *cost, counts, values, answer.residuals)
 
     def answer(self, domain: Domain) -> Answer:
         """Return the answer. Nothing is believed that can be computed."""
@@ -85,6 +86,7 @@ class _StoredAnswer:
             sizes=tuple(stored_integers(self.sizes, "sizes").tolist()),
             domain=domain,
             grain=int(stored_integers([self.grain], "grain")[0]),
+            residuals=self.residuals,
         )
         if _StoredAnswer.of(made) != self:
             raise InvalidInput("the sensitivity or the epsilon of an answer is not what follows from its other fields")
@@ -657,7 +659,7 @@ Each cost is the most by which one label changes the exact sums, divided by the 
 
 ## What the guarantee rests on
 
-- Cells, signs and clips were made from features, public numbers and earlier sums in this list. Had they depended on labels in
+- Cells, signs, clips and predictions were made from features, public numbers and earlier sums in this list. Had they depended on labels in
   any other way, the guarantee would not hold.
 - The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise and with random
   bits of the operating system and of the generator that OpenDP seeds with them.
@@ -686,5 +688,7 @@ def _what(answer: Answer, domain: Domain) -> str:
         what += f" in {len(answer.sizes)} partitions"
     if answer.kind == "histogram" or answer.clip == (0, domain.count - 1):
         return what
-    low, high = (domain.lower + end * domain.step for end in answer.clip)
-    return f"{what}, clipped to {low:.6g} … {high:.6g}"
+    start = 0.0 if answer.residuals else domain.lower
+    low, high = (start + end * domain.step for end in answer.clip)
+    less = ", each label less what earlier sums predict" if answer.residuals else ""
+    return f"{what}{less}, clipped to {low:.6g} … {high:.6g}"

@@ -159,6 +159,31 @@ class SumQueries(ReprMixin):
         with self._alone():
             self._held.clip(lower, upper)
 
+    def subtract(self, expected: Any, reach: int) -> None:
+        """Sum residuals from now on: how far each label is above a public number, clipped at ±`reach`. Later sums need less noise.
+
+        Calling it again replaces the numbers, and can only make the range narrower.
+
+        Parameters
+        ----------
+        expected : array of int64
+            The number of grid units to subtract from each label, such as those of a prediction from earlier answers.
+        reach : int
+            The most that a residual may be, in grid units. Twice `reach` is at most the width of the present range.
+
+        Raises
+        ------
+        InvalidInput
+            If there is not a whole number for each label, or the range would not be narrower.
+
+        Privacy
+        -------
+        Costs nothing. Replacing one label changes its residual by at most the width of the range. Both arguments must come from
+        features, public numbers or earlier answers, never from the labels.
+        """
+        with self._alone():
+            self._held.subtract(np.asarray(expected), reach)
+
     def histogram(self, parts: int, epsilon: Epsilon) -> Answer:
         """Count the labels in each of several equal parts of the grid, with Laplace noise of scale 2/ε.
 
@@ -191,6 +216,8 @@ class SumQueries(ReprMixin):
             raise InvalidInput(
                 f"parts must be a whole number from 1 to {min(cells, MOST_SUMS):,}, the number of grid points, got {described(parts)}"
             )
+        if self._held.residuals:
+            raise InvalidInput("a histogram counts labels, and residuals are summed now: ask for it before subtract")
         with self._alone():
             return self._keep("histogram", (int(parts),), histogram_counts(self._held, int(parts)), epsilon)
 

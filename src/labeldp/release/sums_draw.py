@@ -112,7 +112,8 @@ def draw_answer(
         noisy = sums + cube_noise(sizes[0], scale) if kind == "signs" else add_laplace(sums, scale)
         # Noise is cut off at 2^62 and sums are below 2^61, so a noisy sum that is cut off here is a function of the exact one.
         sums = np.clip(noisy, -LARGEST_SUM, LARGEST_SUM)
-    return Answer(kind, sums, scale, clip, counts, sizes, domain, grain)
+    residuals = isinstance(held, HeldLabels) and held.residuals
+    return Answer(kind, sums, scale, clip, counts, sizes, domain, grain, residuals)
 
 
 def histogram_counts(held: HeldLabels, parts: int) -> ExactPass:

@@ -69,6 +69,19 @@ def check(model, features):
         assert np.isfinite(effect.errors).all()
 
 
+@pytest.mark.parametrize(("rest", "used"), [(0.1, True), (2.0, False)])
+def test_residuals_are_summed_where_features_explain_much(rest, used):
+    """They lie in a range of about three of their own standard deviations, so their noise is a fraction of that of labels."""
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=(4000, 2))
+    model, queries = fitted(x, 10 + x[:, 0] + rest * generator.normal(size=4000), 2, (2, 18))
+    assert {answer.residuals for answer in queries.answers[2:]} == {used}
+    if used:
+        labels, residuals = (queries.answers[number].clip for number in (1, -1))
+        assert residuals[1] - residuals[0] < 0.5 * (labels[1] - labels[0])
+        assert np.mean(np.square(model.predict(x) - 10 - x[:, 0])) < 0.01
+
+
 @pytest.mark.parametrize("epsilon", [0.001, 40])
 @pytest.mark.parametrize("name", FEATURES)
 def test_odd_features_get_a_model(name, epsilon):

@@ -103,9 +103,9 @@ def test_too_little_cube_noise_is_found(factor, refuted):
     assert found.refuted == refuted
 
 
-def exact_numbers(answer, units, codes, signs):
+def exact_numbers(answer, units, codes, signs, expected):
     """What an answer would have been without noise."""
-    clipped = np.clip(units, *answer.clip)
+    clipped = np.clip(units - expected if answer.residuals else units, *answer.clip)
     if answer.kind == "histogram":
         return np.bincount(clipped * 2 // (TOP + 1), minlength=2)
     if answer.kind == "cells":
@@ -113,18 +113,18 @@ def exact_numbers(answer, units, codes, signs):
     return answer.grain * (clipped - sum(answer.clip) // 2) @ signs
 
 
-def worth(answer, neighbours, codes, signs):
+def worth(answer, neighbours, *known):
     """The logarithm of the ratio of an answer's probabilities under two data sets, as a fraction."""
     if not answer.scale:
         return Fraction(0)
     norm = max if answer.kind == "signs" else sum
-    near, far = (int(norm(np.abs(answer.values - exact_numbers(answer, units, codes, signs)))) for units in neighbours)
+    near, far = (int(norm(np.abs(answer.values - exact_numbers(answer, units, *known)))) for units in neighbours)
     return (far - near) / Fraction(answer.scale)
 
 
 @given(st.data())
 def test_no_chain_of_questions_is_worth_more_than_epsilon(data):
-    """A histogram chooses the clip, and the clip decides on the noise of what follows: whatever comes out, the bound is exact."""
+    """A histogram chooses the clip, sums choose what is subtracted from labels: whatever comes out, the bound is exact."""
     unit, numbers = st.integers(0, TOP), st.integers(0, 1)
     labels = np.array(data.draw(st.lists(unit, min_size=2, max_size=5)))
     other = labels.copy()
@@ -133,10 +133,13 @@ def test_no_chain_of_questions_is_worth_more_than_epsilon(data):
     signs = np.array([[2 * data.draw(numbers) - 1 for _ in range(COLUMNS)] for _ in labels])
     queries = SumQueries(labels, data.draw(st.sampled_from(["0.1", "1", "7"])), RANGE)
     counts = queries.histogram(2, queries.remaining / 3).values
-    queries.clip(int(counts[0] < 0), TOP if counts[1] > counts[0] else TOP - 1)
+    queries.clip(0, TOP if counts[1] > counts[0] else TOP - 1)
+    sums = queries.over_cells(codes, 2, queries.remaining / 2).values
+    expected = np.where(sums[codes] > 1, TOP, 0)
+    queries.subtract(expected, 1)
     queries.over_cells(codes, 2, queries.remaining / 2)
     queries.against_signs(signs, queries.remaining)
-    worths = [worth(answer, (labels, other), codes, signs) for answer in queries.answers]
+    worths = [worth(answer, (labels, other), codes, signs, expected) for answer in queries.answers]
     assert all(abs(one) <= answer.epsilon_exact for one, answer in zip(worths, queries.answers, strict=True))
     assert abs(sum(worths)) <= queries.released.spent <= queries.epsilon_exact
 
@@ -151,5 +154,5 @@ def test_the_bound_of_a_chain_is_reached():
         queries.histogram(2, Fraction(1, 4))
         queries.over_cells(codes, 2, Fraction(1, 2))
         queries.against_signs(signs, queries.remaining)
-        largest = max(largest, sum(worth(answer, neighbours, codes, signs) for answer in queries.answers))
+        largest = max(largest, sum(worth(answer, neighbours, codes, signs, 0) for answer in queries.answers))
     assert largest == queries.released.spent > Fraction(999_999, 1_000_000)

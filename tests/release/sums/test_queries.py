@@ -67,15 +67,37 @@ def test_answers_are_sums_of_clipped_units(data):
 
 
 @pytest.mark.usefixtures("noiseless")
+@given(st.data())
+def test_residuals_are_those_of_the_labels_however_often_numbers_are_subtracted(data):
+    units = np.array(data.draw(st.lists(st.integers(0, 9), min_size=2, max_size=20)))
+    queries = SumQueries(units, 3, TEN)
+    reach = 4
+    for _ in range(2):
+        expected = np.array([data.draw(st.integers(-9, 9)) for _ in units])
+        reach = data.draw(st.integers(1, reach))
+        queries.subtract(expected, reach)
+        residuals = np.clip(units - expected, -reach, reach)
+        codes = np.arange(units.size) % 2
+        answer = queries.over_cells(codes, 2, Fraction(1, 2))
+        assert answer.sums.tolist() == [residuals[codes == cell].sum() for cell in (0, 1)]
+        signed = queries.against_signs(np.ones((units.size, 1), np.int8), Fraction(1, 2))
+        assert signed.sums.tolist() == [residuals.sum()]
+        assert (answer.clip, answer.residuals, signed.residuals) == ((-reach, reach), True, True)
+    assert "each label less what earlier sums predict" in queries.released.card()
+
+
+@pytest.mark.usefixtures("noiseless")
 @pytest.mark.parametrize(
     "ask",
     [
         lambda queries: queries.histogram(5, 1),
+        lambda queries: queries.subtract(np.array([4, 9, 0]), 2) or queries.over_cells([0, 1, 0], 2, 1),
+        lambda queries: queries.subtract(np.array([4, 9, 0]), 2) or queries.against_signs(-np.ones((3, 2), np.int8), 1),
         lambda queries: queries.over_cells([0, 1, 0], 2, 1),
         lambda queries: queries.over_cells([[0, 1, 0], [1, 1, 0], [0, 1, 2]], [2, 2, 3], 1),
         lambda queries: queries.against_signs(np.array([[1, -1], [1, 1], [-1, -1]]), 1),
     ],
-    ids=["histogram", "one partition", "three partitions", "signs"],
+    ids=["histogram", "residuals over cells", "residuals and signs", "one partition", "three partitions", "signs"],
 )
 def test_the_sensitivity_is_the_most_that_one_label_changes(ask):
     """By trying all labels of one record. Noise is scaled by it."""
@@ -83,6 +105,7 @@ def test_the_sensitivity_is_the_most_that_one_label_changes(ask):
     norm = max if answers[0].kind == "signs" else sum
     changes = [norm(np.abs(one.values - other.values)) for one, other in combinations(answers, 2)]
     assert {answer.sensitivity for answer in answers} == {max(changes)}
+    assert max(changes) > 0
     assert all(answer.scale >= answer.sensitivity for answer in answers)
 
 
@@ -236,6 +259,22 @@ REFUSED = {
     "no dataset": (lambda ledger: SumQueries(LABELS, 1, TEN, ledger=ledger), "name of the dataset"),
     "no ledger": (lambda ledger: SumQueries(LABELS, 1, TEN, dataset="sales"), "give ledger=Ledger"),
     "a path as ledger": (lambda ledger: SumQueries(LABELS, 1, TEN, ledger="a.db", dataset="sales"), "must be a Ledger"),
+    "a number for another label": (
+        lambda ledger: make(LABELS, ledger).subtract(np.zeros(3, np.int64), 1),
+        "for each of the 4 labels",
+    ),
+    "numbers that are floats": (
+        lambda ledger: make(LABELS, ledger).subtract(np.zeros(4), 1),
+        "a whole number of units within the grid",
+    ),
+    "residuals wider than labels": (
+        lambda ledger: make(LABELS, ledger).subtract(np.zeros(4, np.int64), 5),
+        "narrower than that of the labels",
+    ),
+    "a histogram of residuals": (
+        lambda ledger: (one := make(LABELS, ledger)).subtract(np.zeros(4, np.int64), 2) or one.histogram(2, 1),
+        "a histogram counts labels",
+    ),
     "too few codes": (lambda ledger: make(LABELS, ledger).over_cells([0, 1], 2, 1), "each of the 4 labels, got 2"),
     "codes as columns": (
         lambda ledger: make(LABELS, ledger).over_cells(np.zeros((4, 2), int), 2, 1),

@@ -110,12 +110,14 @@ class Evidence:
     """Blocks with the counts of records in all pairs of their cells; questions and answers.
 
     A question is a number for each cell of all blocks, most of them zero: the sum of the labels of the records, each times the
-    numbers of its cells. Answers are less the sum that a label of `offset` everywhere would give.
+    numbers of its cells. Answers are less the sum that a label of `offset` everywhere would give. Where sums are of residuals,
+    `expected` is what was subtracted from each label, and an answer gets its sum back.
     """
 
     def __init__(self, records: int, offset: float) -> None:
         self.records = records
         self.offset = offset
+        self.expected: Floats | None = None
         self.blocks: list[Block] = []
         self.codes: list[Codes] = []
         self.ends = np.zeros(1, np.int64)
@@ -143,8 +145,11 @@ class Evidence:
 
     def learn(self, questions: Floats, answer: Answer) -> None:
         """Take an answer to questions, which are given as one column of numbers for each."""
+        sums = answer.sums - self.offset * answer.counts
+        if self.expected is not None:
+            sums = sums + questions.T @ self.cell_sums(self.expected)
         self.questions = np.hstack([self.questions, questions])
-        self.answers = np.concatenate([self.answers, answer.sums - self.offset * answer.counts])
+        self.answers = np.concatenate([self.answers, sums])
         self.noise = np.concatenate([self.noise, np.full(questions.shape[1], answer.sums_variance)])
 
     def place(self, block: int) -> slice:

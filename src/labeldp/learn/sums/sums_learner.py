@@ -4,6 +4,8 @@
 2. A coarse look at every column: a few signed sums, 12 % of the rest.
 3. Pairs of the columns that seem to matter join in. The plan of least expected error is asked: sums over whole partitions where a
    column with many cells matters, signed sums elsewhere.
+4. Where features explain much, step 3 is done twice, and its sums are those of residuals: labels less what the sums so far predict.
+   They lie in a narrower range, so that their sums need less noise.
 
 All sums are then inferred jointly (`labeldp.learn.sums.inference`). Labels are seen through `SumQueries` alone, so that everything here
 is post-processing, and a mistake here costs accuracy but no privacy.
@@ -21,6 +23,7 @@ import numpy as np
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
 from labeldp.learn.sums.inference import (
+    LEAST_REST,
     Block,
     Evidence,
     Link,
@@ -40,6 +43,12 @@ from labeldp.release.sum_queries import SumQueries
 
 COARSE = Fraction(12, 100)
 """The share of the remaining ε for the coarse look."""
+MIDDLE = Fraction(3, 10)
+"""The share of what then remains for the first sums of residuals, if there are any."""
+MOST_LEFT = 0.7
+"""Residuals are summed if features leave at most this share of the label's variance."""
+REACH = 1.5
+"""Residuals are clipped at this number of their standard deviations. Later sums correct a prediction by no more than that."""
 ALL_PAIRED = 8
 """With at most this number of columns, all pairs are considered from the start."""
 EARLY_SIGNS = 4
@@ -99,6 +108,11 @@ class SumsLearner:
         if not pairs and (pairs := self._pairs(belief, found.variance)):
             candidates = self._add_pairs(evidence, candidates, pairs, PAIR_SIGNS)
             belief = self._with_pairs(evidence, belief, pairs, found.variance)
+        if subtract_expected(queries, evidence, belief, looked):
+            part = queries.remaining * MIDDLE
+            self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, part)), part)
+            belief, found = inferred(evidence, looked, queries.domain)
+            subtract_expected(queries, evidence, belief, looked)
         rest = queries.remaining
         self._ask(queries, evidence, plan(evidence, belief, candidates, _scale(queries, rest)), rest)
         belief, found = inferred(evidence, looked, queries.domain)
@@ -229,6 +243,27 @@ def inferred(evidence: Evidence, found: LabelRange, domain: Domain) -> tuple[Pos
         found = replace(found, variance=usual_variance(mean, domain))
         belief = infer(evidence, found.variance)
     return belief, found
+
+
+def subtract_expected(queries: SumQueries, evidence: Evidence, belief: Posterior, found: LabelRange) -> bool:
+    """Sum residuals from now on, if features explain so much that these lie in a clearly narrower range than labels.
+
+    The variance of a label less its posterior mean is that of the label less that of the posterior mean.
+    """
+    domain = queries.domain
+    if not found.is_known(domain):
+        return False
+    lower, upper = (domain.lower + domain.step * end for end in found.clip)
+    expected = np.clip(evidence.offset + evidence.total(belief.effects(evidence)), lower, upper)
+    left = max(LEAST_REST, 1 - float(expected.var()) / found.variance)
+    reach = int(REACH * np.sqrt(left * found.variance) / domain.step)
+    width = queries.clipped[1] - queries.clipped[0]
+    if left > MOST_LEFT or not 1 <= 2 * reach <= width:
+        return False
+    units = np.rint((expected - domain.lower) / domain.step).astype(np.int64)
+    queries.subtract(units, reach)
+    evidence.expected = domain.lower + domain.step * units
+    return True
 
 
 def links_for(found: LabelRange, domain: Domain) -> list[Link]:

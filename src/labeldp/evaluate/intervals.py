@@ -32,10 +32,12 @@ from labeldp.mechanisms import PrivateLabels
 
 TAILS = "tails"
 PART = "part"
+BATCHES = "batches"
 
 ASSUMPTIONS = {
     TAILS: "labels too large or too small to be told apart have predictions that are on average on the same side of the mean",
     PART: "the labels evaluated are a random part of all labels that were privatized together",
+    BATCHES: "the labels of later batches have the same distribution as those of the first",
 }
 """Each assumption by name, in words."""
 
@@ -268,11 +270,13 @@ class Frame:
         """The frame for all targets with these weights; `assume` names some of `ASSUMPTIONS`."""
         assumed = checked(assume)
         mechanism, records = private.mechanism, len(private)
-        has_counts = usable_counts(mechanism, records) is not None
+        all_counted = usable_counts(mechanism, records) is not None
+        random_part = PART in assumed if all_counted else BATCHES in assumed
+        has_counts = all_counted or usable_counts(mechanism, records, uncounted=random_part) is not None
         for_estimates, for_counts = _SHARES_WITH_COUNTS if has_counts else _SHARES
         pieces = LabelPieces.of(mechanism, _PIECES_WITH_COUNTS if has_counts else MOST_PIECES)
         nodes = WeightNodes.of(target.weights)
-        counted = CountedLabels.of(mechanism, pieces, records, random_part=PART in assumed)
+        counted = CountedLabels.of(mechanism, pieces, records, random_part=random_part)
         evidence = gather_evidence(private, target.weights, nodes, pieces)
         risk_of_each = risk * (1 - for_estimates - for_counts) / (evidence.mean.size + 1)
         radius = bernstein_radius(evidence.variance, evidence.span, records, risk_of_each)

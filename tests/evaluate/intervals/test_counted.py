@@ -182,3 +182,31 @@ def test_a_gain_of_a_quarter_of_the_variance_is_seen_in_17520_records():
     private = LabelRandomizer(1, Domain(0, 400)).randomize(labels)
     assert estimate_gain(private, predictions, assume=("tails",)).lower > 0
     assert estimate_r2(private, predictions, assume=("tails",)).lower > 0
+
+
+def test_later_batches_make_an_interval_narrower_if_they_are_like_the_first():
+    random = np.random.default_rng(0)
+    labels, feature = population(random, 15_000)
+    first = with_counts(labels[:5000])
+    private = randomized(first.mechanism, labels, seed=3)
+    assume = ("tails", "part", "batches")
+    for estimate in (
+        lambda size: estimate_mean(private[:size], assume=assume),
+        lambda size: estimate_gain(private[:size], np.clip(feature[:size], 0, 20), assume=assume),
+    ):
+        widths = [found.upper - found.lower for found in map(estimate, (5000, 10_000, 15_000))]
+        assert widths[0] > widths[1] > widths[2]
+    found, bare = estimate_mean(private, assume=assume), estimate_mean(private, assume=("tails", "part"))
+    assert found.lower < PRIOR.mean < found.upper
+    assert bare.lower <= found.lower
+    assert found.upper <= bare.upper
+    assert made_assumptions(private, assume) == ["tails", "batches"]
+
+
+def test_counts_of_a_first_batch_are_means_over_that_batch():
+    labels = np.random.default_rng(0).choice(VALUES, 5000, p=PRIOR.masses)
+    mechanism = with_counts(labels).mechanism
+    found = CountedLabels.of(mechanism, LabelPieces.of(mechanism), 20_000, random_part=True).mean(VALUES)
+    assert found.low == found.high == pytest.approx(labels.mean(), abs=5 * found.noise)
+    assert found.sampling == pytest.approx(labels.std() / np.sqrt(5000), rel=0.1)
+    assert CountedLabels.of(mechanism, LabelPieces.of(mechanism), 20_000) is None

@@ -154,6 +154,11 @@ class CountedLabels:
         return cls(counts, mixing, mixing.T @ mechanism.prior.masses, records, random_part)
 
     @property
+    def exact(self) -> bool:
+        """Whether the counts tell means over the records, but for noise: no other labels, which may be anything, were counted."""
+        return self._divisor == self.counts.records
+
+    @property
     def _divisor(self) -> int:
         """The number of labels whose mean the counts tell."""
         return self.counts.records if self.random_part else self.records

@@ -334,12 +334,14 @@ class Frame:
             return (_DOUBTING,)
         if self.private.mechanism.kind == "unbiased":
             return (_TRUSTING,)
-        return (_TRUSTING, _DOUBTING, _CLIPPED) if target.label_square else (_CLIPPED,)
+        weighted = float(target.weights.min()) < float(target.weights.max())
+        return (_CLIPPED,) if weighted and not target.label_square else (_TRUSTING, _DOUBTING, _CLIPPED)
 
     def _known_by_counts(self, target: Target) -> bool:
         """Whether the target is a function of the label alone, whose mean codes and counts estimate together, almost without bias."""
         low, high = float(target.weights.min()), float(target.weights.max())
-        return self.counted is not None and low == high and bool(target.label_square or low)
+        counted = self.counted is not None and self.counted.exact
+        return counted and low == high and bool(target.label_square or low)
 
     def _estimate(self, target: Target, settings: EstimateSettings, visible: float, risk: float) -> SampleMean:
         """The counts help to estimate where codes cannot tell labels apart: functions of the label, or the square of the label."""

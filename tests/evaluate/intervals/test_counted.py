@@ -210,3 +210,14 @@ def test_counts_of_a_first_batch_are_means_over_that_batch():
     assert found.low == found.high == pytest.approx(labels.mean(), abs=5 * found.noise)
     assert found.sampling == pytest.approx(labels.std() / np.sqrt(5000), rel=0.1)
     assert CountedLabels.of(mechanism, LabelPieces.of(mechanism), 20_000) is None
+
+
+def test_a_group_of_the_counted_labels_is_estimated_by_its_codes():
+    """The other labels may be anything, so that counts say little about the mean of one group."""
+    random = np.random.default_rng(0)
+    labels, others = random.choice(VALUES, 1000, p=PRIOR.masses), random.choice(VALUES, 9000, p=PRIOR.masses)
+    private = with_counts(labels, others)
+    group = estimate_mean(private)
+    bare = estimate_mean(PrivateLabels(private.codes, private.mechanism.without_counts()))
+    assert group.value == pytest.approx(bare.value, abs=0.5 * bare.standard_error)
+    assert group.upper - group.lower < 1.3 * (bare.upper - bare.lower)

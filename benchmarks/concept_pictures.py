@@ -1,4 +1,4 @@
-"""The pictures of docs/concepts/why-bins.md and docs/concepts/bias-and-variance.md.
+"""The pictures of docs/concepts/optimal-bins.md and docs/concepts/beyond-the-paper.md.
 
 Run: python benchmarks/concept_pictures.py [--out docs/plots]      (a few seconds)
 

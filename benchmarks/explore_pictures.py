@@ -1,4 +1,4 @@
-"""The screenshots of docs/guides/explore.md, taken in Chromium from a real `labeldp explore`.
+"""The screenshots of docs/guides/choose-epsilon.md, taken in Chromium from a real `labeldp explore`.
 
 Run: python benchmarks/explore_pictures.py [--out docs/screenshots]
 

@@ -27,10 +27,14 @@ PARTS = {
     "files": ("files", "one file: time of the same job, time of noise alone, or memory"),
     "labels": ("labels", "expected error under one distribution and ε"),
     "models": ("models", "test error on one data set at one ε"),
-    "auditing": ("audits", "nobody is ranked"),
-    "startup": ("start-up", "nobody is compared"),
+    "auditing": ("audits", "no ranking"),
+    "startup": ("start-up", "no comparison"),
 }
 """The heading of each part on the page, and what peers are compared by."""
+DETAILS = re.compile(
+    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error, absolute|^limits$|^growth$"
+)
+"""Tables (by key) and notes that only the JSON files of the results contain."""
 BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -111,8 +115,13 @@ def overview(results: Path) -> str:
 def part_text(result: Result, results: Path, sentences: list) -> str:
     """All that is written from one result."""
     pieces = [ran(result)]
-    pieces += [table.markdown() for table in result.tables]
-    pieces += result.notes
+    shown = [table for table in result.tables if not DETAILS.search(table.key)]
+    pieces += [table.markdown() for table in shown]
+    pieces += [note for note in result.notes if not DETAILS.search(note)]
+    if len(shown) < len(result.tables):
+        pieces.append(
+            f"`docs/research/benchmarks/{result.part}.json` contains {len(result.tables) - len(shown)} more tables."
+        )
     silent = [target.name for target in result.targets if not (target.met or target.why)]
     if silent:
         raise MissingSentenceError(f"targets of {result.part} are missed and no reason is given: {'; '.join(silent)}")
@@ -134,16 +143,14 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
 
 
 def ran(result: Result) -> str:
-    """Command, date, machine and versions."""
+    """Command, date, machine and peers. The JSON files of the results contain all versions."""
     machine = result.machine
-    numbers = [f"{name} {number}" for name, number in result.versions.items() if number != "not installed"]
     theirs = [what for what in result.peers.values() if not what.startswith("no figures")]
-    apart = f" In environments of their own: {'; '.join(theirs)}." if theirs else ""
+    apart = f" Peers in separate environments: {'; '.join(theirs)}." if theirs else ""
     small = " These are the small sizes of a quick run." if result.quick else ""
     return (
         f"`{result.command}`, {result.date}, {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']:g} GiB, "
-        f"Python {machine['python']}, load {machine['load']:g} at the start, {result.seconds:.0f} s.{small} "
-        f"Versions: {', '.join(numbers)}.{apart}"
+        f"load {machine['load']:g} at the start, {result.seconds:.0f} s.{small}{apart}"
     )
 
 

@@ -2,7 +2,7 @@
 
 Run: python benchmarks/training_plots.py [RESULTS …] --out docs/plots
 
-RESULTS are files of `training.py --out`, or pages with the tables that it printed: docs/concepts/beyond-the-paper.md by default.
+RESULTS are files of `training.py --out`, or pages with the tables that it printed: docs/research/measurements.md by default.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COLUMNS = {"RR-on-Bins": "rr-on-bins"}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path, nargs="*", default=[Path("docs/concepts/beyond-the-paper.md")])
+    parser.add_argument("results", type=Path, nargs="*", default=[Path("docs/research/measurements.md")])
     parser.add_argument("--out", type=Path, default=Path("docs/plots"))
     arguments = parser.parse_args()
     draw([row for path in arguments.results for row in read(path)], arguments.out)

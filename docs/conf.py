@@ -46,7 +46,7 @@ highlight_language = "none"  # blocks that name no language are output
 
 # The reference
 autosummary_generate = True
-autodoc_typehints = "none"  # types stand in the docstrings
+autodoc_typehints = "none"  # types are in the docstrings
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the templates list them
 numpydoc_xref_param_type = True

@@ -13,8 +13,10 @@ PAGE = "reference/messages.md"
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "labeldp"
 HEAD = """# All messages
 
-Search this page for a few words of an error or a warning. `…` is what differs from case to case: a name, a number, a path.
-[Errors and their cures](../guides/errors.md) explains what to do, and what was charged.
+Every error and warning of labeldp, one per line, generated from the code.
+
+Search this page for a few words of your message. `…` replaces a name, a number or a path.
+[Troubleshooting](../guides/errors.md) explains common problems, and what was charged.
 
 """
 

@@ -1,4 +1,4 @@
-"""Pictures of the gallery as SVG files: sharp, dark where the reader's system is, and with words for those who do not see them."""
+"""Pictures of the gallery as SVG files: sharp, dark where the reader's system is, and with words for people who cannot see them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_BYTES = 200_000
 
 
 def picture(_block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-    """Save what the script calls `picture`, once, and say how to show it."""
+    """Save what the script calls `picture`, once, and return how to show it."""
     drawn = block_vars["example_globals"].pop("picture", None)
     if not isinstance(drawn, Axes | Figure):
         return ""

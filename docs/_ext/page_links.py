@@ -2,7 +2,7 @@
 
 - `SECURITY.md` and the other pages at the root of the repository are pages of the site.
 - A page at the root that is included here has links from there: they are tried from the root too.
-- Any other file (a script, a source file) is no page: its name stands in the text.
+- Any other file (a script, a source file) is not a page: its name is shown.
 - `LabelRandomizer` or `labeldp privatize`, as code in the text, links to its page in the reference.
 """
 
@@ -70,7 +70,7 @@ class FileLinks(SphinxTransform):
 
 @cache
 def documented() -> dict[str, str]:
-    """What may stand in the text as code, and the full name under which the reference has it.
+    """Return code that may appear in the text, with its full name in the reference.
 
     `labeldp.losses.Loss` and `labeldp.losses.Loss` are one class, and it has one page: that of `labeldp.losses`.
     """

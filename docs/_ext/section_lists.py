@@ -1,6 +1,6 @@
-"""The list of pages on the first page of a section is complete, and says for whom each page is.
+"""The list of pages on the first page of a section is complete, and shows the first paragraph of each page.
 
-A line `*` in a toctree stands for all pages of the folder that the page does not name. Unlike `:glob:`, it may stand for none.
+A line `*` in a toctree represents all pages of the folder that the page does not name. Unlike `:glob:`, it may represent none.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ def name_all_pages(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def note_first_paragraph(app: Sphinx, document: nodes.document) -> None:
-    start = "" if app.env.docname.startswith("reference/command/") else "For "
-    first = next((node for node in document.findall(nodes.paragraph) if node.astext().startswith(start)), None)
+    first = next(document.findall(nodes.paragraph), None)
     if first is not None:
         app.env.metadata[app.env.docname][KEY] = " ".join(first.astext().split())
 
 
 def list_pages(app: Sphinx, document: nodes.document, docname: str) -> None:
     """Show the pages of a section in place of its toctrees, which stay for the navigation."""
-    if not docname.endswith(("/index", "/commands")):
+    if not docname.endswith(("/index", "/commands")) or docname.startswith(
+        "pictures/"
+    ):  # a gallery lists its pages itself
         return
     for toctree in list(document.findall(addnodes.toctree)):
         shown = nodes.bullet_list(classes=["pages-of-section"])

@@ -5,7 +5,7 @@ The best bins for a distribution of labels
 Randomized response on bins keeps the bin of a label more often than any other. `RROnBins.optimal` finds the bins of least error: few and close to the
 middle where ε is small, many where ε is large.
 
-The grey area is the distribution of purchase values, which the bins are made for. The lines are what can be reported, as tall as they are often.
+The grey area is the distribution of purchase values, which the bins are made for. The lines are the reported values, with heights in proportion to their frequency.
 """
 
 from labeldp import plots

@@ -2,7 +2,7 @@
 What one label is reported as
 =============================
 
-Somebody spent 80 euros. What does the message say? Each mechanism answers with other values and other chances, and all of them cost ε = 2.
+A customer spent 80 euros. What is reported? Each mechanism answers with other values and other chances, and all of them cost ε = 2.
 
 The paper's bins stay close to the usual amounts. Unbiased values reach far outside, so that they are right on average. The default, ``auto``, lies
 between the two. Laplace noise that is clipped piles up at the bounds.
@@ -11,7 +11,7 @@ between the two. Laplace noise that is clipped piles up at the bounds.
 import numpy as np
 
 from labeldp import Domain, plots
-from labeldp.mechanisms import DiscreteLaplace, RROnBins, Unbiased, choose
+from labeldp.mechanisms import MECHANISMS, DiscreteLaplace, RROnBins, Unbiased, choose
 from labeldp.paper.data import criteo_prior
 
 prior, domain, epsilon, label = criteo_prior(), Domain.integers(0, 400), 2, 80
@@ -24,7 +24,8 @@ mechanisms = {
 
 picture = plots.new_figure(5.2, 6.4)
 panels = picture.subplots(len(mechanisms), sharex=True)
-for axes, (name, mechanism), colour in zip(panels, mechanisms.items(), plots.CURVES, strict=False):
+colours = [MECHANISMS[name].colour for name in ("rr-on-bins", "auto", "unbiased", "discrete-laplace")]
+for axes, (name, mechanism), colour in zip(panels, mechanisms.items(), colours, strict=True):
     chances = mechanism.matrix([label])[0]
     shown = chances > 1e-4
     axes.vlines(mechanism.outputs[shown], 0, chances[shown], color=colour, lw=2.4 if shown.sum() < 60 else 0.8)

@@ -7,7 +7,7 @@ deviation of the reported value. A model averages the spread over its records, a
 """
 
 from labeldp import plots
-from labeldp.mechanisms import RROnBins, Unbiased, choose
+from labeldp.mechanisms import MECHANISMS, RROnBins, Unbiased, choose
 from labeldp.paper.data import criteo_prior
 
 prior, epsilon = criteo_prior(), 1
@@ -17,16 +17,18 @@ mechanisms = {
     "auto, for 100,000 records": choose(prior, epsilon, records=100_000).mechanism,
     "Unbiased": Unbiased.optimal(prior, epsilon),
 }
+names = ("rr-on-bins", "bias-variance", "auto", "unbiased")  # few records: bias-variance's colour, a lighter auto
+colours = {title: MECHANISMS[name].colour for title, name in zip(mechanisms, names, strict=True)}
 labels = prior.values
 means = {name: labels + mechanism.bias(labels) for name, mechanism in mechanisms.items()}
 
 picture = plots.new_figure(5.2, 6.4)
 above, below = picture.subplots(2, sharex=True, height_ratios=(3, 2))
-plots.mean_values(labels, means, ax=above)
+plots.mean_values(labels, means, colours=colours, ax=above)
 above.set_xlabel("")
 above.get_legend().remove()
 for number, (name, mechanism) in enumerate(mechanisms.items()):
-    look = {"color": plots.CURVES[number], "marker": plots.marker(number), "lw": 2, "ms": 5, "label": name}
+    look = {"color": colours[name], "marker": plots.marker(number), "lw": 2, "ms": 5, "label": name}
     below.plot(labels, mechanism.variance(labels) ** 0.5, markevery=(20 * number, 70), **look)
 below.set(xlabel="true label", ylabel="standard deviation", ylim=0)
 plots.tidy(below)

@@ -2,8 +2,8 @@
 What the error of a model is made of
 ====================================
 
-The error that features leave open is the floor. Bias stays in the model however many records it has. Noise is averaged. `alternatives` predicts all
-three from the prior alone, for few records and for many: the fewer there are, the more bias pays.
+The floor is the error that features leave open. Bias stays in the model with any number of records. Noise is averaged. `alternatives` predicts all
+three from the prior alone, for few records and for many. With few records, some bias is worth less noise.
 """
 
 from labeldp import Domain, plots
@@ -21,13 +21,11 @@ for axes, records in zip(picture.subplots(2, sharex=True), (2_000, 50_000), stri
     choices = alternatives(criteo_prior(), 1, records, domain=Domain.integers(0, 400))
     choices = [choice for choice in choices if choice.name in names]
     predictions = [choice.prediction for choice in choices]
-    colours = dict(zip(names.values(), plots.CURVES, strict=False))
     plots.error_parts(
         [names[choice.name] for choice in choices],
         [prediction.floor for prediction in predictions],
         [prediction.bias for prediction in predictions],
         [prediction.noise for prediction in predictions],
-        colours=colours,
         xlabel="" if records < 50_000 else "predicted test error (mean squared)",
         title=f"{records:,} records, ε = 1",
         legend=records == 50_000,

@@ -9,6 +9,7 @@ predicted to reach. `advise` computes them from public numbers alone, before any
 import numpy as np
 
 from labeldp import Domain, Prior, advise, plots
+from labeldp.mechanisms import MECHANISMS
 from labeldp.paper.data import criteo_prior
 
 values = np.linspace(0, 100, 51)
@@ -26,6 +27,7 @@ whole = np.rint(purchases.values / 8)
 priors["purchases"] = Prior(values, np.bincount(whole.astype(int), purchases.masses, 51))
 
 epsilons = (0.25, 0.5, 1, 2, 4)
+colours = (plots.CURVES[3], MECHANISMS["auto"].colour, MECHANISMS["rr-on-bins"].colour)
 picture = plots.new_figure(5.2, 7.2)
 panels = picture.subplots(3, 2, sharex=True, sharey=True).ravel()
 in_words = "Six panels of predicted R² against ε, at best 0.6. Private labels reach, at ε = 1:"
@@ -37,7 +39,7 @@ for axes, (name, prior) in zip(panels, priors.items(), strict=True):
         "the paper's bins": [outlook.paper.r2 for outlook in advice.outlooks],
     }
     for number, (way, reached) in enumerate(shares.items()):
-        look = {"color": plots.CURVES[number], "marker": plots.marker(number), "lw": 2, "ms": 4, "label": way}
+        look = {"color": colours[number], "marker": plots.marker(number), "lw": 2, "ms": 4, "label": way}
         axes.plot(epsilons, reached, **look)
     in_words += f" {advice.outlooks[2].labels.r2:.2f} for {name};"
     axes.axhline(advice.not_private.r2, color=plots.QUIET, ls="--", lw=1, label="no privacy")

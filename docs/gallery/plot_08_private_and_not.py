@@ -3,7 +3,7 @@ A curve through noise
 =====================
 
 Each grey point is one private label, and none of them says much. A model that is trained on all of them finds the curve again. The same learner is
-trained on true labels for comparison, which nobody but the labels party could do.
+trained on true labels for comparison, which only the labels party could do.
 """
 
 import numpy as np

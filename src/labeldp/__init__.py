@@ -34,6 +34,7 @@ _MODULE_OF = {
     "estimate_error": "evaluate.estimates",
     # a team that holds both sides
     "LabelDPRegressor": "learn.regressor",
+    "LabelDPClassifier": "learn.classifier",
     "PrivateSums": "release.private_sums",
     "held_out_error": "evaluate.held_out",
     # everybody
@@ -46,6 +47,7 @@ _MODULE_OF = {
     "PrivacyRefused": "errors",
     "RepeatedRelease": "errors",
     "ClippingWarning": "errors",
+    "ClassesWarning": "errors",
     "BudgetWarning": "priors",
     "FeatureWarning": "learn.suspects",
 }

@@ -11,6 +11,7 @@ from labeldp import spark as spark
 from labeldp.artifact import Message as Message
 from labeldp.domain import Domain as Domain
 from labeldp.engines.arrow.source import LabelSource as LabelSource
+from labeldp.errors import ClassesWarning as ClassesWarning
 from labeldp.errors import ClippingWarning as ClippingWarning
 from labeldp.errors import InsufficientBudget as InsufficientBudget
 from labeldp.errors import InvalidInput as InvalidInput
@@ -22,6 +23,7 @@ from labeldp.evaluate.comparison import compare as compare
 from labeldp.evaluate.estimates import estimate_error as estimate_error
 from labeldp.evaluate.held_out import held_out_error as held_out_error
 from labeldp.evaluate.score import score as score
+from labeldp.learn.classifier import LabelDPClassifier as LabelDPClassifier
 from labeldp.learn.group_report import report as report
 from labeldp.learn.regressor import LabelDPRegressor as LabelDPRegressor
 from labeldp.learn.saved import SavedModel as SavedModel

@@ -116,6 +116,67 @@ def label_array(labels: Any, name: str = "labels", unit: str | None = None) -> F
     return result
 
 
+def class_positions(labels: Any, classes: tuple[str, ...], name: str = "labels") -> Floats:
+    """The position of each label among the names of classes. The error for any other label names the first bad rows.
+
+    Numbers are matched with names that are written as numbers. Otherwise, of two classes, 0 and False are the first, 1 and True
+    the second.
+    """
+    array = as_numpy(labels, name)
+    if array.ndim != 1:
+        raise InvalidInput(f"{name} must be one-dimensional, got shape {array.shape}")
+    found = known_positions(array, classes)
+    if (bad := np.isnan(found)).any():
+        verb = offending_rows(bad)
+        raise InvalidInput(f"{name} must be of {len(classes)} classes: {verb} {no_class(array[bad], classes)}")
+    return found
+
+
+def known_positions(labels: NDArray[Any], classes: tuple[str, ...]) -> Floats:
+    """The position of each label among the names of classes, NaN for labels that are of none."""
+    known = _positions_of(classes)
+    return np.array([_position(label, known) for label in labels.tolist()], np.float64)
+
+
+def no_class(labels: NDArray[Any], classes: tuple[str, ...]) -> str:
+    """Return in words what labels are that are of no class, without a label, and what to do."""
+    if all(_is_rate(label) for label in labels.tolist()):
+        return "numbers between 0 and 1. Give the classes themselves, not probabilities"
+    return f"missing or something else. Check the column, or name all classes. Named were {', '.join(classes)}"
+
+
+def _is_rate(label: Any) -> bool:
+    try:
+        return 0 < float(label) < 1
+    except (TypeError, ValueError):
+        return False
+
+
+def _positions_of(classes: tuple[str, ...]) -> dict[Any, int]:
+    """The position of each way to write a class. True and 1 are the same key, and so are False and 0."""
+    known: dict[Any, int] = {text: place for place, text in enumerate(classes)}
+    for place, text in enumerate(classes):
+        number = _BOOLEANS.get(text.lower(), int(text) if text.lstrip("-").isdecimal() else None)
+        if number is not None:
+            known.setdefault(number, place)
+    if len(classes) == 2 and not known.keys() & {0, 1}:
+        known |= {0: 0, 1: 1}
+    if {0, 1} <= known.keys():  # as text files write them
+        for text in ("0", "1", *_BOOLEANS, "False", "True", "FALSE", "TRUE"):
+            known.setdefault(text, known[_BOOLEANS.get(text.lower(), int(text) if text.isdecimal() else 0)])
+    return known
+
+
+_BOOLEANS = {"false": 0, "true": 1}
+
+
+def _position(label: Any, known: dict[Any, int]) -> float:
+    try:
+        return known.get(label, np.nan)
+    except TypeError:  # a list or another thing that is no label
+        return np.nan
+
+
 def number_array(values: Any, name: str) -> Floats:
     """Numbers of any shape as float64. The error for anything else shows nothing of it."""
     try:

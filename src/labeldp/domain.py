@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, check_unit, label_array, number_array, offending_rows
+from labeldp.arrays import Floats, check_unit, class_positions, label_array, number_array, offending_rows
 from labeldp.errors import ClippingWarning, InvalidInput, described
 
 MAX_CELLS = 2**32
@@ -25,6 +26,10 @@ REFUSED_CLIPPED = 0.2
 OutOfRange = Literal["clip", "clip-all", "error"]
 LARGEST = 1e100
 """Bounds and their distance are at most this and at least its inverse, or zero: floats hold their squares and quotients."""
+LONGEST_NAME = 100
+"""The most characters in the name of a class."""
+MOST_CLASSES = 20
+"""The most classes that labels may have: each one more makes randomized response noisier."""
 LARGEST_WHOLE = 2.0**53
 """Floats hold every whole number up to this one."""
 
@@ -49,6 +54,9 @@ class Domain:
         The unit of time of the bounds, the labels and all numbers that come out, such as "hours" or "days". Durations are
         converted to it, and plain numbers are taken to be in it. It is public and written into messages. The bounds may then
         be durations too.
+    classes : tuple of str, optional
+        The names of classes, which are public, in place of numbers: the label of a class is its position. Use `Domain.of_classes`
+        to set it.
 
     Raises
     ------
@@ -75,6 +83,7 @@ class Domain:
     cells: int | None = None
     whole: bool = field(default=False, compare=False)
     unit: str | None = None
+    classes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.unit is not None:
@@ -103,6 +112,10 @@ class Domain:
             raise InvalidInput(
                 f"whole labels need one cell per integer; use Domain.integers(lower, upper) instead of {self!r}"
             )
+        if self.classes is not None:
+            object.__setattr__(self, "classes", _names(self.classes))
+            if not self.whole or self.unit is not None or (self.lower, self.upper) != (0, len(self.classes) - 1):
+                raise InvalidInput("classes have no bounds and no unit: use Domain.of_classes(names)")
 
     @classmethod
     def integers(cls, lower: int, upper: int, unit: str | None = None) -> Domain:
@@ -130,6 +143,29 @@ class Domain:
         if not lower < upper:
             raise InvalidInput(f"integer labels need lower < upper, got {described(lower)}:{described(upper)}")
         return cls(lower, upper, int(upper) - int(lower) + 1, whole=True, unit=unit)
+
+    @classmethod
+    def of_classes(cls, names: Sequence[str]) -> Domain:
+        """Return the domain of labels that are classes, such as "no" and "yes". The label of a class is its position.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The names of 2 to 20 classes. They are public, and are never read off the labels.
+
+        Returns
+        -------
+        Domain
+            With one cell for each class.
+
+        Examples
+        --------
+        >>> from labeldp import Domain
+        >>> Domain.of_classes(["no", "yes"]).check(["yes", "no", "no"])
+        array([1., 0., 0.])
+        """
+        classes = _names(names)
+        return cls(0, len(classes) - 1, len(classes), whole=True, classes=classes)
 
     @classmethod
     def of(cls, domain: Domain | tuple[float, float]) -> Domain:
@@ -170,6 +206,8 @@ class Domain:
         list
             What `Domain(*fields)` makes this domain from.
         """
+        if self.classes is not None:
+            return [self.lower, self.upper, self.cells, True, None, list(self.classes)]
         named = [self.whole, self.unit] if self.unit is not None else [True] if self.whole else []
         return [self.lower, self.upper, self.cells, *named]
 
@@ -220,7 +258,7 @@ class Domain:
         Domain
             With `whole` unset.
         """
-        return replace(self, cells=cells, whole=False)
+        return replace(self, cells=cells, whole=False, classes=None)
 
     def check(self, labels: Any, out_of_range: OutOfRange = "clip") -> Floats:
         """Return the labels as finite floats within the bounds.
@@ -229,7 +267,8 @@ class Domain:
         ----------
         labels : array-like
             A list, or a NumPy, pandas, polars or Arrow array of numbers, or of durations if the domain has a unit. Plain
-            numbers are taken to be in that unit. Booleans become 0 and 1.
+            numbers are taken to be in that unit. Booleans become 0 and 1. For classes: their names; booleans, or numbers 0 and
+            1, are taken for the first and the second of two classes.
         out_of_range : {"clip", "clip-all", "error"}, default "clip"
             What happens to labels outside the bounds. "clip" moves them to the nearer bound, warns if they are more than
             5 %, and raises an error if they are more than 20 %. "clip-all" moves any number of them without a warning.
@@ -252,6 +291,8 @@ class Domain:
             If more than 5 % of the labels are moved.
         """
         check_out_of_range(out_of_range)
+        if self.classes is not None:
+            return class_positions(labels, self.classes)
         values = label_array(labels, unit=self.unit)
         self.require_whole(values)
         outside = (values < self.lower) | (values > self.upper)
@@ -287,6 +328,27 @@ class Domain:
                 f"labels must be whole numbers, as the bounds say: index {first_row + int(np.argmax(broken))} is not. Is the label "
                 f"column the right one? For labels in between, a release is made with Domain({self.lower:g}, {self.upper:g}) "
                 "(privatize --lower --upper)"
+            )
+
+    def require_every_class(self, counts: NDArray[np.int64]) -> None:
+        """Refuse labels in which a class that was named does not occur: most likely it is misspelt.
+
+        Parameters
+        ----------
+        counts : array of int
+            The number of labels of each class.
+
+        Raises
+        ------
+        InvalidInput
+            If one of them is zero.
+        """
+        if self.classes is not None and not counts.all():
+            absent = [name for name, count in zip(self.classes, counts, strict=True) if not count]
+            only = "all labels are of one class, and a model needs two" if len(absent) + 1 == len(counts) else ""
+            raise InvalidInput(
+                f"{only or f'no label is of the class {absent[0]!r}'}. Nothing was released or charged. Check the label column and the names "
+                f"of the classes ({', '.join(self.classes)}). This is about the true labels: keep it to yourself"
             )
 
     def judge_clipping(
@@ -367,7 +429,31 @@ class Domain:
     def __repr__(self) -> str:
         grid = "" if self.cells is None else f", cells={self.cells}"
         unit = "" if self.unit is None else f", unit={self.unit!r}"
+        if self.classes is not None:
+            return f"Domain.of_classes({list(self.classes)!r})"
         return f"Domain({self.lower:g}, {self.upper:g}{grid}{unit})"
+
+
+def _names(names: Any) -> tuple[str, ...]:
+    """Return the names of classes as a tuple, if they can be names."""
+    given = list(names) if isinstance(names, (list, tuple, np.ndarray)) else []
+    if not 2 <= len(given) <= MOST_CLASSES:
+        raise InvalidInput(
+            f'classes are a list of 2 to {MOST_CLASSES} names, such as ["no", "yes"]: got {len(given) or described(names)}'
+        )
+    for name in given:
+        if (
+            not isinstance(name, str)
+            or not name.isprintable()
+            or name != name.strip()
+            or not 0 < len(name) <= LONGEST_NAME
+        ):
+            raise InvalidInput(
+                f"the name of a class is 1 to {LONGEST_NAME} printable characters of text, without spaces around them"
+            )
+    if len(set(given)) < len(given):
+        raise InvalidInput("two classes have the same name: name each class once")
+    return tuple(map(str, given))
 
 
 def check_size(values: Any, name: str) -> None:

@@ -158,6 +158,17 @@ def _amount(value: Fraction) -> str:
     return short if Fraction(short) == value else f"{float(value):.17g}"
 
 
+class ClassesWarning(UserWarning):
+    """The classes of labels were not named and were read off the labels.
+
+    Examples
+    --------
+    >>> from labeldp import ClassesWarning
+    >>> issubclass(ClassesWarning, UserWarning)
+    True
+    """
+
+
 class RepeatedRelease(UserWarning):
     """The same labels may be about to be released once more, at the full price.
 

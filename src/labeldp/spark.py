@@ -49,6 +49,7 @@ def privatize(
     prior: Prior | None = None,
     out_of_range: OutOfRange = "clip",
     id_type: str | None = None,
+    person: str | None = None,
     ledger: Ledger | None = None,
     dataset: str | None = None,
     key_file: str | os.PathLike[str] | None = None,
@@ -81,6 +82,9 @@ def privatize(
         As in `LabelRandomizer`.
     id_type : {"int", "str"}, optional
         Convert the ids to this type. By default the frame decides.
+    person : str, optional
+        The name of the column that tells whom a record belongs to: integers or text. ε is then for all labels of a person together, and
+        a few records of each person are chosen, the same as on one machine.
     ledger, dataset, key_file, sign_key
         As in `labeldp.privatize`. All four are files of the driver.
     scratch : str, optional
@@ -135,7 +139,7 @@ def privatize(
     ... )
     """
     randomizer = LabelRandomizer(epsilon, domain, loss, mechanism, prior, out_of_range)
-    labels = _input(frame, label, id, id_type, scratch, allow_unencrypted=allow_unencrypted)
+    labels = _input(frame, label, id, id_type, scratch, allow_unencrypted=allow_unencrypted, person=person)
     from labeldp.engines.spark.jobs import without_spark_texts
 
     with without_spark_texts():
@@ -208,7 +212,15 @@ def apply(
     folder = message.path if isinstance(message, Message) else release_folder(message)
     # not opened, since a run that was killed may have left a batch that the manifest does not list yet
     _, header = read_description(folder / LABELS.description)
-    labels = _input(frame, header.label_column, header.id_column, id_type, scratch, allow_unencrypted=allow_unencrypted)
+    labels = _input(
+        frame,
+        header.label_column,
+        header.id_column,
+        id_type,
+        scratch,
+        allow_unencrypted=allow_unencrypted,
+        person=None if header.persons is None else header.persons.column,
+    )
     from labeldp.engines.spark.jobs import without_spark_texts
 
     with without_spark_texts():
@@ -369,9 +381,18 @@ def sums(
 
 
 def _input(
-    frame: DataFrame, label: str, ids: str, id_type: str | None, scratch: str | None, *, allow_unencrypted: bool
+    frame: DataFrame,
+    label: str,
+    ids: str,
+    id_type: str | None,
+    scratch: str | None,
+    *,
+    allow_unencrypted: bool,
+    person: str | None = None,
 ) -> SparkInput:
     require_pyspark()
     from labeldp.engines.spark.spark_input import SparkInput
 
-    return SparkInput(frame, label, ids, id_type, scratch=scratch, allow_unencrypted=allow_unencrypted)
+    return SparkInput(
+        frame, label, ids, id_type, scratch=scratch, allow_unencrypted=allow_unencrypted, person_column=person
+    )

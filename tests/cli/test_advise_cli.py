@@ -156,3 +156,12 @@ def test_tables_and_sentences_fit_a_narrow_screen(run, monkeypatch, tmp_path):
         "the 3 rows of one person",
     ):
         assert name in words
+
+
+def test_two_classes_have_a_rate(run):
+    code, out, _ = run("advise", "--rate", "0.03", "--records", 50_000, "--explained", "0.06", "--json")
+    assert code == 0
+    figures = json.loads(out)
+    assert figures["mean_only"]["mse"] == pytest.approx(0.03 * 0.97, rel=1e-6)
+    for wrong in (("--rate", "3"), ("--rate", "0.03", "--integers", "0:1"), ("--rate", "0.03", "--shape", "uniform")):
+        assert run("advise", *wrong, "--records", 50_000)[0] == 2

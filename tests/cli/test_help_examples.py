@@ -70,6 +70,13 @@ def prepared(tmp_path_factory):
     pq.write_table(clicks.append_column("amount", sales["amount"]).drop_columns(["order"]), folder / "test.parquet")
     pq.write_table(sales.set_column(0, "order", pa.array(np.arange(rows) + 10_000_000)), folder / "tuesday.parquet")
     pa_csv.write_csv(pa.table({"person": np.arange(500), "weeks": np.arange(500) % 53}), folder / "weeks.csv")
+    visits = pa.table({"visit": np.arange(500), "bought": np.where(np.arange(500) % 5, "no", "yes")})
+    pa_csv.write_csv(visits, folder / "visits.csv")
+    orders, days = sales["order"], np.arange(rows) % 30
+    persons = {"customer": np.arange(rows) // 4, "amount": sales["amount"], "days": days}
+    pq.write_table(pa.table({"order": orders, **persons}), folder / "orders.parquet")
+    pq.write_table(pa.table({"visit": orders, "ward": extra["country"], "stay": days}), folder / "visits.parquet")
+    pq.write_table(pa.table({"order": orders, "prediction": np.full(rows, 80.0)}), folder / "predictions.parquet")
     Ledger.create(folder / "ledger.db").add_dataset("sales", budget=100)
     labeldp("signing-keys @sender")
     bounds = "--label amount --id order --epsilon 1 --lower 0 --upper 400 --quiet"
@@ -99,7 +106,9 @@ def test_an_example_runs(line, prepared, run, tmp_path, monkeypatch):
     here = tmp_path / "here"
     shutil.copytree(prepared, here)
     if "--out" in words:  # must not exist yet
-        shutil.rmtree(here / words[words.index("--out") + 1], ignore_errors=True)
+        out = here / words[words.index("--out") + 1]
+        shutil.rmtree(out, ignore_errors=True)
+        out.unlink(missing_ok=True)
     if "privatize" in words or "sums" in words[:2]:
         (here / "sales.key").unlink()
     if "--verify-key" in words:

@@ -84,6 +84,7 @@ def test_show_as_json_is_exact(run, path):
     del dataset["created_at"]
     assert dataset == {
         "name": "sales",
+        "unit": "record",
         "budget": "3",
         "spent": "0.1",
         "remaining": "2.9",

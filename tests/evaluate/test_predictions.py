@@ -182,7 +182,7 @@ MEASURED = {
     (400_000, 0.5): 4_327,
     (400_000, 4): 4_109,
 }
-"""Test errors of the default learner on Criteo-like data (docs/guides/choose-epsilon.md)."""
+"""Test errors of the default learner on Criteo-like data (docs/research/measurements.md)."""
 
 
 @pytest.mark.parametrize("cell", MEASURED)

@@ -39,6 +39,7 @@ class TableInput:
     label_column = "y"
     id_column = id_name = "id"
     keeps_order = False
+    person_column = None
     least_row_bytes = 1
 
     def check_places(self, message, key_file):

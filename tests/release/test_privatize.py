@@ -598,7 +598,7 @@ def test_a_message_names_no_time_no_place_and_no_count_of_clipped_labels(party):
         for secret in (str(party.folder), "labels.parquet/", "ledger", "hmac", f"{ROWS:,}"):
             assert secret not in text
     names = {"id_column", "label_column"}  # given by the labels party, and the same whatever the labels are
-    known = {"release", "id_type", "keep_order", "keyed", "row_numbers"}
+    known = {"release", "id_type", "keep_order", "keyed", "row_numbers", "persons"}
     assert set(record["message"]) == known | names
     assert (
         Fraction(record["epsilon_prior"]) + Fraction(record["epsilon_labels"]) == Fraction(record["epsilon_total"]) == 1

@@ -24,6 +24,32 @@ NOT_PROTECTED = """\
 
 
 @dataclass(frozen=True)
+class PersonUnit:
+    """The person as the unit of privacy of a message.
+
+    Attributes
+    ----------
+    column : str
+        The name of the column of persons in the input.
+    kind : str
+        What the persons are: "int" or "str".
+    entries : int
+        The most labels of a person that are in the message, or in all messages that share the persons.
+    shared : tuple of str
+        The label columns of all messages that share the persons; empty if there is only this one.
+    """
+
+    column: str
+    kind: str
+    entries: int
+    shared: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.entries < 1:
+            raise InvalidInput("the number of labels of a person is damaged")
+
+
+@dataclass(frozen=True)
 class Header:
     """The release in `mechanism.json`, next to the mechanism.
 
@@ -44,6 +70,8 @@ class Header:
     label_column : str
         The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
         it; it says nothing about any label.
+    persons : PersonUnit or None
+        Whose labels ε protects together; None if a record is the unit of privacy.
     """
 
     release: str
@@ -53,6 +81,12 @@ class Header:
     keyed: bool
     row_numbers: bool
     label_column: str
+    persons: PersonUnit | None = None
+
+    @property
+    def entries(self) -> int:
+        """The most labels of one record, which is 1, or of one person in the message."""
+        return 1 if self.persons is None else self.persons.entries
 
     def __post_init__(self) -> None:
         if not RELEASE_ID.fullmatch(self.release):
@@ -63,8 +97,8 @@ def describe(mechanism: FiniteMechanism, header: Header) -> str:
     """Return the text of `mechanism.json`."""
     record = mechanism.to_record() | {
         "message": asdict(header),
-        "adjacency": "replace one label",
-        **epsilon_parts(mechanism),
+        "adjacency": "replace one label" if header.persons is None else "replace all labels of one person",
+        **epsilon_parts(mechanism, header.entries),
         "labeldp_version": installed_version(),
     }
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
@@ -84,21 +118,24 @@ def read_description(file: Path) -> tuple[FiniteMechanism, Header]:
         header = read_record(Header, record["message"], "the release")
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}. Ask for the message again") from None
-    if any(record.get(name) != amount for name, amount in epsilon_parts(mechanism).items()):
+    if any(record.get(name) != amount for name, amount in epsilon_parts(mechanism, header.entries).items()):
         raise InvalidInput(
             f"{file}: the parts of epsilon do not add up to epsilon_total; the message was edited. Ask for it again"
         )
     return mechanism, header
 
 
-def epsilon_parts(mechanism: FiniteMechanism) -> dict[str, str]:
-    """Return the cost of a message for each label as exact text: the prior, the randomized label, and both together."""
+def epsilon_parts(mechanism: FiniteMechanism, entries: int = 1) -> dict[str, str]:
+    """Return the cost of a message as exact text: the prior, the randomized label, and both together.
+
+    It is that for each label, or for each person with up to `entries` labels.
+    """
     amounts = {
         "epsilon_prior": prior_epsilon(mechanism),
         "epsilon_labels": mechanism.epsilon_exact,
         "epsilon_total": total_epsilon(mechanism),
     }
-    return {name: exact_text(amount) for name, amount in amounts.items()}
+    return {name: exact_text(entries * amount) for name, amount in amounts.items()}
 
 
 def prior_epsilon(mechanism: FiniteMechanism) -> Fraction:
@@ -111,9 +148,12 @@ def total_epsilon(mechanism: FiniteMechanism) -> Fraction:
     return prior_epsilon(mechanism) + mechanism.epsilon_exact
 
 
-def check_charge(mechanism: FiniteMechanism, charged: Fraction) -> None:
-    """Raise `PrivacyRefused` if a mechanism costs more, its prior and its labels together, than was charged for it."""
-    cost = total_epsilon(mechanism)
+def check_charge(mechanism: FiniteMechanism, charged: Fraction, entries: int = 1) -> None:
+    """Raise `PrivacyRefused` if a mechanism costs more, its prior and its labels together, than was charged for it.
+
+    `entries` is the number of labels that are randomized of one person, each of which costs as much.
+    """
+    cost = entries * total_epsilon(mechanism)
     if cost > charged:
         raise PrivacyRefused(
             f"the mechanism costs ε = {decimal_text(cost)} with its prior, but only ε = {decimal_text(charged)} was charged for "
@@ -123,26 +163,29 @@ def check_charge(mechanism: FiniteMechanism, charged: Fraction) -> None:
 
 def privacy_card_text(mechanism: FiniteMechanism, header: Header) -> str:
     """Return the text of `PRIVACY.md`. It depends on the mechanism and the settings only."""
-    spent, total = prior_epsilon(mechanism), total_epsilon(mechanism)
+    entries = header.entries
+    spent, total = entries * prior_epsilon(mechanism), entries * total_epsilon(mechanism)
     proof = mechanism.proof()
     if spent:
         split = (
-            f"- {rounded_up(spent)} paid for a noisy histogram of all labels, from which the mechanism was designed\n"
+            f"- {rounded_up(spent)} paid for a noisy histogram of {_histogram(header)}, from which the mechanism was designed\n"
             "  and whose noisy counts are published with it;\n"
-            f"- {rounded_up(mechanism.epsilon_exact)} paid for each randomized label."
+            f"- {rounded_up(entries * mechanism.epsilon_exact)} paid for {_randomized(header)}."
         )
     else:
         split = "All of it was spent on the randomized labels; the mechanism was designed without looking at them."
-    return f"""# What this message reveals about a label
+    protected, limits = (
+        (_RECORD, NOT_PROTECTED) if header.persons is None else (_person(header.persons), _NOT_FOR_PERSONS)
+    )
+    return f"""# What this message reveals about {"a label" if header.persons is None else "a person's labels"}
 
 The labels in `{LABELS.batch_path(Path(), 0)}` were randomized before they left their owner. The whole message is **ε-label differentially
-private with ε = {rounded_up(total)}**: whatever anybody computes from it, replacing one record's label by any other valid label
+private with ε = {rounded_up(total)}{"" if header.persons is None else " for each person"}**: whatever anybody computes from it, replacing {_replaced(header)}
 changes the probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(total), 4)}.
 
 ## What is protected
 
-One label of one record, against readers who know everything else: the other labels, all features, the mechanism.
-Neighbouring data sets differ by replacing one label ("replace-one").
+{protected}
 
 ε splits as follows:
 
@@ -154,7 +197,7 @@ under one label as under another (`labeldp audit` repeats the proof).
 ## What is not protected
 
 - The features, which are not in this message, and **which records exist**: the ids are here as they are.{_names(header)}
-{NOT_PROTECTED}
+{limits}
 
 ## How the labels were randomized
 
@@ -168,8 +211,67 @@ Written by labeldp {installed_version()}; release `{header.release}`.
 """
 
 
+_RECORD = """\
+One label of one record, against readers who know everything else: the other labels, all features, the mechanism.
+Neighbouring data sets differ by replacing one label ("replace-one")."""
+
+_NOT_FOR_PERSONS = NOT_PROTECTED.replace(
+    "**Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.",
+    "**Which rows exist and whom they belong to.** If the rows of one person carry two names in that column, they count as two persons.",
+)
+
+
+def _person(persons: PersonUnit) -> str:
+    name, most = " ".join(persons.column.replace("`", "'").split()), persons.entries
+    rows = "One row" if most == 1 else f"At most {most} rows"
+    return f"""\
+All labels of one person together, however many rows the person has, against readers who know everything else: the labels
+of all other persons, all features, the mechanism. Neighbouring data sets differ by replacing all labels of one person.
+
+A person is a value of the column `{name}`. {rows} of each person {"was" if most == 1 else "were"} chosen by a keyed hash of person and row that no label
+enters. **Rows that were not chosen are not in this message**, and nothing in it depends on their labels.{_together(persons)}"""
+
+
+def _together(persons: PersonUnit) -> str:
+    if not persons.shared:
+        return ""
+    names = ", ".join(f"`{' '.join(name.replace('`', chr(39)).split())}`" for name in persons.shared)
+    return f"""
+
+This is one of {len(persons.shared)} messages, with the labels {names}. Labels were chosen for all of them together, so **ε covers all labels of a person in
+all {len(persons.shared)} messages**, and they were charged once."""
+
+
+def _replaced(header: Header) -> str:
+    return (
+        "one record's label by any other valid label"
+        if header.persons is None
+        else "all labels of one person by any other valid labels"
+    )
+
+
+def _histogram(header: Header) -> str:
+    return "all labels" if header.persons is None else "the chosen labels"
+
+
+def _randomized(header: Header) -> str:
+    if header.persons is None:
+        return "each randomized label"
+    most = header.persons.entries
+    return (
+        "the randomized label of each person"
+        if most == 1
+        else f"up to {most} randomized labels of each person, the same part for each"
+    )
+
+
 def _unit(mechanism: FiniteMechanism) -> str:
-    unit = None if mechanism.domain is None else mechanism.domain.unit
+    domain = mechanism.domain
+    if domain is not None and domain.classes is not None:
+        quoted = [name.replace("`", "'") for name in domain.classes]
+        named = ", ".join(f"{place} is `{name}`" for place, name in enumerate(quoted))
+        return f"Labels are classes: {named}.\n"
+    unit = None if domain is None else domain.unit
     return "" if unit is None else f"All numbers that represent labels are in **{unit}**.\n"
 
 
@@ -203,8 +305,13 @@ def _order(header: Header) -> str:
 
 
 def _batches(header: Header) -> str:
-    if not header.keyed:
+    if not header.keyed or (header.persons is not None and header.persons.shared):
         return "No records can be added to this message."
+    if header.persons is not None:
+        return (
+            "Later batches with new persons may be added under the same mechanism. A person who is in an earlier batch gets no further\n"
+            "label, so the guarantee is the same for every person."
+        )
     return (
         "Later batches of new records may be added under the same mechanism. A record keeps the private label it has, even if\n"
         "its label changes; the guarantee is the same for every record."

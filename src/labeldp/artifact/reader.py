@@ -117,8 +117,8 @@ class Message(Tabular):
 
     @property
     def epsilon_exact(self) -> Fraction:
-        """What the message costs for each label: the private prior and the randomized label."""
-        return total_epsilon(self.mechanism)
+        """What the message costs for each label, or for each person: the private prior and the randomized labels."""
+        return self.header.entries * total_epsilon(self.mechanism)
 
     @property
     def epsilon(self) -> float:
@@ -128,7 +128,8 @@ class Message(Tabular):
     @property
     def labels(self) -> PrivateLabels:
         """The private labels of all records, in the order of the message."""
-        return PrivateLabels(np.concatenate([codes for _, codes in self.batches()]), self.mechanism)
+        codes = np.concatenate([codes for _, codes in self.batches()])
+        return PrivateLabels(codes, self.mechanism, entries=self.header.entries)
 
     @property
     def id_type(self) -> pa.DataType:
@@ -182,13 +183,20 @@ class Message(Tabular):
         """The unit of labels that are durations, such as "hours"; None for plain numbers."""
         return None if self.mechanism.domain is None else self.mechanism.domain.unit
 
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """The names of the classes, whose positions the private labels are; None for numbers."""
+        return None if self.mechanism.domain is None else self.mechanism.domain.classes
+
     def _facts(self) -> dict[str, str]:
         return {
             "path": repr(str(self.path)),
             "records": f"{self.records:,}",
             "epsilon": f"{self.epsilon:g}",
             "ids": f"{self.header.id_column!r} ({self.header.id_type})",
+            **({} if self.header.persons is None else {"persons": repr(self.header.persons.column)}),
             **({} if self.unit is None else {"unit": self.unit}),
+            **({} if self.classes is None else {"classes": ", ".join(self.classes)}),
             "mechanism": repr(self.mechanism),
         }
 
@@ -221,7 +229,7 @@ def open_to_extend(folder: Path, key: SigningKey | None) -> Message:
 def _read(folder: Path, manifest: Manifest) -> tuple[FiniteMechanism, Header, tuple[LabelsFile, ...]]:
     """What the files of a manifest hold. They must agree with the manifest and with each other."""
     mechanism, header = read_description(folder / LABELS.description)
-    described = {"release": header.release, "epsilon_total": exact_text(total_epsilon(mechanism))}
+    described = {"release": header.release, "epsilon_total": exact_text(header.entries * total_epsilon(mechanism))}
     for name, value in described.items():
         if getattr(manifest, name) != value:
             raise InvalidInput(

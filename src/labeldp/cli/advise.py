@@ -48,6 +48,13 @@ def advise(
             help="The same in words: uniform, normal:mean=80,sd=30, log-normal:mean=80,sd=90, gamma:mean=80,sd=60, exponential:mean=90 or poisson:mean=3.",
         ),
     ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE",
+            help="For two classes, instead of bounds and a distribution: the share of the second one, such as 0.03.",
+        ),
+    ] = None,
     message: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Take bounds, records and the public prior of this received message."),
@@ -59,8 +66,14 @@ def advise(
         str | None,
         typer.Option(metavar="E", help="The same as a root mean squared error, in the unit of the labels."),
     ] = None,
+    persons: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="Instead of --records: how many persons. Then ε is for all rows of a person together."
+        ),
+    ] = None,
     rows_per_person: Annotated[
-        str, typer.Option(metavar="M", help="How many rows one person has: ε counts for each.")
+        str, typer.Option(metavar="M", help="How many rows one person has: without --persons, ε counts for each.")
     ] = "1",
     value: Annotated[
         str | None, typer.Option(metavar="V", help="Tell risks about labels above this.", show_default="the middle")
@@ -83,15 +96,18 @@ def advise(
       labeldp advise --lower 0 --upper 400 --records 50000 --shape log-normal:mean=80,sd=90
       labeldp advise --lower 0 --upper 400 --records 50000 --explained 0.6 --target-r2 0.5
       labeldp advise --integers 0:52 --records 20000 --shape poisson:mean=3 --rows-per-person 4
+      labeldp advise --rate 0.03 --records 50000 --explained 0.06
       labeldp advise --message message --target-error 60
+      labeldp advise --lower 0 --upper 400 --persons 10000 --rows-per-person 5
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.evaluate import advise as run
     from labeldp.plain_numbers import plain_number, whole_number
 
-    domain, count, known = _known(lower, upper, integers, records, prior, shape, message)
+    domain, count, known = _known(lower, upper, integers, records, persons, prior, shape, message, rate)
     advice = run(
         domain,
         count,
+        persons=None if persons is None else whole_number(persons, "--persons"),
         explained=plain_number(explained, "--explained"),
         epsilons=comma_list(epsilon),
         prior=known,
@@ -115,27 +131,45 @@ def _known(
     upper: str | None,
     integers: str | None,
     records: str | None,
+    persons: str | None,
     prior: Path | None,
     shape: str | None,
     message: Path | None,
-) -> tuple[Domain, int, Prior | None]:
+    rate: str | None,
+) -> tuple[Domain, int | None, Prior | None]:
     """Bounds, records and prior, from the options or from a message."""
-    from labeldp.plain_numbers import whole_number
+    from labeldp.plain_numbers import plain_number, whole_number
     from labeldp.priors.prior import Prior
 
-    if sum(each is not None for each in (prior, shape, message)) > 1:
-        raise InvalidInput("give one distribution of the labels: --prior, --shape or --message")
+    if sum(each is not None for each in (prior, shape, message, rate)) > 1:
+        raise InvalidInput("give one distribution of the labels: --prior, --shape, --rate or --message")
     if message is not None:
         from labeldp.evaluate.advice import known_from_message
 
         if lower is not None or upper is not None or integers is not None:
             raise InvalidInput("a message has its own bounds: leave --lower, --upper and --integers out")
-        domain, count, known = known_from_message(message)
-        return domain, count if records is None else whole_number(records, "--records"), known
+        domain, held, known = known_from_message(message)
+        if persons is not None:
+            return domain, None, known
+        return domain, held if records is None else whole_number(records, "--records"), known
+    if (records is None) == (persons is None):
+        raise InvalidInput(
+            "give the number of records that a model will be trained on, --records N, or that of --persons"
+        )
+    count = None if records is None else whole_number(records, "--records")
+    if rate is not None:
+        from labeldp.domain import Domain
+
+        if lower is not None or upper is not None or integers is not None:
+            raise InvalidInput(
+                "two classes have no bounds: leave --lower, --upper and --integers out, or leave --rate out"
+            )
+        share = plain_number(rate, "--rate")
+        if not 0 < share < 1:
+            raise InvalidInput(f"--rate is the share of the second class, between 0 and 1, got {rate}")
+        return Domain.integers(0, 1), count, Prior([0, 1], [1 - share, share])
     domain = domain_of(lower, upper, None, integers)
-    if records is None:
-        raise InvalidInput("give the number of records that a model will be trained on: --records N")
-    return domain, whole_number(records, "--records"), None if prior is None else Prior.from_csv(prior)
+    return domain, count, None if prior is None else Prior.from_csv(prior)
 
 
 def _show(advice: Advice) -> None:
@@ -150,7 +184,7 @@ def _show(advice: Advice) -> None:
     rows = [[f"{each.epsilon:g}", *_cells(each.labels), *_cells(each.sums)] for each in advice.outlooks]
     figures = ("RMSE", "R²", "likely R²")
     print_table(
-        f"Predicted test error of a model on {advice.records:,} records, features explain {advice.explained:g} of the variance",
+        f"Predicted test error of a model on {_whom(advice)}, features explain {advice.explained:g} of the variance",
         ("ε", *(f"{name} {figure}" for name in ("labels", "sums") for figure in figures)),
         rows,
         bold=[2 if each.epsilon == best else -1 for each in advice.outlooks],
@@ -162,11 +196,20 @@ def _show(advice: Advice) -> None:
         "labels: private labels by auto. sums: noisy sums, for a team that holds features and labels. "
         "RMSE is in the unit of the labels. likely R²: the range of nine of ten models on real data, if features explain what they are taken to."
     )
+    if advice.persons is not None:
+        used = ", ".join(f"{each.entries} at ε = {each.epsilon:g}" for each in advice.outlooks)
+        out.print(f"ε is for each person. labels: the rows of a person that are used, which share ε: {used}.")
     out.print()
     out.print(advice.recommendation)
     if advice.target is not None:
         _show_target(advice, advice.target)
     _show_risks(advice)
+
+
+def _whom(advice: Advice) -> str:
+    if advice.persons is None:
+        return f"{advice.records:,} records"
+    return f"{advice.persons:,} persons with {advice.records:,} records"
 
 
 def _show_target(advice: Advice, target: Target) -> None:
@@ -206,7 +249,8 @@ def _show_risks(advice: Advice) -> None:
         ]
         for each in advice.outlooks
     ]
-    whose = "one label" if several == 1 else f"the {several:,} rows of one person, which count {several:,} times"
+    alone = "one label" if advice.persons is None else "all rows of one person together"
+    whose = alone if several == 1 else f"the {several:,} rows of one person, which count {several:,} times"
     print_table(
         f"What ε risks at worst, for {whose}",
         ("ε", "50 % becomes at most", "1 % becomes at most", "odds", "advantage over guessing"),
@@ -249,11 +293,13 @@ def _as_data(advice: Advice) -> dict[str, Any]:
     target = advice.target
     return {
         "records": advice.records,
+        "persons": advice.persons,
         "explained": advice.explained,
         "rough": advice.assumed,
         "predictions": [
             {
                 "epsilon": each.epsilon,
+                "labels_per_unit": each.entries,
                 **{name: figures(getattr(each, name)) for name in METHODS},
                 "likely_r2": {"labels": each.labels.likely_r2, "sums": each.sums.likely_r2},
                 "risk": {

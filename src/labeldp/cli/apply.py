@@ -22,7 +22,7 @@ from labeldp.cli.options import (
     SignKey,
     SparkConf,
 )
-from labeldp.cli.run_summary import no_share, note_clipped, outcome_record
+from labeldp.cli.run_summary import no_share, note_clipped, note_left_out, outcome_record
 from labeldp.formatting import count_of
 
 
@@ -48,6 +48,12 @@ def apply(
         typer.Option("--id", metavar="COL", help="The column of record ids. By default named as in the message."),
     ] = None,
     id_type: IdType = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="The column of persons. By default named as in the message, if it has persons."
+        ),
+    ] = None,
     delimiter: Delimiter = None,
     decimal: DecimalMark = ".",
     out_of_range: Annotated[OutOfRange, typer.Option(help=OUT_OF_RANGE)] = "clip",
@@ -66,6 +72,8 @@ def apply(
 
     Records that the message holds already keep their private label, even if their label has changed since.
 
+    If the message has persons, rows of persons who are in it already are left out.
+
     Only a new release, charged anew, can show a changed label.
 
     \b
@@ -83,7 +91,8 @@ def apply(
     header = read_description(release_folder(message) / LABELS.description)[1]
     ids = header.id_column if id_column is None else id_column
     named = header.label_column if label is None else label
-    labels = Labels(source, named, ids, id_type, delimiter, decimal)
+    owner = None if header.persons is None else header.persons.column
+    labels = Labels(source, named, ids, id_type, delimiter, decimal, owner if person is None else person)
     reader = EngineOptions(engine, spark_conf, conf or ())
     reader.check(labels)
     stopped = "Run the same command again to go on"
@@ -107,5 +116,6 @@ def apply(
             were, they = ("was", "it") if outcome.already_held == 1 else ("were", "they")
             held = count_of(outcome.already_held, "record")
             line("kept", f"{held} that {were} there already, with the private label {they} had")
+        note_left_out(outcome)
         if outcome.records:
             line("next", "send the folder again")

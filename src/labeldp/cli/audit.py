@@ -12,6 +12,7 @@ from rich.text import Text
 from labeldp.cli.console import Cell, line, phases, print_json
 from labeldp.cli.options import Json, VerifyKey
 from labeldp.errors import InvalidInput, PrivacyRefused
+from labeldp.formatting import count_of
 from labeldp.json_text import read_text
 from labeldp.release_kind import ReleaseKind
 
@@ -175,7 +176,7 @@ def _record(opened: Opened) -> dict[str, Any]:
     ids = {} if isinstance(opened, FiguresAnswer) else {"records": opened.manifest.records, "ids_unique": True}
     return {
         **asdict(opened.manifest),
-        **(epsilon_parts(opened.mechanism) if isinstance(opened, Message) else {}),
+        **(epsilon_parts(opened.mechanism, opened.header.entries) if isinstance(opened, Message) else {}),
         **ids,
         "signed_by": None if signature is None else signature.key,
         "signature_verified": signature is not None and signature.verified,
@@ -213,9 +214,12 @@ def _about(opened: Opened | None) -> Iterator[tuple[str, Cell]]:
         return
     yield "rows", f"{manifest.records:,} in {batches}, as many as listed; every code fits the mechanism"
     yield "ids", "all different"
-    labels = float(opened.mechanism.epsilon_exact)
+    labels = float(opened.header.entries * opened.mechanism.epsilon_exact)
     prior = float(opened.epsilon_exact) - labels
     yield "epsilon", f"{opened.epsilon:g} = {prior:.4g} prior + {labels:.4g} labels, which adds up exactly"
+    if (persons := opened.header.persons) is not None:
+        times = "" if persons.entries == 1 else f": {persons.entries} times what the mechanism proves for a label"
+        yield "unit", f"a person, with at most {count_of(persons.entries, 'label')} in the message{times}"
 
 
 def show_figures(figures: Score | Report) -> None:

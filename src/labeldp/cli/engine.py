@@ -13,6 +13,9 @@ from labeldp.cli.options import Engine
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from labeldp.engines.arrow.source import LabelSource
     from labeldp.engines.passes import LabelInput
     from labeldp.tables.files import Phase
@@ -32,6 +35,8 @@ class Labels:
         As their options.
     decimal : {".", ","}
         As its option.
+    person : str, optional
+        The column of persons, if a person is the unit of privacy.
     """
 
     source: str
@@ -40,12 +45,21 @@ class Labels:
     id_type: str | None
     delimiter: str | None
     decimal: str
+    person: str | None = None
 
     def file(self) -> LabelSource:
         """Return the input for Arrow."""
         from labeldp.engines.arrow.source import LabelSource
 
-        return LabelSource(self.source, self.label, self.ids, self.id_type, self.delimiter, decimal=self.decimal)
+        return LabelSource(
+            self.source,
+            self.label,
+            self.ids,
+            self.id_type,
+            self.delimiter,
+            decimal=self.decimal,
+            person_column=self.person,
+        )
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,11 @@ class EngineOptions:
         if labels.ids is None:
             raise InvalidInput(
                 "--engine spark needs --id COL: rows on a cluster have no numbers that could be their ids"
+            )
+        if labels.person is not None:
+            raise InvalidInput(
+                "--person is not possible with --engine spark yet: use Arrow (--engine arrow), which reads files of any size, or call "
+                "labeldp.spark.privatize(frame, person=…) in Python"
             )
         if keep_order:
             raise InvalidInput(
@@ -93,6 +112,12 @@ class EngineOptions:
         from labeldp.engines.arrow.source import count_rows
 
         return count_rows(labels.file())
+
+    def count_persons(self, labels: Labels) -> NDArray[np.int64] | None:
+        """Return the number of persons by their number of rows, if there is a column of persons. Reads no label."""
+        from labeldp.engines.arrow.person_spill import count_persons
+
+        return None if labels.person is None else count_persons(labels.file())
 
     def _check_arrow(self, labels: Labels) -> None:
         given = {"--spark-conf": self.spark_conf is not None, "--conf": bool(self.conf)}

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.text import Text
@@ -19,8 +19,8 @@ app = typer.Typer(
     help="Keep privacy budgets: what each dataset may spend, and what it has spent.",
 )
 
-DATASET_FIELDS = "name budget spent remaining releases uncommitted created_at batches batch_records"
-RELEASE_FIELDS = "id dataset kind epsilon state reserved_at committed_at mechanism_digest batches batch_records"
+DATASET_FIELDS = "name unit budget spent remaining releases uncommitted created_at batches batch_records"
+RELEASE_FIELDS = "id dataset kind epsilon entries state reserved_at committed_at mechanism_digest batches batch_records"
 BATCH_HEADINGS = ("later batches", "records in later batches")
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="DB", help="The ledger's file, for instance ledger.db.")]
@@ -31,6 +31,10 @@ def create(
     path: LedgerPath,
     dataset: Annotated[str, typer.Option(metavar="NAME", help="The dataset's name; privatize refers to it.")],
     budget: Annotated[str, typer.Option(metavar="B", help="The total ε of all its releases, for instance 3 or 0.5.")],
+    unit: Annotated[
+        Literal["record", "person"],
+        typer.Option(help="What the budget is for: each record, or each person with all records (privatize --person)."),
+    ] = "record",
 ) -> None:
     """Enter a dataset and its budget, in a new ledger or in one that exists.
 
@@ -39,8 +43,10 @@ def create(
     It cannot be changed afterwards, and no release is ever refunded.
     """
     name, amount = dataset_name(dataset), exact_budget(budget)  # before a file is made
-    entered = Ledger.create(path, exist_ok=True).add_dataset(name, amount)
-    budget_line = f"Dataset {entered.name!r} may spend ε = {decimal_text(entered.budget)} in all, kept in {path}."
+    entered = Ledger.create(path, exist_ok=True).add_dataset(name, amount, unit=unit)
+    budget_line = (
+        f"Dataset {entered.name!r} may spend ε = {decimal_text(entered.budget)} in all{_per(entered)}, kept in {path}."
+    )
     out.print(Text(budget_line), soft_wrap=True)
     options = shlex.join(["--ledger", str(path), "--dataset", entered.name])
     out.print(Text(f"Charge a release to it with: labeldp privatize … {options}"), soft_wrap=True)
@@ -61,7 +67,7 @@ def show(path: LedgerPath, as_json: Json = False) -> None:
         ("dataset", "budget ε", "spent", "remaining", "releases", "unfinished releases", *BATCH_HEADINGS),
         [
             (
-                dataset.name,
+                f"{dataset.name}{_per(dataset)}",
                 decimal_text(dataset.budget),
                 decimal_text(dataset.spent),
                 Text(decimal_text(dataset.remaining), style="red" if dataset.remaining == 0 else "green"),
@@ -161,6 +167,10 @@ def verify(
     if checked.expected_at is not None:
         line("expected", f"found as entry {checked.expected_at:,}")
     line("head", checked.head)
+
+
+def _per(dataset: Dataset) -> str:
+    return " for each person" if dataset.unit == "person" else ""
 
 
 def _state(release: Release) -> str:

@@ -89,17 +89,33 @@ BoundsOption = partial(typer.Option, rich_help_panel="Public bounds")
 
 Lower = Annotated[str | None, BoundsOption(metavar="A", help="Lower bound of the labels.")]
 Upper = Annotated[str | None, BoundsOption(metavar="B", help="Upper bound of the labels.")]
+Classes = Annotated[
+    str | None,
+    BoundsOption(
+        metavar="NAME,…",
+        help="Labels are classes with these names, instead of numbers. Booleans, 0 and 1 are the first and the second of two.",
+    ),
+]
 Integers = Annotated[str | None, BoundsOption(metavar="A:B", help="Whole numbers from A to B, instead of the above.")]
 OutOfRangeLabels = Annotated[OutOfRange, BoundsOption(help=OUT_OF_RANGE)]
 
 
 def domain_of(
-    lower: str | None, upper: str | None, cells: str | None, integers: str | None, unit: str | None = None
+    lower: str | None,
+    upper: str | None,
+    cells: str | None,
+    integers: str | None,
+    unit: str | None = None,
+    classes: str | None = None,
 ) -> Domain:
     """The domain that the options say."""
     from labeldp.domain import Domain
     from labeldp.plain_numbers import plain_number, whole_number
 
+    if classes is not None:
+        if any(given is not None for given in (lower, upper, cells, integers, unit)):
+            raise InvalidInput("classes have no bounds: leave out --lower, --upper, --cells, --integers and --unit")
+        return Domain.of_classes(comma_list(classes))
     if integers is not None:
         if lower is not None or upper is not None or cells is not None:
             raise InvalidInput("give either --integers A:B or --lower and --upper, not both")
@@ -110,7 +126,7 @@ def domain_of(
         return Domain.integers(first, last, unit)
     if lower is None or upper is None:
         raise InvalidInput(
-            "give the public bounds of the labels: --lower A --upper B, or --integers A:B. They are yours to choose from what is "
+            "give the public bounds of the labels: --lower A --upper B, or --integers A:B; or --classes for labels that are classes. They are yours to choose from what is "
             "publicly known; bounds read off the labels would reveal them"
         )
     grid = None if cells is None else whole_number(cells, "--cells")

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from labeldp.budget import decimal_text
+from labeldp.budget import decimal_text, exact_epsilon
 from labeldp.cli.catalogue_help import LOSSES, loss_offers, mechanism_offers
 from labeldp.cli.console import line, note, phases, print_json, stoppable
 from labeldp.cli.engine import EngineOptions, Labels
 from labeldp.cli.options import (
     BoundsOption,
     BudgetOption,
+    Classes,
     Conf,
     Dataset,
     DecimalMark,
@@ -25,7 +26,6 @@ from labeldp.cli.options import (
     IdType,
     Integers,
     Json,
-    Label,
     LedgerFile,
     Lower,
     OutOfRangeLabels,
@@ -36,11 +36,14 @@ from labeldp.cli.options import (
     Upper,
     domain_of,
 )
-from labeldp.cli.run_summary import no_share, note_clipped, outcome_record
+from labeldp.cli.run_summary import no_share, note_clipped, note_left_out, outcome_record
 from labeldp.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from labeldp.arrays import Floats
+    from labeldp.domain import Domain
     from labeldp.release.labels import ReleaseOutcome
 
 MechanismOption = partial(typer.Option, rich_help_panel="Mechanism")
@@ -54,8 +57,17 @@ def privatize(
             help="Parquet (a file or a folder of parts), CSV or TSV (also .gz), Arrow IPC; for Spark also ORC and URIs.",
         ),
     ],
-    label: Label,
-    epsilon: Annotated[str, typer.Option(metavar="E", help="What each label may cost, for instance 1 or 0.5.")],
+    label: Annotated[
+        list[str],
+        typer.Option(
+            "--label",
+            metavar="COL",
+            help="The column of sensitive numbers. Several labels of the same persons: give it again.",
+        ),
+    ],
+    epsilon: Annotated[
+        str, typer.Option(metavar="E", help="What each label, or each person, may cost, for instance 1 or 0.5.")
+    ],
     message: Annotated[
         Path | None, OutputOption("--out", metavar="DIR", help="The message: a folder that must not exist yet.")
     ] = None,
@@ -68,6 +80,14 @@ def privatize(
         ),
     ] = None,
     id_type: IdType = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="The column that tells whom a row belongs to. Then ε is for all labels of a person together, and a few rows of each "
+            "person are chosen for the message.",
+        ),
+    ] = None,
     delimiter: Delimiter = None,
     decimal: DecimalMark = ".",
     lower: Lower = None,
@@ -80,6 +100,20 @@ def privatize(
         ),
     ] = None,
     integers: Integers = None,
+    bounds: Annotated[
+        list[str] | None,
+        BoundsOption(
+            metavar="COL=A:B", help="With several labels: the bounds of one of them. Give it again for others."
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL=N,…",
+            help="With several labels: how often each is chosen, in proportion, as in amount=2,days=1.",
+        ),
+    ] = None,
+    classes: Classes = None,
     unit: Annotated[
         str | None,
         BoundsOption(
@@ -136,7 +170,7 @@ def privatize(
 ) -> None:
     """Randomize a file of labels into one message that is safe to send.
 
-    Give the public bounds with --lower and --upper, or with --integers: they are never read off the labels.
+    Give the public bounds with --lower and --upper, or with --integers, or name --classes: they are never read off the labels.
 
     With --key-file, a run that was killed goes on with the same command, at no further cost.
 
@@ -146,6 +180,8 @@ def privatize(
           --epsilon 1 --lower 0 --upper 400 --out message
       labeldp privatize weeks.csv --label weeks --id person
           --epsilon 0.5 --integers 0:52 --out message --dry-run
+      labeldp privatize visits.csv --label bought --id visit
+          --epsilon 1 --classes no,yes --out message
       labeldp privatize sales.parquet --label amount --id order
           --epsilon 1 --lower 0 --upper 400 --out message
           --key-file sales.key --ledger ledger.db --dataset sales
@@ -153,6 +189,11 @@ def privatize(
           --epsilon 1 --lower 0 --upper 400 --out message
           --engine spark --conf spark.master=yarn
           --conf spark.labeldp.scratch=hdfs:///tmp
+      labeldp privatize orders.parquet --label amount --id order
+          --person customer --epsilon 1 --lower 0 --upper 400 --out message
+      labeldp privatize orders.parquet --label amount --label days
+          --id order --person customer --epsilon 1 --bounds amount=0:400
+          --bounds days=0:60 --out messages --key-file orders.key
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.priors import Prior
     from labeldp.release.labels import expected_figures
@@ -160,20 +201,21 @@ def privatize(
     from labeldp.release.ledger import Ledger
     from labeldp.release.randomizer import LabelRandomizer
 
-    randomizer = LabelRandomizer(
-        epsilon,
-        domain_of(lower, upper, cells, integers, unit),
-        loss,
-        _mechanism(mechanism, purpose),
-        None if prior is None else Prior.from_csv(prior),
-        out_of_range,
-    )
-    labels = Labels(source, label, id_column, id_type, delimiter, decimal)
+    domains = _domains(label, bounds or (), lambda: domain_of(lower, upper, cells, integers, unit, classes), weights)
+    known = None if prior is None else Prior.from_csv(prior)
+    randomizers = {
+        name: LabelRandomizer(epsilon, domain, loss, _mechanism(mechanism, purpose), known, out_of_range)
+        for name, domain in domains.items()
+    }
+    randomizer = randomizers[label[0]]
+    labels = Labels(source, label[0], id_column, id_type, delimiter, decimal, person)
     reader = EngineOptions(engine, spark_conf, conf or ())
     reader.check(labels, keep_order=keep_order)
+    if len(randomizers) > 1:
+        _check_several(engine, key_file, message, dry_run=dry_run, keep_order=keep_order)
     if dry_run:
         with phases(quiet=quiet) as phase:
-            plan = randomizer.plan(reader.count_rows(labels, phase))
+            plan = randomizer.plan(reader.count_rows(labels, phase), reader.count_persons(labels))
         plan.warn()
         _show_plan(expected_figures(plan), as_json=as_json)
         return
@@ -188,6 +230,32 @@ def privatize(
     resumable = "Run the same command again to go on; what was charged is not charged again"
     lost = "If it was charged already, it stays so: without --key-file a run cannot be resumed"
     advice = resumable if key_file is not None else lost
+    if len(randomizers) > 1:
+        from labeldp.release.several import privatize_several
+
+        with stoppable(advice), phases(quiet=quiet) as phase, no_share(quiet=quiet):
+            outcomes = privatize_several(
+                labels.file(),
+                randomizers,
+                message,
+                key_file=key_file,  # type: ignore[arg-type] # checked before
+                weights=_weights(weights),
+                ledger=budget,
+                dataset=dataset,
+                sign_key=sign_key,
+                phase=phase,
+            )
+        for outcome in outcomes.values():
+            note_clipped(outcome.clipped, outcome.records + outcome.left_out, out_of_range, quiet=quiet)
+        if as_json:
+            print_json({"messages": {name: outcome_record(outcome) for name, outcome in outcomes.items()}})
+        elif not quiet:
+            for outcome in outcomes.values():
+                _report(outcome)
+            line("in all", f"ε = {decimal_text(exact_epsilon(epsilon))} for all labels of a person, charged once")
+            if budget is not None and dataset is not None:
+                line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
+        return
     with stoppable(advice), phases(quiet=quiet) as phase, no_share(quiet=quiet), reader.reads(labels, phase) as found:
         outcome = release_labels(
             found,
@@ -214,6 +282,63 @@ def privatize(
         line("", f"labeldp train {quote(str(message))} --features FILE --id {quote(found.id_name)} --out MODEL{verify}")
 
 
+def _domains(
+    labels: list[str], bounds: Sequence[str], common: Callable[[], Domain], weights: str | None
+) -> dict[str, Domain]:
+    """Return the domain of each label: its --bounds, or else the common ones."""
+    from labeldp.domain import Domain
+    from labeldp.plain_numbers import plain_number
+
+    if len(set(labels)) < len(labels):
+        raise InvalidInput("a label column was given twice: name each --label once")
+    if len(labels) == 1 and (bounds or weights is not None):
+        raise InvalidInput(
+            "--bounds and --weights are for several labels: give --lower and --upper, or a second --label"
+        )
+    own: dict[str, Domain] = {}
+    for text in bounds:
+        name, sign, ends = text.rpartition("=")
+        if not sign or ends.count(":") != 1 or name not in labels:
+            raise InvalidInput(
+                f"--bounds takes one of the labels and its bounds, as in {labels[0]}=0:400, got {text!r:.80}"
+            )
+        first, last = (plain_number(end, "each bound") for end in ends.split(":"))
+        own[name] = Domain(first, last)
+    try:
+        return {name: own[name] if name in own else common() for name in labels}
+    except InvalidInput as error:
+        missing = [name for name in labels if name not in own]
+        if not own or not missing:
+            raise
+        raise InvalidInput(f"the label {missing[0]!r} has no bounds: give --bounds {missing[0]}=A:B") from error
+
+
+def _weights(text: str | None) -> dict[str, int]:
+    from labeldp.plain_numbers import whole_number
+
+    found: dict[str, int] = {}
+    for part in [] if text is None else text.split(","):
+        name, sign, weight = part.strip().rpartition("=")
+        if not sign or name in found:
+            raise InvalidInput(
+                f"--weights takes each label once with a whole number, as in amount=2,days=1, got {text!r:.80}"
+            )
+        found[name] = whole_number(weight, f"the weight of {name!r}")
+    return found
+
+
+def _check_several(
+    engine: str, key_file: Path | None, message: Path | None, *, dry_run: bool, keep_order: bool
+) -> None:
+    """Raise `InvalidInput` for options that several labels do not have."""
+    if engine != "arrow":
+        raise InvalidInput("several labels are not possible with --engine spark yet: use Arrow (--engine arrow)")
+    if dry_run or keep_order:
+        raise InvalidInput("--dry-run and --keep-order are for one label: leave out the others")
+    if message is not None and key_file is None:
+        raise InvalidInput("several labels share the persons by a key: give --key-file F, which keeps it")
+
+
 def _mechanism(name: str | None, purpose: str | None) -> str:
     meant = "rr-on-bins" if purpose == "labels" else "auto"
     if purpose is not None and name not in (None, meant):
@@ -229,6 +354,17 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
         print_json(plan | {"outputs": outputs.tolist() if outputs.size <= 100 else outputs.size})
         return
     line("plan", f"for {plan['rows']:,} rows; no label was read, nothing is written or charged")
+    if plan["entries"] > 1:
+        line(
+            "",
+            f"of each person up to {plan['entries']} rows; the figures are for one row, and a person costs {plan['entries']} times as much",
+        )
+    if plan["classes"]:
+        line("classes", ", ".join(plan["classes"]))
+        line("ε", f"{plan['epsilon_labels']:.4g} for the labels; no prior is needed")
+        kept = 1 / (1 + (len(plan["classes"]) - 1) * math.exp(-plan["epsilon_labels"]))
+        line("kept", f"{kept:.1%} of the labels keep their class, the others get another one at random")
+        return
     unit = "" if plan["unit"] is None else f" {plan['unit']}"
     line("cells", f"{plan['cells']:,} from {plan['lower']:g} to {plan['upper']:g}{unit}")
     line("ε₁", f"{spent:.4g} for {'a private prior' if spent else 'the prior: none is drawn'}")
@@ -262,9 +398,15 @@ def _report(outcome: ReleaseOutcome) -> None:
     line("message", f"{outcome.message}{again}")
     later = outcome.message_records - outcome.records
     line("records", f"{outcome.message_records:,}{f', {later:,} of them from later batches' if later else ''}")
+    note_left_out(outcome)
     parts = f"{record['epsilon_prior']:.4g} prior + {record['epsilon_labels']:.4g} labels"
-    line("epsilon", f"{float(record['epsilon']):g} = {parts}")
+    line(
+        "epsilon", f"{float(record['epsilon']):g} = {parts}{', for each person' if record['unit'] == 'person' else ''}"
+    )
     domain = outcome.mechanism.domain
+    if domain is not None and domain.classes is not None:
+        line("classes", ", ".join(domain.classes))
+        return
     unit = "" if domain is None or domain.unit is None else f" {domain.unit}"
     line("outputs", f"{_values(outcome.mechanism.outputs)}{unit}")
 

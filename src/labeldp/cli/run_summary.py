@@ -6,7 +6,7 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from labeldp.cli.console import note
+from labeldp.cli.console import line, note
 from labeldp.formatting import count_of
 
 if TYPE_CHECKING:
@@ -48,6 +48,16 @@ def note_clipped(clipped: int, records: int, out_of_range: str, *, quiet: bool) 
         )
 
 
+def note_left_out(outcome: ReleaseOutcome) -> None:
+    """Print how many rows have no private label, if a person is the unit of privacy."""
+    if outcome.unit == "person":
+        most = f"at most {count_of(outcome.entries, 'row')}"
+        line(
+            "left out",
+            f"{count_of(outcome.left_out, 'row')}: the message has {most} of each person, chosen without looking at labels",
+        )
+
+
 def outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:
     """The outcome for `--json`."""
     mechanism = outcome.mechanism
@@ -57,10 +67,13 @@ def outcome_record(outcome: ReleaseOutcome) -> dict[str, Any]:
         "records": outcome.records,
         "already_held": outcome.already_held,
         "message_records": outcome.message_records,
+        "left_out": outcome.left_out,
+        "unit": outcome.unit,
+        "labels_per_unit": outcome.entries,
         "resumed": outcome.resumed,
-        "epsilon": mechanism.epsilon_exact + spent,
-        "epsilon_prior": float(spent),
-        "epsilon_labels": float(mechanism.epsilon_exact),
+        "epsilon": outcome.entries * (mechanism.epsilon_exact + spent),
+        "epsilon_prior": float(outcome.entries * spent),
+        "epsilon_labels": float(outcome.entries * mechanism.epsilon_exact),
         "outputs": int(mechanism.outputs.size),
         "digest": mechanism.digest,
     }

@@ -170,7 +170,7 @@ def predict(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Predict for every row of a features file.
+    """Predict for every row of a features file. For classes, their probabilities are written too.
 
     Example: labeldp predict model clicks.parquet --id order --out predictions.parquet
     """
@@ -200,23 +200,28 @@ def evaluate(
     trust_pickle: TrustPickle = False,
     as_json: Json = False,
 ) -> None:
-    """Compare predictions with true labels, if you have them.
+    """Compare predictions with true labels, if you have them: for classes, log loss, AUC, Brier score and calibration.
 
     These figures are computed from true labels and are not private.
 
     Example: labeldp evaluate model test.parquet --label amount
     """
-    from labeldp.evaluate.scoring import metrics
+    from labeldp.evaluate.scoring import calibration, class_metrics, metrics
     from labeldp.learn.prediction_files import predictions_beside
     from labeldp.learn.saved import SavedModel
 
     saved = SavedModel.load(model_path, trust_pickle=trust_pickle)
     with phases(quiet=as_json) as phase:
         predictions, truth = predictions_beside(saved, features, label, delimiter, phase=phase)
-    figures = metrics(predictions, truth, saved.facts.get("loss", "squared"))
+    groups: list[dict[str, float]] = []
+    if saved.classes is None:
+        figures = metrics(predictions, truth, saved.facts.get("loss", "squared"))
+    else:
+        positions = truth.astype(int)
+        figures, groups = class_metrics(predictions, positions), calibration(predictions, positions)
     note("these figures are computed from true labels and are not private")
     if as_json:
-        print_json(figures)
+        print_json(figures | ({"calibration": groups} if groups else {}))
         return
     name, epsilon = saved.facts.get("model", "a model"), saved.facts.get("epsilon")
     out.print(
@@ -225,3 +230,7 @@ def evaluate(
     )
     for name, value in figures.items():
         out.print(f"{name:<26} {'undefined' if value is None else plain(value, 6)}")
+    if groups and saved.classes is not None:
+        out.print(f"calibration, by the rate of {saved.classes[-1]}: records, mean rate, share", markup=False)
+        for group in groups:
+            out.print(f"  {group['records']:>9,}  {group['rate']:.4f}  {group['share']:.4f}")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats, duration_numbers
+from labeldp.arrays import Floats, duration_numbers, known_positions, no_class
 from labeldp.artifact.labels_file import code_dtype
 from labeldp.domain import Domain, OutOfRange
 from labeldp.errors import InvalidInput, described
@@ -39,11 +39,32 @@ def label_numbers(column: pa.Array, unit: str | None, name: str) -> Floats:
     return numbers_in(column.cast(pa.float64(), safe=False))
 
 
-def checked_labels(column: pa.Array, name: str, first: int, file: Path | str, unit: str | None = None) -> Floats:
+def class_labels(column: pa.Array) -> NDArray[Any]:
+    """Return a column of labels that are classes as an array: text, numbers, booleans, and None where one is missing."""
+    decoded = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return np.array(decoded.to_pylist(), object)
+
+
+def checked_labels(
+    column: pa.Array,
+    name: str,
+    first: int,
+    file: Path | str,
+    unit: str | None = None,
+    classes: tuple[str, ...] | None = None,
+) -> Floats:
     """Return a label column as finite float64. Its first row is row `first` of the input.
 
-    Durations become numbers in `unit`, and plain numbers are taken to be in it. Booleans become 0 and 1.
+    Durations become numbers in `unit`, and plain numbers are taken to be in it. Booleans become 0 and 1, and `classes` their positions.
     """
+    if classes is not None:
+        given = class_labels(column)
+        found = known_positions(given, classes)
+        if (wrong := np.isnan(found)).any():
+            shown = ", ".join(f"row {row + first + 1}" for row in np.flatnonzero(wrong)[:3])
+            are = f"{shown} (rows count from 1) {'is' if wrong.sum() == 1 else 'are'} {no_class(given[wrong], classes)}"
+            raise InvalidInput(f"{file}: the labels in {name!r} must be of {len(classes)} classes: {are}")
+        return found
     kind = column.type
     durations = pa.types.is_duration(kind)
     if not (durations or any(is_kind(kind) for is_kind in _NUMBERS)):
@@ -68,8 +89,12 @@ def checked_labels(column: pa.Array, name: str, first: int, file: Path | str, un
     return labels
 
 
-def check_columns(label: str, ids: str | None, id_type: str | None) -> None:
-    """Raise `InvalidInput` if the label column is also the id column, or the id type is unknown."""
+def check_columns(label: str, ids: str | None, id_type: str | None, persons: str | None = None) -> None:
+    """Raise `InvalidInput` if the label column is also the id column or that of persons, or the id type is unknown."""
+    if persons is not None and persons == label:
+        raise InvalidInput(
+            f"the label column {label!r} cannot be the column of persons too: labels would decide which rows are chosen"
+        )
     if id_type is not None and not (isinstance(id_type, str) and id_type in ("int", "str")):
         raise InvalidInput(f'id_type must be "int" or "str", got {described(id_type)}')
     if ids == label:
@@ -88,9 +113,18 @@ def check_boolean_bounds(kind: str, domain: Domain) -> None:
 
 
 def checked_ids(
-    column: pa.Array, name: str, first: int, file: Path | str, wanted: str | None, *, text_file: bool = False
+    column: pa.Array,
+    name: str,
+    first: int,
+    file: Path | str,
+    wanted: str | None,
+    *,
+    text_file: bool = False,
+    noun: str = "id",
 ) -> pa.Array:
     """Return an id column as int64, uint64 or `TEXT`, without nulls. Its first row is row `first` of the input.
+
+    `noun` is what an id is called in errors.
 
     `wanted` ("int" or "str") converts the ids if that loses nothing. A text file holds only text, and an empty field in
     it is a missing id. Without `wanted`, its ids become integers if all of them are written as plain integers.
@@ -104,22 +138,22 @@ def checked_ids(
         column = column if kind == pa.uint64() else column.cast(pa.int64())
     elif not pa.types.is_large_string(kind):
         raise InvalidInput(
-            f"{file}: the id column {name!r} holds {kind}; ids must be integers or text. Convert it first."
+            f"{file}: the {noun} column {name!r} holds {kind}; {noun}s must be integers or text. Convert it first."
         )
     missing = column.is_null() if column.null_count else pc.equal(column, "") if text_file else None
     if missing is not None and (rows := np.flatnonzero(np.asarray(missing))).size:
         raise InvalidInput(
-            f"{file}: the id column {name!r} has no id in row {rows[0] + first + 1} (rows count from 1). Drop or repair these records first"
+            f"{file}: the {noun} column {name!r} has no {noun} in row {rows[0] + first + 1} (rows count from 1). Drop or repair these records first"
         )
     if not pa.types.is_integer(column.type) and (bad := not_text(column)).any():
         raise InvalidInput(
-            f"{file}: the id in row {int(np.argmax(bad)) + first + 1} (rows count from 1) of {name!r} is not UTF-8 text, so nobody "
+            f"{file}: the {noun} in row {int(np.argmax(bad)) + first + 1} (rows count from 1) of {name!r} is not UTF-8 text, so nobody "
             "could read it. Drop or repair these records first"
         )
     if wanted == "str":
         return column.cast(TEXT)
     if wanted == "int":
-        return _integers(column, name, first, file)
+        return _integers(column, name, first, file, noun)
     numbers = plain_integers(column) if text_file else None
     return column if numbers is None else numbers
 
@@ -163,12 +197,12 @@ def written_as_integers(column: pa.Array, kind: pa.DataType | None = None) -> pa
     return plain
 
 
-def _integers(column: pa.Array, name: str, first: int, file: Path | str) -> pa.Array:
+def _integers(column: pa.Array, name: str, first: int, file: Path | str, noun: str) -> pa.Array:
     if pa.types.is_integer(column.type):
         fits = np.asarray(column) <= np.iinfo(np.int64).max
         if not fits.all():
             raise InvalidInput(
-                f"{file}: the id in row {int(np.argmin(fits)) + first + 1} (rows count from 1) of {name!r} is too large for int. "
+                f"{file}: the {noun} in row {int(np.argmin(fits)) + first + 1} (rows count from 1) of {name!r} is too large for int. "
                 "Give --id-type str"
             )
         return column.cast(pa.int64())
@@ -176,8 +210,8 @@ def _integers(column: pa.Array, name: str, first: int, file: Path | str) -> pa.A
     if numbers is None:
         row = int(np.argmin(np.asarray(written_as_integers(column))))
         raise InvalidInput(
-            f"{file}: the id in row {row + first + 1} (rows count from 1) of {name!r} is not a plain "
-            "64-bit integer, as the others are. Give --id-type str to read all ids as text."
+            f"{file}: the {noun} in row {row + first + 1} (rows count from 1) of {name!r} is not a plain 64-bit integer, as the others "
+            f"are. {'Give --id-type str to read all ids as text.' if noun == 'id' else 'Write all of them in one way first.'}"
         )
     return numbers
 
@@ -207,12 +241,19 @@ class LabelBatch:
         The number of the first record in the whole input, from 0.
     types : FileTypes
         The types of the two columns in the file.
+    persons : pyarrow.Array or None
+        The person of each record, if there is a column of persons: like ids, but repeated.
     """
 
     ids: pa.Array
     labels: Floats
     first_row: int
     types: FileTypes
+    persons: pa.Array | None = None
+
+    def chosen(self, mask: NDArray[np.bool_]) -> "LabelBatch":
+        """Return the records of the mask, without persons."""
+        return LabelBatch(self.ids.filter(pa.array(mask)), self.labels[mask], self.first_row, self.types)
 
 
 def repeated_id(rows: Sequence[int], outcome: str) -> InvalidInput:

@@ -9,6 +9,7 @@ from typing import Any
 from labeldp.engines.batches import LabelBatch
 from labeldp.sampling import IdDigests
 from labeldp.sampling.multiset import MultisetHash
+from labeldp.sampling.table import Words
 
 
 class InputFingerprint:
@@ -23,12 +24,12 @@ class InputFingerprint:
         self._subkeys = fingerprint_subkeys(key)
         self._hashes: dict[tuple[str, ...], MultisetHash] = {}
 
-    def add(self, batch: LabelBatch) -> IdDigests:
-        """Add records, and return the digests of their ids under a key of this fingerprint."""
-        types = (str(batch.ids.type), *batch.types)
+    def add(self, batch: LabelBatch, persons: Words | None = None) -> IdDigests:
+        """Add records, with the words of their persons if there are any. Return the digests of their ids under a key of this fingerprint."""
+        types = (str(batch.ids.type), *batch.types, *(() if persons is None else ("persons",)))
         if types not in self._hashes:
             self._hashes[types] = MultisetHash.from_subkeys(self._subkeys)
-        return self._hashes[types].add(batch.ids, batch.labels)
+        return self._hashes[types].add(batch.ids, batch.labels, persons)
 
     def digests(self, ids: Any) -> IdDigests:
         """Return the digests that `add` returns for these ids."""

@@ -6,7 +6,8 @@ labels and public columns. The functions below them sum labels exactly, in whole
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from labeldp.artifact.labels_file import id_kind
 from labeldp.artifact.reader import Message
 from labeldp.domain import Domain, OutOfRange
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.sampling.table import Words
 from labeldp.tables.files import Progress
 
 _ROWS = 1 << 14
@@ -26,6 +28,58 @@ _ROWS = 1 << 14
 _ENTRIES = 1 << 16
 """Signs that are multiplied at a time. With so few, BLAS starts no threads, which take 100 times as long on shared machines."""
 Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The rows whose labels are randomized, where a person is the unit of privacy. No label decides them.
+
+    Attributes
+    ----------
+    bits : array of uint8
+        One bit for each row of the input, the first row in the lowest bit. Empty for engines whose rows have no numbers.
+    records : int
+        The number of chosen rows.
+    check : int
+        The sum of their ranks modulo 2^64, by which a pass notices that the rows come in another order.
+    limits : object
+        What such an engine chooses by.
+    input_hmac : str or None
+        The fingerprint of the chosen rows, where the engine recognises them by it.
+    """
+
+    bits: NDArray[np.uint8]
+    records: int
+    check: int = 0
+    limits: object = None
+    input_hmac: str | None = None
+
+    def mask(self, first: int, rows: int) -> NDArray[np.bool_]:
+        """Return which of these consecutive rows are chosen."""
+        skipped = first % 8
+        bits = np.unpackbits(self.bits[first // 8 : (first + rows + 7) // 8], bitorder="little")
+        return bits[skipped : skipped + rows].astype(np.bool_)
+
+
+class PersonEntries(Protocol):
+    """The rows of each person, as a scan has found them."""
+
+    @property
+    def kind(self) -> str:
+        """What the persons are: "int" or "str"."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A keyed hash of all persons and ids, in any order, where label columns share them."""
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return the number of persons by their number of rows, as `person_sizes` does."""
+
+    def choose(self, entries: int, served: Sequence[Words] = ()) -> Selection:
+        """Choose at most `entries` rows of each person who is not in one of the sorted arrays of words `served`."""
+
+    def words(self, served: Sequence[Words] = ()) -> Iterator[Words]:
+        """Yield the words of all other persons, in ascending order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +104,10 @@ class Scan:
         The grid of `counts`.
     counts : array of int64 or None
         Exact counts per cell of `grid`, if a grid was given.
+    persons : PersonEntries or None
+        The rows of each person, if the input has a column of persons.
+    selection : Selection or None
+        The chosen rows, after `choose`. Later passes count and draw only these.
     """
 
     records: int
@@ -60,6 +118,19 @@ class Scan:
     id_bytes: int = 0
     grid: Domain | None = None
     counts: NDArray[np.int64] | None = None
+    persons: PersonEntries | None = None
+    selection: Selection | None = None
+
+    @property
+    def drawn(self) -> int:
+        """The number of records that get private labels."""
+        return self.records if self.selection is None else self.selection.records
+
+    def choose(self, entries: int, served: Sequence[Words] = ()) -> Scan:
+        """Return the scan with chosen rows: at most `entries` of each person, none of persons who were served before."""
+        assert self.persons is not None, "the input has persons"
+        selection = self.persons.choose(entries, served)
+        return replace(self, selection=selection, input_hmac=selection.input_hmac or self.input_hmac)
 
     @property
     def id_kind(self) -> str:
@@ -89,6 +160,10 @@ class LabelInput(Protocol):
     @property
     def id_name(self) -> str:
         """The name of the id column in the message."""
+
+    @property
+    def person_column(self) -> str | None:
+        """The name of the column of persons, or None if a record is the unit of privacy."""
 
     @property
     def keeps_order(self) -> bool:
@@ -130,7 +205,8 @@ class LabelInput(Protocol):
     ) -> Scan:
         """Check, fingerprint (under `key`) and count all records: per cell if a grid is given.
 
-        Repeated ids are refused as far as memory allows, since nothing is charged yet. `randomize` refuses the others.
+        Repeated ids are refused as far as memory allows, since nothing is charged yet. `randomize` refuses the others. If the input
+        has persons, they are in the fingerprint and in `Scan.persons`; `count_cells` and `randomize` then need a scan with chosen rows.
         """
 
     def count_cells(

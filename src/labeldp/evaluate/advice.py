@@ -8,17 +8,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from labeldp.artifact import Message
-from labeldp.budget import Epsilon, exact_epsilon
+from labeldp.budget import MIN_EPSILON, Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.risk import Risk, percent
 from labeldp.evaluate.shapes import shaped_prior
 from labeldp.evaluate.targets import Target, target_of, wanted_r2
 from labeldp.formatting import Tabular, count_of
-from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors, Prediction, check_share
+from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors, Prediction, check_share, entries_per_person
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
+from labeldp.sampling.choice import MOST_ENTRIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,15 +46,17 @@ class Outlook:
     Attributes
     ----------
     epsilon : float
-        The ε of one label.
+        The ε of one label, or of one person.
     labels : Prediction
         A model trained on labels that `auto` made private.
     paper : Prediction
-        A model trained on the outputs of the paper's RR-on-Bins, as they are sent.
+        A model trained on the outputs of the paper's RR-on-Bins, as they are sent. With persons, ε is divided among all rows of one.
     sums : Prediction
         A model fitted to noisy sums, by a team that holds features and labels.
     risk : Risk
         What this ε lets anybody learn.
+    entries : int
+        How many labels of a person a release would randomize; 1 without persons.
     """
 
     epsilon: float
@@ -59,6 +64,7 @@ class Outlook:
     paper: Prediction
     sums: Prediction
     risk: Risk
+    entries: int = 1
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -87,6 +93,8 @@ class Advice(Tabular):
         What risks are told about, such as "more than 200".
     target : Target or None
         What the wanted error needs, if one was given.
+    persons : int or None
+        The number of persons, if ε is for each person.
 
     Examples
     --------
@@ -107,6 +115,7 @@ class Advice(Tabular):
     mean_only: Prediction
     statement: str
     target: Target | None
+    persons: int | None = None
 
     @property
     def recommended(self) -> Outlook | None:
@@ -222,8 +231,9 @@ class Advice(Tabular):
 
 def advise(
     domain: Domain | tuple[float, float],
-    records: int,
+    records: int | None = None,
     *,
+    persons: int | None = None,
     explained: float = EXPLAINED,
     epsilons: Iterable[Epsilon] = EPSILONS,
     prior: Prior | None = None,
@@ -240,8 +250,11 @@ def advise(
     ----------
     domain : Domain or (lower, upper)
         The public bounds of the labels.
-    records : int
+    records : int, optional
         How many records a model will be trained on.
+    persons : int, optional
+        Instead of `records`: how many persons there are, with `rows_per_person` records each. ε is then what all labels of a person
+        cost together, as in a release with persons.
     explained : float
         The share of the labels' variance that the best model of the features explains, from 0 to 1: the R² that you hope for with endless records.
     epsilons : iterable of float, str, Decimal or Fraction
@@ -256,7 +269,7 @@ def advise(
     target_error : float, optional
         The same as a root mean squared error, in the unit of the labels.
     rows_per_person : int
-        How many labels belong to one person, for what ε risks.
+        How many labels belong to one person. Without `persons`, each costs ε, and this counts for what ε risks.
     value : float, optional
         Risks are stated for labels above this; by default the middle of the bounds.
     public : bool
@@ -285,7 +298,13 @@ def advise(
     Someone who knows all other records and gives 50 % to "more than 200" before will give at most 73 % after, and at least 27 %.
     """
     frame = Domain.of(domain)
-    _check_records(records)
+    if (records is None) == (persons is None):
+        raise InvalidInput("give the number of records that a model will be trained on, or the number of persons")
+    _check_number(records if persons is None else persons, "records" if persons is None else "persons")
+    _check_number(rows_per_person, "rows per person")
+    if persons is not None and (target_r2 is not None or target_error is not None):
+        raise InvalidInput("a target is looked for with records only: leave it out, or give records instead of persons")
+    count = persons * rows_per_person if records is None else records  # type: ignore[operator] # one of them is given
     check_share(explained)
     budgets = _budgets(epsilons)
     middle = (frame.lower + frame.upper) / 2 if value is None else _within(value, frame)
@@ -298,32 +317,46 @@ def advise(
         )
     wanted = wanted_r2(models, target_r2, target_error)
     outlooks = tuple(
-        Outlook(
-            epsilon,
-            models.labels(epsilon, records),
-            models.paper(epsilon, records),
-            models.sums(epsilon, records),
-            Risk(epsilon, rows_per_person),
-        )
+        _outlook(models, epsilon, count, rows_per_person)
+        if persons is None
+        else _outlook_of_persons(models, epsilon, persons, rows_per_person)
         for epsilon in budgets
     )
     unit = f" {frame.unit}" if frame.unit else ""
     return Advice(
-        records=int(records),
+        records=int(count),
         explained=float(explained),
         prior=models.prior,
         assumed=prior is None and shape is None,
         outlooks=outlooks,
-        not_private=models.not_private(records),
+        not_private=models.not_private(count),
         mean_only=models.mean_only(),
         statement=f"more than {middle:g}{unit}",
-        target=None if wanted is None else target_of(models, records, budgets, wanted),
+        target=None if wanted is None else target_of(models, count, budgets, wanted),
+        persons=persons,
     )
 
 
-def _check_records(records: object) -> None:
-    if isinstance(records, bool) or not isinstance(records, int) or not 1 <= records <= MOST_RECORDS:
-        raise InvalidInput(f"records must be a whole number from 1 to 10^15, got {described(records)}")
+def _outlook(models: ModelErrors, epsilon: float, records: int, rows: int) -> Outlook:
+    """Return the predictions where ε is for each record."""
+    labels, paper, sums = (predict(epsilon, records) for predict in (models.labels, models.paper, models.sums))
+    return Outlook(epsilon, labels, paper, sums, Risk(epsilon, rows))
+
+
+def _outlook_of_persons(models: ModelErrors, epsilon: float, persons: int, rows: int) -> Outlook:
+    """Return the predictions where ε is for each person."""
+    total, sizes = exact_epsilon(epsilon), np.zeros(MOST_ENTRIES + 1, np.int64)
+    sizes[min(rows, MOST_ENTRIES)] = persons
+    entries, records = entries_per_person(sizes, total, models)
+    divided = models.paper(max(total / rows, MIN_EPSILON), persons * rows)
+    labels = models.labels(total / entries, records)
+    most, summed = entries_per_person(sizes, total, models, sums=True)
+    return Outlook(epsilon, labels, divided, models.sums(total / most, summed), Risk(epsilon, 1), entries)
+
+
+def _check_number(number: object, name: str) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST_RECORDS:
+        raise InvalidInput(f"{name} must be a whole number from 1 to 10^15, got {described(number)}")
 
 
 def _budgets(epsilons: Iterable[Epsilon]) -> list[float]:

@@ -113,7 +113,7 @@ def figure(found: Linear, sampling: float, *, least: float = -math.inf, risk: fl
     noise = found.covariance(found)
     reach = math.sqrt(reach_of_sampling(risk) ** 2 * sampling + reach_of_noise(risk) ** 2 * noise)
     lower, upper = max(least, found.value - reach), max(least, found.value + reach)
-    return HeldOutFigure(found.value, math.sqrt(sampling + noise), lower, upper)
+    return HeldOutFigure(min(max(found.value, lower), upper), math.sqrt(sampling + noise), lower, upper)
 
 
 def ratio_figure(error: Linear, variance: Linear, spread: Spread, records: int) -> HeldOutFigure:

@@ -65,7 +65,7 @@ class Risk(ReprMixin):
     -------
     Bounds for an attacker who knows all features and all other records. `meaning` has the bound for other readers. What the other records
     teach about people like this one is not limited (docs/guides/what-an-attacker-can-do.md). Measured attacks achieve less
-    (docs/guides/attack.md).
+    (docs/research/measurements.md).
 
     Examples
     --------

@@ -1,17 +1,23 @@
 """Scores of predictions: against true labels, against private ones for any loss, and as a scikit-learn scorer."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logit
+from scipy.stats import rankdata
 
 from labeldp.arrays import Floats, label_array, number_array
 from labeldp.errors import InvalidInput, described, expect
 from labeldp.evaluate.moments import Target, moment_values
 from labeldp.losses import Loss, LossLike, Poisson, get_loss
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
-from labeldp.mechanisms.decoding import code_values, learnable_values, prior_of
+from labeldp.mechanisms.decoding import code_values, indicator_values, learnable_values, prior_of
 
 
 def metrics(predictions: Floats, labels: Floats, loss: str = "squared") -> dict[str, float | None]:
@@ -31,6 +37,74 @@ def metrics(predictions: Floats, labels: Floats, loss: str = "squared") -> dict[
         "mean bias": float(np.mean(error)),
         "mean Poisson deviance": float(np.mean(Poisson()(predictions, labels))) if has_deviance else None,
     }
+
+
+def class_metrics(rates: Floats, positions: NDArray[np.int64]) -> dict[str, float | None]:
+    """Log loss, Brier score, AUC, accuracy and calibration of the rates of classes, by name; None where one is not defined.
+
+    Rates are those of the last class. With more than two, AUC is the mean over the classes, each against all others. The calibration slope is that of a
+    logistic regression of the last class on the logarithm of its odds: 1 is right, and less than 1 is too sure.
+    """
+    truth = np.eye(rates.shape[1])[positions]
+    inside = np.clip(rates, 1e-15, 1.0)
+    areas = [_area(truth[:, k], rates[:, k]) for k in ([1] if rates.shape[1] == 2 else range(rates.shape[1]))]
+    known = [area for area in areas if area is not None]
+    return {
+        "log loss": float(-np.mean((truth * np.log(inside)).sum(axis=1))),
+        "Brier score": float(np.mean(np.square(rates - truth).sum(axis=1))) / (2 if rates.shape[1] == 2 else 1),
+        "AUC": float(np.mean(known)) if known else None,
+        "accuracy": float(np.mean(rates.argmax(axis=1) == positions)),
+        "calibration slope": _slope(truth[:, -1], inside[:, -1]),
+        "mean predicted rate": float(rates[:, -1].mean()),
+        "observed rate": float(truth[:, -1].mean()),
+    }
+
+
+def calibration(rates: Floats, positions: NDArray[np.int64], groups: int = 10) -> list[dict[str, float]]:
+    """For groups of equal size by the rate of the last class: the number of records, the mean rate and the share of the class."""
+    last = rates[:, -1]
+    parts = np.array_split(np.argsort(last, kind="stable"), min(groups, last.size))
+    hit = positions == rates.shape[1] - 1
+    return [
+        {"records": part.size, "rate": float(last[part].mean()), "share": float(hit[part].mean())} for part in parts
+    ]
+
+
+def estimate_log_loss(private: PrivateLabels, rates: Floats) -> LossEstimate:
+    """Estimate the log loss of the rates of classes from private labels of the same records, which the rates did not see.
+
+    Log loss is linear in the indicators of the classes, so the estimate is unbiased. The single answer that it is compared with are
+    the mean rates.
+    """
+    values = indicator_values(private.mechanism)[private.codes]
+    lost = -(values * np.log(rates)).sum(axis=1)
+    constant = -(values * np.log(rates.mean(axis=0))).sum(axis=1)
+    chance = 2 * float(np.std(constant - lost)) / np.sqrt(max(lost.size, 1))
+    return LossEstimate(float(lost.mean()), float(constant.mean()), chance)
+
+
+def _area(truth: Floats, rates: Floats) -> float | None:
+    """The probability that a record of the class has a higher rate than another; None if there are no two such records."""
+    hits = float(truth.sum())
+    if hits in (0, truth.size):
+        return None
+    return (float(rankdata(rates) @ truth) - hits * (hits + 1) / 2) / (hits * (truth.size - hits))
+
+
+def _slope(truth: Floats, rates: Floats) -> float | None:
+    """The slope of a logistic regression on the logarithm of the odds; None if there is none."""
+    odds = logit(np.clip(rates, 1e-12, 1 - 1e-12))
+    centre, scale = float(odds.mean()), float(odds.std())
+    if truth.min() == truth.max() or scale < 1e-9:
+        return None
+    design = np.column_stack([np.ones_like(odds), (odds - centre) / scale])
+
+    def loss(found: Floats) -> tuple[float, Floats]:
+        score = design @ found
+        return float(np.mean(-log_expit(-score) - truth * score)), design.T @ (expit(score) - truth) / truth.size
+
+    found = minimize(loss, [0.0, scale], jac=True, method="BFGS", options={"gtol": 1e-8}).x
+    return float(found[1] / scale)
 
 
 def _own(predictions: Floats, labels: Floats, loss: str) -> dict[str, float | None]:

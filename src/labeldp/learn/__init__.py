@@ -4,9 +4,10 @@
 |---|---|
 | `feature_tables`, `feature_columns` | tables of any kind as Arrow columns, and columns as the arrays that models take |
 | `joined_features` | joins features and private labels by id |
-| `learners`, `sizing`, `conditional` | learners by name, their size for noisy labels, and models of other losses than the squared one |
+| `learners`, `sizing` | learners by name, and their size for noisy labels |
+| `conditional`, `class_rates`, `cross_fitting` | models of other losses than the squared one, of classes, and what the two share |
 | `sums/` | the model from noisy sums |
-| `regressor`, `method` | `LabelDPRegressor`, and its choice between noisy labels and noisy sums |
+| `regressor`, `classifier`, `method` | `LabelDPRegressor`, `LabelDPClassifier`, and their choice between noisy labels and noisy sums |
 | `train`, `verdict` | `labeldp.train`, and its report in words |
 | `saved`, `prediction_files`, `stored/` | models as files |
 """

@@ -22,17 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import truncnorm
-from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput, described, expect
 from labeldp.evaluate.scoring import estimate_loss
+from labeldp.learn.class_rates import ClassRates
+from labeldp.learn.cross_fitting import checked_codes, out_of_fold, prepared, steps_of
 from labeldp.learn.estimator_checks import check_fit_parameters, check_learns_means, without_values
-from labeldp.learn.feature_tables import FeatureTable
-from labeldp.learn.learners import BoostingRegressor, EncodedFeatures, StackedRegressor
 from labeldp.losses import Loss, LossLike, Squared, get_loss, seeks_mean
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels
 from labeldp.mechanisms.bias_variance import NormalScores
@@ -42,8 +41,6 @@ from labeldp.mechanisms.prediction import label_share, value_share
 from labeldp.priors import BudgetWarning
 from labeldp.release.randomizer import check_bounds
 
-FOLDS = 3
-"""Of the cross-fitting: two thirds of the records are nearly all, and eight models are trained in all."""
 LEAST_SPREAD = 0.02
 """Of the squared score: the label is never taken to be known exactly."""
 SPREADS = (0.1, 5.0)
@@ -52,6 +49,8 @@ LEAST_KNOWN = 0.25
 """A standard error of the labels' mean above this share of it causes a warning."""
 FACTORS = (0.5, 2.0)
 """How far a mean model may be moved to the labels' mean, as factors."""
+MOST_STACKS = 4
+"""The most classes that have a stack each by default, which takes about 70 times as long as a small model."""
 OUTCOMES = 101
 """The number of equally likely labels that represent a record's distribution."""
 CHUNK = 1 << 14
@@ -149,24 +148,24 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_fit_parameters(fit_params)
         if self.estimator is not None:
             check_learns_means(self.estimator, get_loss(self.loss))
-        codes = self._codes(y)
+        codes = checked_codes(y, self.mechanism)
         prior, _ = coarse_prior(prior_of(self.mechanism))
         self.scores_ = NormalScores.under(prior)
         functions = np.stack([self.scores_.scores, self.scores_.squares], axis=1)
         values = learnable_values(self.mechanism, lambda _: functions, codes.size)
         shares = [value_share(self.mechanism, values[:, j], prior, functions[:, j]) for j in range(2)]
         self.floor_ = FLOOR_SHARE * prior.mean if get_loss(self.loss).valid_outputs.lower == 0 else -np.inf
-        make, X = self._prepared(X, codes.size)
+        self.encoder_, make, X = prepared(self.estimator, X, codes.size)
         score, square = values[codes].T
         with without_values():
-            self.location_, rows, seen = _out_of_fold(make(shares[0]), X, score, fit_params, advance)
+            self.location_, rows, seen = out_of_fold(make(shares[0]), X, score, fit_params, advance)
         score, square = score[rows], square[rows]
         squares = square - 2 * seen * score + np.square(seen)
         self.level_ = _common_spread(squares)
         if rows.size < codes.size:
             X = _safe_indexing(X, rows)
             fit_params = {name: _safe_indexing(value, rows) for name, value in fit_params.items() if value is not None}
-        spread_model, some, spread = _out_of_fold(make(shares[1]), X, squares, fit_params, advance)
+        spread_model, some, spread = out_of_fold(make(shares[1]), X, squares, fit_params, advance)
         rows, seen, squares = rows[some], seen[some], squares[some]
         moving = float(np.var(spread))
         explained = float(np.mean((squares - squares.mean()) * (spread - spread.mean())))
@@ -200,8 +199,7 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         int
         """
-        estimator = StackedRegressor() if self.estimator is None else self.estimator
-        return 2 * (estimator.steps(rows) if isinstance(estimator, StackedRegressor) else FOLDS + 1)
+        return 2 * steps_of(self.estimator, rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
         """How little the predictions lose, estimated from private labels of other records: the negative mean loss.
@@ -220,22 +218,8 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         float
             The higher the better; see `estimate_loss`.
         """
-        private = PrivateLabels(self._codes(y).astype(np.uint32), self.mechanism)
+        private = PrivateLabels(checked_codes(y, self.mechanism).astype(np.uint32), self.mechanism)
         return -estimate_loss(private, self.predict(X), self.loss).model
-
-    def _codes(self, y: Any) -> NDArray[np.intp]:
-        """Return codes of this mechanism; raise `InvalidInput` for anything else, above all for true labels."""
-        codes = np.asarray(y.codes if isinstance(y, PrivateLabels) else y)
-        most = self.mechanism.outputs.size
-        fits = (
-            codes.ndim == 1 and codes.dtype.kind in "iu" and (codes.size == 0 or 0 <= codes.min() <= codes.max() < most)
-        )
-        if not fits:
-            raise InvalidInput(
-                f"y must be private labels or their codes, whole numbers from 0 to {most - 1}: pass the PrivateLabels themselves, "
-                "not their values"
-            )
-        return codes.astype(np.intp)
 
     def predict(self, X: Any) -> Floats:
         """The best answer for each row.
@@ -291,17 +275,6 @@ class ConditionalRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         squared = self.level_ + self.weight_ * (predicted - self.level_)
         return np.sqrt(np.clip(squared, *(self.level_ * np.asarray(SPREADS))))
 
-    def _prepared(self, X: Any, rows: int) -> tuple[Callable[[float], Any], Any]:
-        """How to make a regressor for values of some worth, and the features that it takes: tables are encoded once."""
-        self.encoder_ = None
-        boosting, numeric = StackedRegressor() if self.estimator is None else self.estimator, None
-        if not isinstance(boosting, BoostingRegressor):
-            return lambda _: clone(self.estimator), X
-        if isinstance(X, EncodedFeatures) or FeatureTable.is_frame(X):
-            encoded = boosting.encode(X)
-            self.encoder_, X, numeric = encoded.encoder, encoded.matrix, len(encoded.encoder.numeric)
-        return lambda share: clone(boosting).set_params(share=share).model(rows, numeric), X
-
 
 def _common_spread(squares: Floats) -> float:
     """The mean of the squared residuals, given that it lies between `LEAST_SPREAD` and 1, a label of which nothing is known.
@@ -316,30 +289,13 @@ def _common_spread(squares: Floats) -> float:
     return float(np.clip(truncnorm.mean(*ends, loc=mean, scale=error), LEAST_SPREAD, 1))
 
 
-def _out_of_fold(
-    estimator: Any, X: Any, targets: Floats, fit_params: dict[str, Any], advance: Callable[[int], object] | None
-) -> tuple[Any, NDArray[np.int64], Floats]:
-    """The fitted estimator, the rows for which it predicts without having seen them, and these predictions."""
-    if hasattr(estimator, "fit_out_of_fold"):
-        rows, predictions = estimator.fit_out_of_fold(X, targets, **fit_params, advance=advance)
-        return estimator, rows, predictions
-    every = np.arange(targets.size)
-    fitted = clone(estimator).fit(X, targets, **fit_params)
-    if targets.size < 2 * FOLDS:
-        return fitted, every, np.full(targets.size, targets.mean())
-    folds = KFold(FOLDS, shuffle=True, random_state=0)  # fixed: folds must not depend on the order of labels
-    predictions = cross_val_predict(estimator, X, targets, cv=folds, params=fit_params or None)
-    if advance is not None:
-        advance(FOLDS + 1)
-    return fitted, every, np.asarray(predictions, np.float64)
-
-
 @dataclass(frozen=True, eq=False)
 class Recipe:
     """Training for one loss on the private labels of one mechanism.
 
     For squared loss, and if values are named, a learner trains on a number for each code. For every other loss it
-    learns the conditional distribution of the label, whose best answer is predicted (`ConditionalRegressor`).
+    learns the conditional distribution of the label, whose best answer is predicted (`ConditionalRegressor`). For classes it learns the
+    rate of each (`ClassRates`), whatever the loss.
 
     Attributes
     ----------
@@ -348,7 +304,7 @@ class Recipe:
     loss : Loss
         The loss that predictions should keep small.
     decoder : str
-        The values of codes, a name for `code_values`; "distribution" if there is more than one number for a code.
+        The values of codes, a name for `code_values`; "distribution" if there is more than one number for a code, "classes" for rates.
 
     Examples
     --------
@@ -368,6 +324,12 @@ class Recipe:
         """Return the recipe for a loss, or for values that the user names; raise `InvalidInput` if it cannot work."""
         measure = get_loss(loss)
         check_target_values(target_values)
+        if mechanism.domain is not None and mechanism.domain.classes is not None:
+            if target_values not in (None, "auto") or not isinstance(measure, Squared):
+                raise InvalidInput(
+                    "the labels are classes, whose rates are learned: leave out the loss and the target values (--loss, --target-values)"
+                )
+            return cls(mechanism, measure, "classes")
         if target_values not in (None, "auto") or isinstance(measure, Squared):
             recipe = cls(mechanism, measure, target_values or "auto")
             _ = recipe.values
@@ -384,8 +346,8 @@ class Recipe:
 
     @property
     def conditional(self) -> bool:
-        """Whether the conditional distribution is learned."""
-        return self.decoder == "distribution"
+        """Whether the conditional distribution or the rates of classes are learned, from codes."""
+        return self.decoder in ("distribution", "classes")
 
     @cached_property
     def values(self) -> Floats:
@@ -397,12 +359,19 @@ class Recipe:
         """The worth of a private value as a share of a true label, which sizes the learner."""
         return label_share(self.mechanism, self.values)
 
+    @property
+    def many_classes(self) -> bool:
+        """Whether there are so many classes, each with its own model, that the default model is a small one."""
+        return self.decoder == "classes" and self.mechanism.outputs.size > MOST_STACKS
+
     def targets(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Return the y for the model's `fit`."""
         return codes if self.conditional else self.values[codes]
 
     def model(self, learner: Any) -> Any:
         """The unfitted model, from a regressor that learns means."""
+        if self.decoder == "classes":
+            return ClassRates(learner, self.mechanism)
         return ConditionalRegressor(learner, self.mechanism, self.loss) if self.conditional else learner
 
 

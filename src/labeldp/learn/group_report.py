@@ -105,6 +105,11 @@ def report(
             raise InvalidInput(
                 f"{wrong[0]} is for a report of labels: a report of a message costs nothing and writes no folder"
             )
+        if source.mechanism.prior is None:
+            raise InvalidInput(
+                "a report of a message needs private numbers and their prior, and this one has classes or no prior. For rates by group, train a "
+                "classifier and average its predictions, or make a report of labels"
+            )
         return _of_message(source, by, features, id, smallest_group, phase)
     if not isinstance(source, LabelSource):
         raise InvalidInput(

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from labeldp.arrays import Floats, label_array
+from labeldp.arrays import Floats, class_positions, label_array
 from labeldp.artifact.staging import publish
 from labeldp.engines.batches import written_as_integers
 from labeldp.errors import InvalidInput
@@ -49,16 +49,25 @@ def predict_file(
     file, names = _opened(model, features, delimiter, id_column)
     file.prepare(names, phase)
     ids = [] if id_column is None else [(id_column, _id_type(file, id_column))]
-    schema = pa.schema([*ids, (PREDICTION, pa.float64())])
+    classes = model.classes
+    rates = [] if classes is None else [(f"probability_{name}", pa.float64()) for name in classes]
+    if id_column is not None and any(name == id_column for name, _ in rates):
+        raise InvalidInput(
+            f"the ids cannot be called {id_column!r}, as a column of probabilities is: rename their column"
+        )
+    schema = pa.schema([*ids, (PREDICTION, pa.float64() if classes is None else pa.string()), *rates])
     partial = predictions.with_name(f".{predictions.name}.partial")
     rows = 0
     try:
         with WRITERS[predictions.suffix](partial, schema) as writer:
             for batch in file.batches(names, phase("predicting", file.rows), as_written=id_column):
                 values = _predicted(model, file, batch, names)
-                columns = [*batch.columns[len(names) :], pa.array(values)]
-                writer.write_table(pa.table(columns, names=schema.names).cast(schema))
-                rows += values.size
+                if classes is None:
+                    found = [pa.array(values)]
+                else:
+                    found = [pa.array(np.array(classes)[values.argmax(axis=1)]), *(pa.array(rate) for rate in values.T)]
+                writer.write_table(pa.table([*batch.columns[len(names) :], *found], names=schema.names).cast(schema))
+                rows += len(values)
         publish(partial, predictions)
     finally:
         partial.unlink(missing_ok=True)
@@ -73,7 +82,10 @@ def predictions_beside(
     *,
     phase: Phase = lambda name, rows: None,  # noqa: ARG005
 ) -> tuple[Floats, Floats]:
-    """The predictions for every row of `features`, and the numbers in the column `label`. `phase` is as above."""
+    """The predictions for every row of `features`, and the numbers in the column `label`. `phase` is as above.
+
+    Of a model of classes, these are the rates of the classes, and the position of each row's class.
+    """
     together = f". It must hold the features and the true labels together, those in a column {label!r}"
     file, names = _opened(model, features, delimiter, label, together, label=label)
     wanted = list(dict.fromkeys([label, *names]))
@@ -86,6 +98,9 @@ def predictions_beside(
         raise InvalidInput(f"{features} holds no rows: there is nothing to compare")
     truth = pa.chunked_array([column for column, _ in found], file.schema([label]).types[0])
     unit = model.facts.get("unit")
+    if model.classes is not None:
+        positions = class_positions(truth.combine_chunks(), tuple(model.classes), f"the labels in {label!r}")
+        return np.concatenate([values for _, values in found]), positions
     if unit is None and pa.types.is_duration(truth.type):
         raise InvalidInput(
             f"the labels in {label!r} are durations, but the model predicts plain numbers, as the bounds of its message had no "
@@ -134,7 +149,7 @@ def _predicted(model: SavedModel, file: FeatureFile, batch: pa.RecordBatch, colu
     """The predictions for a batch, from its columns by name, the first if two have that name."""
     table = pa.table([batch.column(batch.schema.names.index(name)) for name in columns], names=columns)
     try:
-        return model.predict(table)
+        return model.predict(table) if model.classes is None else model.predict_proba(table)
     except InvalidInput:  # only then: a model may well drop a column that it was trained on
         _check_columns(trained_columns(model.model, model.facts), columns, file)
         raise

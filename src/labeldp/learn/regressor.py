@@ -1,6 +1,6 @@
 """A scikit-learn meta-estimator whose `fit` is label-private.
 
-`LabelDPRegressor` chooses one of two strategies, `_SumsFit` or `_LabelsFit`. Each reads everything first and raises an error for what
+An estimator chooses one of two strategies, `SumsFit` or `LabelsFit`. Each reads everything first and raises an error for what
 cannot work (`prepare`), then releases (`release`), then trains on what was released (`train`).
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.utils import Bunch, check_array, column_or_1d, get_tags
+from sklearn.utils import Bunch, _safe_indexing, check_array, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -24,7 +24,7 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, check_consistent_length, check_is_fitted, validate_data
 
 from labeldp.arrays import Floats, are_durations, as_numpy, duration_numbers
 from labeldp.budget import exact_epsilon, float_up
@@ -46,11 +46,14 @@ from labeldp.learn.method import Method, check_method, choose_method, fits_sums,
 from labeldp.learn.sums.sums_learner import SumsLearner
 from labeldp.losses import Squared, get_loss
 from labeldp.mechanisms import releasable
+from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
 from labeldp.mechanisms.private_labels import PrivateLabels
 from labeldp.priors import BudgetWarning
+from labeldp.release.label_range import LabelRange
 from labeldp.release.ledger import Ledger
-from labeldp.release.randomizer import LabelRandomizer, Plan
+from labeldp.release.randomizer import LabelRandomizer, Plan, chosen_rows, person_words
 from labeldp.release.sum_queries import SumQueries
+from labeldp.sampling import EntryChoice, OsEntropy, person_sizes
 
 if TYPE_CHECKING:
     from labeldp.priors import Prior
@@ -59,7 +62,278 @@ NEGLIGIBLE_NOISE = 30
 """From this ε on, a label changes with a probability below 1e-12 for each output, so that two fits hardly differ."""
 
 
-class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: ignore[misc]
+class LabelPrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """What `LabelDPRegressor` and `LabelDPClassifier` share: one release for each fit, and training on what was released.
+
+    A subclass sets the parameters in its `__init__`, reads labels in `_checked` and predicts.
+    """
+
+    estimator: Any
+    epsilon: Any
+    domain: Any
+    loss: Any
+    mechanism: str
+    method: str
+    target_values: str
+    prior: Prior | None
+    ledger: Ledger | None
+    dataset: str | None
+    out_of_range: str
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, persons: Any = None, **fit_params: Any) -> Self:
+        """Release noisy sums of `y`, or randomize it once, and train on that.
+
+        Parameters
+        ----------
+        X : table or array
+            The features.
+        y : array-like
+            The true labels: numbers, or durations if the domain has a unit; of a classifier, classes.
+        sample_weight : array-like, optional
+            Weights for the inner estimator. They must not depend on the labels.
+        persons : array-like, optional
+            The person whom each row belongs to, integers or text. ε then covers all labels of a person together: of each person a
+            few rows are chosen, independently of labels, and the model is trained on these. Which rows exist, and whom they belong
+            to, is not protected.
+        **fit_params : dict
+            More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
+            that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
+
+        Returns
+        -------
+        LabelDPRegressor or LabelDPClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        InvalidInput
+            If a setting cannot work or a label is refused. Nothing is charged then.
+        InsufficientBudget
+            If the ledger has less than ε left for the dataset.
+
+        Privacy
+        -------
+        Costs ε, every time.
+
+        """
+        self._check_settings()
+        X = in_memory(X)
+        with without_values():
+            labels = self._checked(X, y)
+        randomizer = self._randomizer()
+        parameters = self._fit_parameters(sample_weight, fit_params)
+        people = None if persons is None else _People.prepare(randomizer, persons, len(labels))
+        method = self._chosen(len(labels), X, parameters, people)
+        unit = Unit()
+        if people is not None:
+            check_weights(X, parameters)
+            unit = people.unit(method)
+            parameters = _check_method_params(X, parameters, indices=unit.rows)
+            X, labels = _safe_indexing(X, unit.rows), labels[unit.rows]
+            randomizer = replace(randomizer, epsilon=exact_epsilon(self.epsilon) / unit.entries)
+        fitting = self._strategy(method, randomizer, X, labels, parameters, unit)
+        private = fitting.release(self._count)
+        for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
+            self.__dict__.pop(name, None)  # the object and its pickle hold what comes from one release
+        self.method_ = method
+        fitting.train(self, private)
+        self._trained()
+        return self
+
+    def _strategy(
+        self,
+        method: Method,
+        randomizer: LabelRandomizer,
+        X: Any,
+        labels: NDArray[Any],
+        parameters: dict[str, Any],
+        unit: Unit,
+    ) -> Any:
+        """Return what releases and trains. Everything that can be refused is refused here."""
+        if method.name == "sums":
+            return SumsFit.prepare(self, X, labels, unit)
+        return LabelsFit.prepare(self, randomizer, X, labels, parameters, unit)
+
+    def _trained(self) -> None:
+        """Take note of what the labels were, after training."""
+
+    def plot_effects(self, **options: Any) -> Any:
+        """Draw what each column does to the prediction, with the known uncertainty. Only models from sums can be shown so.
+
+        Parameters
+        ----------
+        **options : dict
+            As `SumsModel.plot_effects` takes them.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        """
+        check_is_fitted(self, "estimator_")
+        if self.method_.name != "sums":
+            raise InvalidInput(
+                "effects with a known uncertainty can be drawn for a model from noisy sums only, and this one was trained on noisy "
+                f'labels ({self.method_.why}). Fit with method="sums"'
+            )
+        return self.estimator_.plot_effects(**options)
+
+    @property
+    def _bounds(self) -> Domain:
+        return Domain.of(self.domain)
+
+    def _check_settings(self) -> None:
+        """Raise an error for settings that cannot work, before a label is read."""
+        self._randomizer()
+        self._check_ledger()
+
+    def _randomizer(self) -> LabelRandomizer:
+        return LabelRandomizer(
+            self.epsilon,
+            self.domain,  # None is refused there, with the reason
+            self.loss,
+            self.mechanism,
+            self.prior,
+            self.out_of_range,  # type: ignore[arg-type]
+        )
+
+    def _check_ledger(self) -> None:
+        if self.ledger is None:
+            if self.dataset is not None:
+                raise InvalidInput("dataset names a dataset in a ledger: give ledger=Ledger(path) too")
+            return
+        expect(self.ledger, Ledger, "ledger", "make one with Ledger(path), or Ledger.create(path) for a new one")
+        if self.dataset is None:
+            raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
+        if not isinstance(self.dataset, str):
+            raise InvalidInput(f"dataset must be the name of a dataset in the ledger, got {described(self.dataset)}")
+
+    def _checked(self, X: Any, y: Any) -> NDArray[Any]:
+        """Return the labels as a column as long as the features. Their values are checked when they are read."""
+        given = self._given(X, y)
+        if given.dtype.kind == "c":
+            raise InvalidInput("Complex data not supported: y must be real numbers")
+        plain = given.dtype.kind in "fiub"
+        # The errors of scikit-learn would show text; the randomizer reads durations and Decimal, and refuses the rest.
+        flat = self._column(X, given if plain else np.zeros(given.shape))
+        return np.asarray(flat, np.float64) if plain else given.ravel() if given.ndim == 2 else given
+
+    def _given(self, X: Any, y: Any) -> NDArray[Any]:
+        """Return the labels as they are, and take note of the columns of the features."""
+        if y is None:
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        validate_data(self, X, skip_check_array=True)
+        return as_numpy(y, "y")
+
+    def _column(self, X: Any, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return numbers as one column as long as the features."""
+        flat = column_or_1d(numbers, warn=True)
+        least = 1 if self.prior is not None else 2  # no histogram of one record is private
+        found = check_array(flat, ensure_2d=False, dtype="numeric", input_name="y", ensure_min_samples=least)
+        check_consistent_length(X, found)
+        return np.asarray(found)
+
+    def _fit_parameters(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        parameters = weights | fit_params
+        if _routing_enabled():
+            routed: Bunch = process_routing(self, "fit", **parameters)
+            parameters = dict(routed.estimator.fit)
+            if parameters:
+                check_routing(get_routing_for_object(self._estimator()))
+        check_fit_parameters(parameters)  # after routing, which renames parameters
+        return parameters
+
+    def _chosen(self, records: int, X: Any, parameters: dict[str, Any], people: _People | None) -> Method:
+        """Return sums or labels. What only labels can do is refused for sums, before anything is drawn."""
+        check_method(self.method)
+        check_target_values(self.target_values)
+        loss = get_loss(self.loss)
+        only_labels = {
+            "an estimator of your own": self.estimator is not None,
+            f"{loss.name} loss": not isinstance(loss, Squared),
+            f"the mechanism {self.mechanism!r}": self.mechanism != "auto",
+            "target values": self.target_values != "auto",
+            "a prior": self.prior is not None,
+            "sample weights or other parameters of fit": any(value is not None for value in parameters.values()),
+        }
+        given = next((what for what, there in only_labels.items() if there), None)
+        if self.method == "labels":
+            return Method("labels", "as asked for")
+        if self.method == "sums":
+            if given is not None:
+                raise InvalidInput(f'noisy sums learn means without {given}: leave it out, or use method="labels"')
+            if not fits_sums(self._bounds):
+                raise InvalidInput(
+                    "the bounds are too far apart or too close for sums: give the labels in another unit"
+                )
+            return Method("sums", "as asked for")
+        if given is not None:
+            return Method("labels", f"only labels can be used with {given}")
+        if records < 2:
+            return Method("labels", "there is one record only")
+        if not fits_sums(self._bounds):
+            return Method("labels", "the bounds are too far apart or too close for sums")
+        columns = getattr(X, "shape", (0, 1))[-1]
+        sizes = None if people is None else people.sizes
+        return choose_method(records, float(exact_epsilon(self.epsilon)), columns, self._bounds, sizes)
+
+    def _count(self, spent: Fraction) -> None:
+        """Add up what this object has spent, and warn at the first repeat among it and its clones."""
+        self._spent = getattr(self, "_spent", Fraction(0)) + spent
+        self.epsilon_spent_ = float_up(self._spent)
+        family = self._family()
+        family["fits"] += 1
+        if family["fits"] == 2:
+            warnings.warn(
+                f"this is the second fit of this {type(self).__name__} or a clone of it, and every fit releases its labels again. "
+                "A record that is in two fits costs twice epsilon. To try several models, folds or settings, "
+                "randomize once with LabelRandomizer and use ordinary scikit-learn on private.values(), or for a loss other than "
+                "squared ConditionalRegressor on the private labels. This warning is shown once.",
+                RepeatedRelease,
+                stacklevel=4,
+            )
+
+    def _family(self) -> dict[str, int]:
+        """Return the number of fits, which clones share, so that a grid search is noticed."""
+        return self.__dict__.setdefault("_fits", {"fits": 0})  # type: ignore[no-any-return]
+
+    def __sklearn_clone__(self) -> Self:
+        copy: Self = super().__sklearn_clone__()
+        copy.__dict__["_fits"] = self._family()
+        return copy
+
+    def _estimator(self) -> Any:
+        return HistGradientBoostingRegressor() if self.estimator is None else self.estimator
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Metadata routing of scikit-learn: parameters of `fit` that cannot carry labels go to the inner estimator.
+
+        Returns
+        -------
+        MetadataRouter
+            The router.
+
+        """
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add(estimator=self._estimator(), method_mapping=mapping)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._estimator())
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.target_tags.required = True
+        try:
+            noisy = exact_epsilon(self.epsilon) < NEGLIGIBLE_NOISE
+        except InvalidInput:
+            noisy = True
+        tags.non_deterministic = noisy
+        return tags
+
+
+class LabelDPRegressor(QuietScore, LabelPrivateEstimator):
     """A regressor whose `fit` is label-private: it learns from noisy sums of `y`, or from labels that are randomized one by one.
 
     Parameters
@@ -180,64 +454,6 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
         self.clip_predictions = clip_predictions
         self.out_of_range = out_of_range
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
-        """Release noisy sums of `y`, or randomize it once, and train on that.
-
-        Parameters
-        ----------
-        X : table or array
-            The features.
-        y : array-like
-            The true labels: numbers, or durations if the domain has a unit.
-        sample_weight : array-like, optional
-            Weights for the inner estimator. They must not depend on the labels.
-        **fit_params : dict
-            More parameters for the inner estimator's `fit`, such as `groups`. They must not depend on the labels. Parameters
-            that could carry true labels (`y_val`, `eval_set`, callbacks and every name that is not known) are refused.
-
-        Returns
-        -------
-        LabelDPRegressor
-            The fitted regressor itself.
-
-        Raises
-        ------
-        InvalidInput
-            If a setting cannot work or a label is refused. Nothing is charged then.
-        InsufficientBudget
-            If the ledger has less than ε left for the dataset.
-
-        Privacy
-        -------
-        Costs ε, every time.
-
-        """
-        randomizer = LabelRandomizer(
-            self.epsilon,
-            self.domain,  # type: ignore[arg-type] # None is refused there, with the reason
-            self.loss,
-            self.mechanism,
-            self.prior,
-            self.out_of_range,  # type: ignore[arg-type]
-        )
-        self._check_ledger()
-        X = in_memory(X)
-        with without_values():
-            labels = self._checked(X, y)
-        parameters = self._fit_parameters(sample_weight, fit_params)
-        method = self._chosen(len(labels), X, parameters)
-        fitting: _SumsFit | _LabelsFit
-        if method.name == "sums":
-            fitting = _SumsFit.prepare(self, X, labels)
-        else:
-            fitting = _LabelsFit.prepare(self, randomizer, X, labels, parameters)
-        private = fitting.release(self._count)
-        for name in ("estimator_", "method_", "mechanism_", "sums_", "private_labels_"):
-            self.__dict__.pop(name, None)  # the object and its pickle hold what comes from one release
-        self.method_ = method
-        fitting.train(self, private)
-        return self
-
     def predict(self, X: Any) -> Floats:
         """Predict with the inner estimator and clip into the public bounds, unless `clip_predictions` is off.
 
@@ -289,202 +505,99 @@ class LabelDPRegressor(MetaEstimatorMixin, QuietScore, BaseEstimator):  # type: 
                 y = duration_numbers(given, self._bounds.unit, "labels")
         return super().score(X, y, sample_weight)
 
-    def plot_effects(self, **options: Any) -> Any:
-        """Draw what each column does to the prediction, with the known uncertainty. Only models from sums can be shown so.
-
-        Parameters
-        ----------
-        **options : dict
-            As `SumsModel.plot_effects` takes them.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        """
-        check_is_fitted(self, "estimator_")
-        if self.method_.name != "sums":
-            raise InvalidInput(
-                "effects with a known uncertainty can be drawn for a model from noisy sums only, and this one was trained on noisy "
-                f'labels ({self.method_.why}). Fit with method="sums"'
-            )
-        return self.estimator_.plot_effects(**options)
-
-    @property
-    def _bounds(self) -> Domain:
-        return Domain.of(self.domain)  # type: ignore[arg-type]
-
-    def _check_ledger(self) -> None:
-        if self.ledger is None:
-            if self.dataset is not None:
-                raise InvalidInput("dataset names a dataset in a ledger: give ledger=Ledger(path) too")
-            return
-        expect(self.ledger, Ledger, "ledger", "make one with Ledger(path), or Ledger.create(path) for a new one")
-        if self.dataset is None:
-            raise InvalidInput("a ledger needs the name of the dataset to charge: give dataset=…")
-        if not isinstance(self.dataset, str):
-            raise InvalidInput(f"dataset must be the name of a dataset in the ledger, got {described(self.dataset)}")
-
-    def _checked(self, X: Any, y: Any) -> NDArray[Any]:
-        """Return the labels as a column as long as the features. Their values are checked when they are read."""
-        if y is None:
-            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        validate_data(self, X, skip_check_array=True)
-        given = as_numpy(y, "y")
-        if given.dtype.kind == "c":
-            raise InvalidInput("Complex data not supported: y must be real numbers")
-        plain = given.dtype.kind in "fiub"
-        if not plain and given.ndim == 2 and given.shape[1] == 1:
-            given = given.ravel()
-        # The errors of scikit-learn would show text; the randomizer reads durations and Decimal, and refuses the rest.
-        flat = column_or_1d(given if plain else np.zeros(given.shape), warn=True)
-        least = 1 if self.prior is not None else 2  # no histogram of one record is private
-        labels = check_array(flat, ensure_2d=False, dtype="numeric", input_name="y", ensure_min_samples=least)
-        check_consistent_length(X, labels)
-        return np.asarray(labels, np.float64) if plain else given
-
-    def _fit_parameters(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        parameters = weights | fit_params
-        if _routing_enabled():
-            routed: Bunch = process_routing(self, "fit", **parameters)
-            parameters = dict(routed.estimator.fit)
-            if parameters:
-                check_routing(get_routing_for_object(self._estimator()))
-        check_fit_parameters(parameters)  # after routing, which renames parameters
-        return parameters
-
-    def _chosen(self, records: int, X: Any, parameters: dict[str, Any]) -> Method:
-        """Return sums or labels. What only labels can do is refused for sums, before anything is drawn."""
-        check_method(self.method)
-        check_target_values(self.target_values)
-        loss = get_loss(self.loss)
-        only_labels = {
-            "an estimator of your own": self.estimator is not None,
-            f"{loss.name} loss": not isinstance(loss, Squared),
-            f"the mechanism {self.mechanism!r}": self.mechanism != "auto",
-            "target values": self.target_values != "auto",
-            "a prior": self.prior is not None,
-            "sample weights or other parameters of fit": any(value is not None for value in parameters.values()),
-        }
-        given = next((what for what, there in only_labels.items() if there), None)
-        if self.method == "labels":
-            return Method("labels", "as asked for")
-        if self.method == "sums":
-            if given is not None:
-                raise InvalidInput(f'noisy sums learn means without {given}: leave it out, or use method="labels"')
-            if not fits_sums(self._bounds):
-                raise InvalidInput(
-                    "the bounds are too far apart or too close for sums: give the labels in another unit"
-                )
-            return Method("sums", "as asked for")
-        if given is not None:
-            return Method("labels", f"only labels can be used with {given}")
-        if records < 2:
-            return Method("labels", "there is one record only")
-        if not fits_sums(self._bounds):
-            return Method("labels", "the bounds are too far apart or too close for sums")
-        columns = getattr(X, "shape", (0, 1))[-1]
-        return choose_method(records, float(exact_epsilon(self.epsilon)), columns, self._bounds)
-
-    def _count(self, spent: Fraction) -> None:
-        """Add up what this object has spent, and warn at the first repeat among it and its clones."""
-        self._spent = getattr(self, "_spent", Fraction(0)) + spent
-        self.epsilon_spent_ = float_up(self._spent)
-        family = self._family()
-        family["fits"] += 1
-        if family["fits"] == 2:
-            warnings.warn(
-                "this is the second fit of this LabelDPRegressor or a clone of it, and every fit releases its labels again. "
-                "A record that is in two fits costs twice epsilon. To try several models, folds or settings, "
-                "randomize once with LabelRandomizer and use ordinary scikit-learn on private.values(), or for a loss other than "
-                "squared ConditionalRegressor on the private labels. This warning is shown once.",
-                RepeatedRelease,
-                stacklevel=4,
-            )
-
-    def _family(self) -> dict[str, int]:
-        """Return the number of fits, which clones share, so that a grid search is noticed."""
-        return self.__dict__.setdefault("_fits", {"fits": 0})  # type: ignore[no-any-return]
-
-    def __sklearn_clone__(self) -> Self:
-        copy: Self = super().__sklearn_clone__()
-        copy.__dict__["_fits"] = self._family()
-        return copy
-
-    def _estimator(self) -> Any:
-        return HistGradientBoostingRegressor() if self.estimator is None else self.estimator
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Metadata routing of scikit-learn: parameters of `fit` that cannot carry labels go to the inner estimator.
-
-        Returns
-        -------
-        MetadataRouter
-            The router.
-
-        """
-        mapping = MethodMapping().add(caller="fit", callee="fit")
-        return MetadataRouter(owner=self).add(estimator=self._estimator(), method_mapping=mapping)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._estimator())
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.pairwise = inner.input_tags.pairwise
-        tags.target_tags.required = True
-        try:
-            noisy = exact_epsilon(self.epsilon) < NEGLIGIBLE_NOISE
-        except InvalidInput:
-            noisy = True
-        tags.non_deterministic = tags.regressor_tags.poor_score = noisy
+        tags.regressor_tags.poor_score = tags.non_deterministic
         return tags
 
 
 @dataclass(frozen=True, eq=False)
-class _SumsFit:
+class Unit:
+    """What ε is for: a record, or a person of whose rows those with the numbers `rows` were chosen, at most `entries` of each."""
+
+    rows: NDArray[np.int64] | None = None
+    entries: int = 1
+
+    @property
+    def name(self) -> str:
+        """Its name in the ledger."""
+        return "record" if self.rows is None else "person"
+
+
+@dataclass(frozen=True, eq=False)
+class _People:
+    """Persons as the unit of privacy: the word of each row's person, and the plan for labels of these persons."""
+
+    choice: EntryChoice
+    words: NDArray[np.uint64]
+    sizes: NDArray[np.int64]
+    plan: Plan
+
+    @classmethod
+    def prepare(cls, randomizer: LabelRandomizer, persons: Any, records: int) -> Self:
+        choice = EntryChoice.of(OsEntropy())
+        words = person_words(choice, persons, records)
+        sizes = person_sizes(words)
+        plan = randomizer.plan(records, sizes)
+        plan.warn(stacklevel=3)
+        return cls(choice, words, sizes, plan)
+
+    def unit(self, method: Method) -> Unit:
+        """Choose rows for a method: as many of each person as are best for sums, or for labels."""
+        entries = self.plan.entries
+        if method.name == "sums":
+            models = ModelErrors(None, domain=Domain(self.plan.grid.lower, self.plan.grid.upper))
+            entries = entries_per_person(self.sizes, self.plan.epsilon, models, sums=True)[0]
+        return Unit(chosen_rows(self.choice, self.words, entries), entries)
+
+
+@dataclass(frozen=True, eq=False)
+class SumsFit:
     """A model from noisy sums of the labels."""
 
     learner: SumsLearner
     queries: SumQueries
+    unit: Unit
 
     @classmethod
-    def prepare(cls, model: LabelDPRegressor, X: Any, labels: NDArray[Any]) -> Self:
+    def prepare(cls, model: LabelPrivateEstimator, X: Any, labels: NDArray[Any], unit: Unit) -> Self:
         with without_values("the features"):
             if not FeatureTable.is_frame(X):
                 check_array(X, dtype=np.float64, ensure_all_finite=False)
             learner = SumsLearner(X)
-        domain = Domain.of(model.domain)  # type: ignore[arg-type]
-        grid = replace(grid_for_sums(domain, exact_epsilon(model.epsilon)), unit=domain.unit)
+        domain = Domain.of(model.domain)
+        epsilon = exact_epsilon(model.epsilon) / unit.entries
+        grid = replace(grid_for_sums(domain, epsilon), unit=domain.unit)
         queries = SumQueries(
             labels,
-            model.epsilon,
+            epsilon,
             grid,
             out_of_range=model.out_of_range,  # type: ignore[arg-type]
             ledger=model.ledger,
             dataset=model.dataset,
+            unit=unit.name,
+            entries=unit.entries,
         )
-        return cls(learner, queries)
+        return cls(learner, queries, unit)
 
     def release(self, count: Callable[[Fraction], None]) -> None:
         """Charge ε. Sums are drawn while the model is trained, because later ones depend on earlier ones."""
         self.queries.charge()
-        count(self.queries.epsilon_exact)
+        count(self.unit.entries * self.queries.epsilon_exact)
 
-    def train(self, model: LabelDPRegressor, _: PrivateLabels | None) -> None:
+    def train(self, model: LabelPrivateEstimator, _: PrivateLabels | None, found: LabelRange | None = None) -> None:
         try:
-            model.estimator_ = self.learner.learn(self.queries)
+            model.estimator_ = self.learner.learn(self.queries, found)
         except BaseException as error:  # also an interrupt: keep what was released
-            error.add_note("ε is spent. What was released until then is in sums_ of this regressor.")
+            error.add_note("ε is spent. What was released until then is in sums_ of this estimator.")
             raise
         finally:
             model.sums_ = self.queries.released
 
 
 @dataclass(frozen=True, eq=False)
-class _LabelsFit:
-    """A model from labels that are randomized one by one."""
+class LabelsFit:
+    """A model from labels that are randomized one by one: all, or the chosen ones of persons."""
 
     plan: Plan
     features: Any
@@ -492,10 +605,17 @@ class _LabelsFit:
     parameters: dict[str, Any]
     ledger: Ledger | None
     dataset: str
+    unit: Unit
 
     @classmethod
     def prepare(
-        cls, model: LabelDPRegressor, randomizer: LabelRandomizer, X: Any, labels: Any, parameters: dict[str, Any]
+        cls,
+        model: LabelPrivateEstimator,
+        randomizer: LabelRandomizer,
+        X: Any,
+        labels: Any,
+        parameters: dict[str, Any],
+        unit: Unit,
     ) -> Self:
         values = randomizer.checked(labels)
         loss, default = get_loss(model.loss), model.estimator is None
@@ -516,22 +636,24 @@ class _LabelsFit:
                 try_fit(model.estimator, X, targets, parameters, loss)
         plan = randomizer.plan(values.size)
         plan.warn(stacklevel=3)
-        return cls(plan, features, values, parameters, model.ledger, str(model.dataset))
+        return cls(plan, features, values, parameters, model.ledger, str(model.dataset), unit)
 
     def release(self, count: Callable[[Fraction], None]) -> PrivateLabels:
         """Charge ε and draw. The cost is counted before anything is drawn."""
-        cost = exact_epsilon(self.plan.request.epsilon)
-        release = "" if self.ledger is None else self.ledger.reserve(self.dataset, cost).id
+        unit, release = self.unit, ""
+        cost = unit.entries * self.plan.epsilon
+        if self.ledger is not None:
+            release = self.ledger.reserve(self.dataset, cost, unit=unit.name, entries=unit.entries).id
         count(cost)
         mechanism = self.plan.fit(self.labels)
         if self.ledger is not None:
             self.ledger.fix(release, mechanism)
-        private = PrivateLabels(mechanism.codes(self.labels), mechanism)
+        private = PrivateLabels(mechanism.codes(self.labels), mechanism, unit.rows, unit.entries)
         if self.ledger is not None:
             self.ledger.commit(release)
         return private
 
-    def train(self, model: LabelDPRegressor, private: Any) -> None:
+    def train(self, model: LabelPrivateEstimator, private: Any) -> None:
         model.mechanism_ = private.mechanism
         try:
             recipe = Recipe.of(private.mechanism, model.loss, model.target_values)
@@ -541,8 +663,9 @@ class _LabelsFit:
         except BaseException as error:  # also an interrupt: keep what was released
             model.private_labels_ = private
             error.add_note(
-                "ε is spent, but the released labels are kept: train on private_labels_.values() of this regressor, at no "
-                "further cost."
+                "ε is spent, but the released labels are kept: train on private_labels_.values() of this estimator, at no "
+                "further cost"
+                + ("." if self.unit.rows is None else ", and on the rows private_labels_.rows of the features.")
             )
             raise
         model.estimator_ = fitted
@@ -553,6 +676,8 @@ class _LabelsFit:
             return clone(estimator).set_params(share=recipe.share)
         if estimator is not None:
             return clone(estimator)
+        if recipe.many_classes:
+            return BoostingRegressor(share=recipe.share)
         stack = StackedRegressor(share=recipe.share)
         encoded = recipe.conditional or isinstance(self.features, EncodedFeatures)
         return stack if encoded else stack.model(self.labels.size)

@@ -21,12 +21,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from labeldp.arrays import Floats, check_unit
 from labeldp.artifact.staging import publish, staging
+from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError, MissingExtra, described
 from labeldp.json_text import parse_json, read_bytes
 from labeldp.learn.estimator_checks import without_values
@@ -56,6 +58,7 @@ class SavedModel:
         - "bounds": the public bounds [lower, upper] of the labels, into which predictions are clipped,
         - "columns": the names of the columns that the model takes, in their order. Without them it is what scikit-learn noted
           when the model was fitted to a table (`feature_names_in_`),
+        - "classes": the names of the classes, of a model with `predict_proba`, in the order of its columns,
         - "unit": the unit of labels that are durations, such as "hours",
         - "loss": the loss that `labeldp evaluate` reports next to the usual figures, "squared" by default,
         - "model" and "epsilon": the model's name and the ε of its labels, for the report of `labeldp evaluate`.
@@ -89,7 +92,37 @@ class SavedModel:
         """What a stack is made of, with weights; empty for other models."""
         return tuple(getattr(self.model, "members", ()))
 
-    def predict(self, features: Any) -> Floats:
+    @property
+    def classes(self) -> list[str] | None:
+        """The names of the classes that the model predicts; None if it predicts numbers."""
+        named = self.facts.get("classes")
+        if named is None and hasattr(self.model, "predict_proba"):
+            named = np.asarray(self.model.classes_).tolist()
+        return None if named is None else [str(name) for name in named]
+
+    def predict_proba(self, features: Any) -> Floats:
+        """The probability of each class for each row.
+
+        Parameters
+        ----------
+        features : table or array
+            Features with the columns that the model was trained on.
+
+        Returns
+        -------
+        array of float of shape (rows, classes)
+            In the order of `classes`.
+
+        Raises
+        ------
+        InvalidInput
+            If the model predicts numbers, or cannot predict from these features.
+        """
+        if self.classes is None:
+            raise InvalidInput("the model predicts numbers and no classes: use predict")
+        return self._values(self._suited(features), len(self.classes))
+
+    def predict(self, features: Any) -> NDArray[Any]:
         """Predict, and clip the predictions into the public bounds of the labels if these are known.
 
         Parameters
@@ -99,8 +132,8 @@ class SavedModel:
 
         Returns
         -------
-        array of float
-            A prediction for each row.
+        array of float, or of str
+            A prediction for each row; of a model of classes, the name of the most probable one.
 
         Raises
         ------
@@ -108,20 +141,26 @@ class SavedModel:
             If the model cannot predict from these features.
 
         """
+        if self.classes is not None:
+            return np.asarray(np.array(self.classes)[self.predict_proba(features).argmax(axis=1)])
+        values = self._values(self._suited(features))
+        bounds = self.facts.get("bounds")
+        return np.clip(values, *bounds) if bounds else values
+
+    def _suited(self, features: Any) -> Any:
+        """The columns that the model takes, as it takes them."""
         columns = trained_columns(self.model, self.facts)
         if isinstance(features, pa.Table):
             if columns and set(columns) <= set(features.schema.names):
                 features = features.select(columns)  # without the id and columns that training left out
             features = suited(self.model, features)
-        values = self._values(features)
-        bounds = self.facts.get("bounds")
-        return np.clip(values, *bounds) if bounds else values
+        return features
 
-    def _values(self, features: Any) -> Floats:
+    def _values(self, features: Any, classes: int | None = None) -> Floats:
         """Predict. The model may come from a changed file, so it can fail in any way."""
         try:
             with without_values("the features"):
-                answers = self.model.predict(features)
+                answers = self.model.predict(features) if classes is None else self.model.predict_proba(features)
             values = np.asarray(answers, np.float64)
         except (LabelDPError, MemoryError):
             raise
@@ -132,9 +171,10 @@ class SavedModel:
                 "model that you train again predicts, this one is damaged: copy it again"
             ) from None
         rows = features.shape[0] if hasattr(features, "shape") else len(features)
-        if values.shape != (rows,):
+        if values.shape != ((rows,) if classes is None else (rows, classes)):
+            wanted = "one number" if classes is None else f"the rates of {classes} classes"
             raise InvalidInput(
-                f"the model predicts an array of the shape {values.shape} in place of one number for each of {rows:,} rows. It is damaged: copy "
+                f"the model predicts an array of the shape {values.shape} in place of {wanted} for each of {rows:,} rows. It is damaged: copy "
                 "it again, or train it again"
             )
         return values
@@ -332,6 +372,7 @@ def _check_facts(facts: dict[str, Any], where: str) -> None:
         ("epsilon", _is_finite(epsilon) and epsilon > 0),
         ("model", isinstance(facts.get("model", ""), str) and facts.get("model", "").isprintable()),  # it is printed
         ("loss", isinstance(facts.get("loss", ""), str)),
+        ("classes", facts.get("classes") is None or _are_names(facts["classes"])),
     ):
         if not good:
             raise InvalidInput(f"{where}: {name} cannot be {described(facts.get(name))}")
@@ -340,6 +381,14 @@ def _check_facts(facts: dict[str, Any], where: str) -> None:
             check_unit(facts["unit"])
         except (InvalidInput, TypeError) as error:
             raise InvalidInput(f"{where}: unit cannot be {described(facts['unit'])}") from error
+
+
+def _are_names(classes: object) -> bool:
+    try:
+        Domain.of_classes(classes)  # type: ignore[arg-type]
+    except InvalidInput:
+        return False
+    return True
 
 
 def _is_finite(value: object) -> bool:

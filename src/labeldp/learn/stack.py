@@ -21,7 +21,7 @@ from scipy.optimize import nnls
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from labeldp.arrays import Floats
@@ -259,7 +259,7 @@ class Stack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         array of float
         """
         check_is_fitted(self)
-        with threads(np.size(X) // self.n_features_in_):
+        with threads(_num_samples(X)):
             found = [(part, staged(model, X, stages)) for model, part, stages in self.models_]
             weighted = [w * each for part, predictions in found for w, each in zip(part, predictions, strict=True)]
         return np.asarray(self.base_ + sum(weighted))

@@ -18,7 +18,7 @@ from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.evaluate.intervals import ASSUMPTIONS, BATCHES, PART
-from labeldp.evaluate.scoring import estimate_loss
+from labeldp.evaluate.scoring import estimate_log_loss, estimate_loss
 from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model, made_assumptions, out_of_fold_predictions
 from labeldp.formatting import count_of
 from labeldp.learn.conditional import Recipe
@@ -130,9 +130,9 @@ def train(
         The ids of a text file are taken as they are written: as integers if those of the message are, as text if not.
     plan : str or Path, optional
         For an answer: the `plan.json` that `labeldp cells` wrote together with the cells.
-    model : str or Learner, default "stack"
+    model : str or Learner, optional
         The name of a learner: "stack" (several models, weighted by validation on the private labels), "boosting" (a line and small
-        trees: less accurate, and 70 times as fast), or "network".
+        trees: less accurate, and 70 times as fast), or "network". By default a stack; for more than four classes "boosting".
     loss : str, Loss or callable, optional
         The loss that predictions should keep small. By default the one that the message was made for, if it has a name.
     target_values : {"auto", "bins", "debiased", "positive"}, optional
@@ -222,7 +222,8 @@ def train(
     assume = tuple(ASSUMPTIONS) if assume is None else assume
     mechanism = message.mechanism
     recipe = Recipe.of(mechanism, loss if loss is not None else loss_of(mechanism), target_values)
-    default = "stack" if recipe.conditional or recipe.loss.name == "squared" else "boosting"
+    stacked = (recipe.conditional or recipe.loss.name == "squared") and not recipe.many_classes
+    default = "stack" if stacked else "boosting"
     learner = model if isinstance(model, Learner) else learners()[default if model is None else model]
     _check_values(recipe, learner)
     found = joined_features(
@@ -272,12 +273,14 @@ def train(
         held = private if rows.size == len(private) else PrivateLabels(private.codes[rows], private.mechanism)
         if estimates and seeks_mean(recipe.loss):
             estimates |= estimates_of_model(held, predictions, assume)
-        if recipe.conditional:
+        if message.classes is not None:
+            lost = asdict(estimate_log_loss(held, predictions))
+        elif recipe.conditional:
             lost = asdict(estimate_loss(held, predictions, recipe.loss))
     asked = _score(message, id, predictions) if cross_validated and "r2" in estimates else None
     facts = {
         "model": learner.name,
-        "loss": recipe.loss.name,
+        "loss": recipe.loss.name if message.classes is None else "log",
         "target_values": recipe.decoder,
         "members": [asdict(member) for member in getattr(estimator, "members", ())],
         "records": int(joined.rows.size),
@@ -289,8 +292,9 @@ def train(
         "mechanism": mechanism.kind,
         "mechanism_digest": mechanism.digest,
         "release": message.header.release,
-        "bounds": None if domain is None else [domain.lower, domain.upper],
+        "bounds": None if domain is None or message.classes else [domain.lower, domain.upper],
         "unit": message.unit,
+        "classes": None if message.classes is None else list(message.classes),
         "estimates": estimates,
         "estimated_loss": lost,
         "assumptions": made_assumptions(private, assume, later_batches=later_batches) if estimates else [],

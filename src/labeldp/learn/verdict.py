@@ -47,7 +47,7 @@ def report_lines(facts: dict[str, Any]) -> list[Line]:
 def _trained_on(facts: dict[str, Any]) -> str:
     if facts["model"] == "sums":
         return f"sums of {count_of(facts['records'], 'label')} for squared loss, ε = {facts['epsilon']:g}"
-    named = facts["target_values"] not in ("auto", "distribution")
+    named = facts["target_values"] not in ("auto", "distribution", "classes")
     values = f" with {facts['target_values']} values" if named else ""
     records = count_of(facts["records"], "record")
     return f"{facts['model']} for {facts['loss']} loss on {records}{values}, ε = {facts['epsilon']:g}"
@@ -133,6 +133,7 @@ def _score_lines(facts: dict[str, Any]) -> list[Line]:
 
 def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[Line]:
     better = LossEstimate(**lost).better
+    hidden = "" if name == "log" else ", and by what they hide of this loss"
     judged = "these labels do not show whether it is better than"
     if better is not None:
         judged = "it is better than" if better else "it is worse than"
@@ -144,7 +145,7 @@ def _verdict_of_loss(name: str, lost: dict[str, float]) -> list[Line]:
         ),
         (
             "",
-            f"(from the private labels alone; the difference is uncertain by ±{chance}, and by what they hide of this loss)",
+            f"(from the private labels alone; the difference is uncertain by ±{chance}{hidden})",
         ),
     ]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.design.channels import best_values, visible_bias_matrix
 from labeldp.errors import InvalidInput, described
-from labeldp.linear_algebra import least_squares
+from labeldp.linear_algebra import least_squares, solve
 from labeldp.losses import LOSSES
 from labeldp.mechanisms.bias_variance import VISIBLE, weight_of_variance
 from labeldp.mechanisms.finite import FiniteMechanism
@@ -300,3 +300,9 @@ def refined_means(
     share = place - low
     refined: Floats = (1 - share) * means[low, codes] + share * means[low + 1, codes]
     return refined
+
+
+def indicator_values(mechanism: FiniteMechanism) -> Floats:
+    """For each code of randomized classes, unbiased estimates of whether the label is of each class: the inverse of P[code | class]."""
+    channel = mechanism.matrix(mechanism.outputs)
+    return solve(channel, np.eye(len(channel)))

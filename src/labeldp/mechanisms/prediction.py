@@ -26,6 +26,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.budget import MIN_EPSILON, Epsilon, exact_epsilon
@@ -45,6 +46,8 @@ EXPLAINED = 0.5
 MOST_FOR_PRIOR = Fraction(1, 10)
 """The most that `auto` spends on its prior, unless records are few."""
 
+LEAST_GAIN = 0.002
+"""The share of the predicted error that one more entry of each person must save."""
 FACTOR, POWER = 1.2, 0.42
 """Of the curve N."""
 STEPS = 30
@@ -233,6 +236,47 @@ class ModelErrors:
         bias = max(0.0, self._signal - 2 * kept * shared + kept**2 * signal) + shift**2
         added = kept**2 * noise + of_mean
         return Prediction(self._floor + bias + added, self.prior.variance, bias, added)
+
+
+def entries_per_person(
+    sizes: NDArray[np.int64], epsilon: Fraction, models: ModelErrors, *, sums: bool = False
+) -> tuple[int, int]:
+    """Return how many entries of a person to randomize, or to sum, m, and how many entries that is in all.
+
+    Each entry gets ε/m. The m of least predicted error is returned, the smaller of two that are alike. Rows of one person resemble
+    each other, which the prediction ignores, so more entries must promise at least `LEAST_GAIN`.
+
+    Parameters
+    ----------
+    sizes : array of int64
+        The number of persons by their number of entries, as `person_sizes` returns it. It is public.
+    epsilon : fractions.Fraction
+        What each person may cost.
+    models : ModelErrors
+        The predictions.
+    sums : bool, default False
+        Whether labels are summed. The noise of sums of m rows at ε/m is the same for every m, so more rows cost nothing.
+
+    Returns
+    -------
+    entries : int
+        The most entries of a person.
+    records : int
+        The number of entries of all persons together.
+    """
+    numbers = np.arange(sizes.size)
+    best, least, predict, gain = 1, math.inf, models.labels, LEAST_GAIN
+    if sums:
+        predict, gain = models.sums, 0.0
+    for entries in range(1, int(numbers[sizes > 0].max()) + 1):
+        if epsilon / entries < MIN_EPSILON:
+            break
+        error = predict(epsilon / entries, int(sizes @ np.minimum(numbers, entries))).mse
+        if error < least * (1 - gain):
+            best, least = entries, error
+        elif entries > 2 * best:
+            break  # the error has one minimum
+    return best, int(sizes @ np.minimum(numbers, best))
 
 
 def check_share(explained: object) -> None:

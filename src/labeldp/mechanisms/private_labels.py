@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _METADATA = b"labeldp mechanism"
+_ENTRIES = b"labeldp entries of a person"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,12 +33,19 @@ class PrivateLabels(Tabular):
 
     It has a length, can be sliced like an array, and is one for NumPy: `np.asarray(private)` are its `values()`.
 
+    Where a person is the unit of privacy, most rows have no private label. There is then one code for each row that was chosen, and
+    `rows` has its position among the labels: train on `X[private.rows]` and `private.values()`.
+
     Attributes
     ----------
     codes : array of uint32
         The number of the output drawn for each record.
     mechanism : FiniteMechanism
         What randomized the labels.
+    rows : array of int64 or None
+        The position of each code's label among the labels that were given; None if every label has its code.
+    entries : int
+        The most labels of one person that were randomized; 1 where a record is the unit of privacy.
 
     Examples
     --------
@@ -49,6 +57,8 @@ class PrivateLabels(Tabular):
 
     codes: NDArray[np.uint32]
     mechanism: FiniteMechanism
+    rows: NDArray[np.int64] | None = None
+    entries: int = 1
 
     def __post_init__(self) -> None:
         codes = np.asarray(self.codes)
@@ -57,12 +67,19 @@ class PrivateLabels(Tabular):
         if codes.size and not (int(codes.min()) >= 0 and int(codes.max()) < self.mechanism.outputs.size):
             raise InvalidInput(f"codes must lie from 0 to {self.mechanism.outputs.size - 1}, the mechanism's outputs")
         object.__setattr__(self, "codes", frozen(codes.astype(np.uint32)))
+        if self.rows is not None:
+            rows = np.asarray(self.rows)
+            if rows.dtype.kind not in "iu" or rows.shape != codes.shape:
+                raise InvalidInput("rows must be a flat array of whole numbers, one for each code")
+            object.__setattr__(self, "rows", frozen(rows.astype(np.int64)))
+        if isinstance(self.entries, bool) or not isinstance(self.entries, int) or self.entries < 1:
+            raise InvalidInput("entries must be a whole number from 1: the most labels of one person")
 
     @property
     def epsilon_exact(self) -> Fraction:
-        """What the labels cost in all: the private prior and the mechanism."""
+        """What the labels of a record, or of a person, cost in all: the private prior and the mechanism, once for each entry."""
         prior = self.mechanism.prior
-        return self.mechanism.epsilon_exact + (prior.epsilon_exact if prior is not None else 0)
+        return self.entries * (self.mechanism.epsilon_exact + (prior.epsilon_exact if prior is not None else 0))
 
     @property
     def epsilon(self) -> float:
@@ -70,7 +87,7 @@ class PrivateLabels(Tabular):
         return float_up(self.epsilon_exact)
 
     def values(self, decoder: str = "auto") -> Floats:
-        """Return a number to train on for each record.
+        """Return a number to train on for each record that has a code.
 
         Parameters
         ----------
@@ -84,7 +101,7 @@ class PrivateLabels(Tabular):
         return code_values(self.mechanism, decoder)[self.codes]
 
     def to_arrow(self) -> pa.Table:
-        """Return the columns `code` and `private_label`, with the mechanism in the schema's metadata.
+        """Return the columns `code` and `private_label`, after `row` where not every label has a code, with the mechanism in the metadata.
 
         As in a message, `private_label` is the mechanism's output, `values("bins")`. For "auto" and every other mechanism
         that is designed for training these are the values to train on; for "rr-on-bins" use `values()` instead.
@@ -95,8 +112,10 @@ class PrivateLabels(Tabular):
         """
         import pyarrow as pa
 
-        columns = {"code": self.codes, "private_label": self.mechanism.outputs[self.codes]}
-        return pa.table(columns, metadata={_METADATA: self.mechanism.to_json().encode()})
+        columns: dict[str, NDArray[Any]] = {} if self.rows is None else {"row": self.rows}
+        columns |= {"code": self.codes, "private_label": self.mechanism.outputs[self.codes]}
+        metadata = {_METADATA: self.mechanism.to_json().encode(), _ENTRIES: str(self.entries).encode()}
+        return pa.table(columns, metadata=metadata)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one Parquet file that `load` reads back: codes, private labels and the mechanism's description.
@@ -150,13 +169,16 @@ class PrivateLabels(Tabular):
             raise InvalidInput(f"{path} does not hold private labels as PrivateLabels.save writes them")
         mechanism = FiniteMechanism.from_json(described.decode(errors="replace"))
         codes: Any = table.column("code").to_numpy()
-        return cls(codes, mechanism)
+        rows: Any = table.column("row").to_numpy() if "row" in table.schema.names else None
+        entries = table.schema.metadata.get(_ENTRIES, b"").decode(errors="replace")
+        return cls(codes, mechanism, rows, int(entries) if entries.isdecimal() and len(entries) < 10 else 0)
 
     def __len__(self) -> int:
         return self.codes.size
 
     def __getitem__(self, rows: Any) -> PrivateLabels:
-        return PrivateLabels(np.atleast_1d(self.codes[rows]), self.mechanism)
+        chosen = None if self.rows is None else np.atleast_1d(self.rows[rows])
+        return PrivateLabels(np.atleast_1d(self.codes[rows]), self.mechanism, chosen, self.entries)
 
     def __iter__(self) -> Iterator[float]:
         return iter(self.values())

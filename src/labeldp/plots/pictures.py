@@ -163,13 +163,12 @@ def error_parts(
     bias: Sequence[float],
     noise: Sequence[float],
     *,
-    colours: Mapping[str, str] | None = None,
     xlabel: str = "test error (mean squared)",
     title: str = "",
     legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw one bar a name: the error that nobody can avoid, the bias that a model keeps, the noise that it fits.
+    """Draw one bar for each name: the unavoidable error, the bias that a model keeps, and the noise that it fits.
 
     Parameters
     ----------
@@ -177,12 +176,10 @@ def error_parts(
         The name of each bar, from top to bottom.
     floor, bias, noise : sequence of float
         The three parts of each bar.
-    colours : mapping of str to str, optional
-        The colour of a name: full for its bias, hatched for its noise. The floor is grey.
     xlabel, title : str
         Texts.
     legend : bool
-        Whether to say below which part is which.
+        Whether to explain the parts below the bars.
     ax : matplotlib axes, optional
         Where to draw; new axes by default.
 
@@ -195,12 +192,11 @@ def error_parts(
 
     axes = ax if ax is not None else new_axes(WIDTH, 1.35 + 0.34 * len(names) + (0.35 if legend else 0.0))
     places = range(len(names))[::-1]
-    for place, name, low, kept, fitted in zip(places, names, floor, bias, noise, strict=True):
-        colour = (colours or {}).get(name, QUIET)
+    of_noise: dict[str, Any] = {"fc": "none", "ec": CURVES[1], "hatch": HATCH, "lw": 0.8}
+    for place, low, kept, fitted in zip(places, floor, bias, noise, strict=True):
         axes.barh(place, low, height=0.66, color=FLOOR, label="floor")
-        axes.barh(place, kept, left=low, height=0.66, color=colour, label="bias")
-        hatched: dict[str, Any] = {"fc": "none", "ec": colour, "hatch": HATCH, "lw": 0.8}
-        axes.barh(place, fitted, left=low + kept, height=0.66, **hatched, label="noise")
+        axes.barh(place, kept, left=low, height=0.66, color=CURVES[0], label="bias")
+        axes.barh(place, fitted, left=low + kept, height=0.66, **of_noise, label="noise")
         total = low + kept + fitted
         text: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": SMALL, "color": INK}
         figure = f"{total:,.4g}" if total < 1000 else f"{total:,.0f}"
@@ -216,9 +212,9 @@ def error_parts(
     axes.tick_params(axis="y", length=0)
     if legend:
         swatches = [
-            Patch(color=FLOOR, label="floor: what features cannot tell"),
-            Patch(color=QUIET, label="bias: the model keeps it, however many records"),
-            Patch(fc="none", ec=QUIET, hatch=HATCH, lw=0.8, label="noise: the model averages it over records"),
+            Patch(color=FLOOR, label="floor: what features cannot explain"),
+            Patch(color=CURVES[0], label="bias: a model keeps it with any number of records"),
+            Patch(**of_noise, label="noise: a model averages it over records"),
         ]
         legend_below(axes, swatches, columns=1)
     return axes

@@ -1,5 +1,6 @@
 """The accounts of a release: it is charged to a ledger, and its key and progress are kept in a key file. Either may be missing."""
 
+import json
 import os
 import secrets
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from labeldp.artifact.description import check_charge
 from labeldp.artifact.manifest import read_manifest
+from labeldp.engines.passes import PersonEntries
 from labeldp.errors import InvalidInput, LabelDPError, expect
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.release.key_file import KeptRelease, KeyFile
@@ -21,13 +23,14 @@ from labeldp.release_kind import LABELS, ReleaseKind
 class ChargeRequest:
     """What identifies a release for resuming it: its kind, its settings as text, the fingerprint of its input and the type of its ids.
 
-    Without a fingerprint a release cannot be resumed.
+    Without a fingerprint a release cannot be resumed. `entries` is the number of labels that are randomized of one person.
     """
 
     kind: ReleaseKind
     settings: str
     input_hmac: str | None = None
     id_type: str = ""
+    entries: int = 1
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,17 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account:
-    """The ledger and the key file of a run. Each step goes to the ledger first, so whatever the key file knows is charged."""
+    """The ledger and the key file of a run. Each step goes to the ledger first, so whatever the key file knows is charged.
+
+    `covered` is the release whose charge covers this one, where several labels share the persons.
+    """
 
     epsilon: Fraction
     ledger: Ledger | None = None
     dataset: str | None = None
     keys: KeyFile | None = None
+    unit: str = "record"
+    covered: str | None = None
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
@@ -66,15 +74,36 @@ class Account:
 
     def require(self) -> None:
         """Raise an error if the release exceeds the budget. Call this before a label is read."""
-        if self.ledger is not None:
-            self.ledger.require(self._name, self.epsilon, key_check=self._key_check)
+        if self.ledger is not None and self.covered is None:
+            self.ledger.require(self._name, self.epsilon, unit=self.unit, key_check=self._key_check)
 
     def charge(self, request: ChargeRequest) -> Charge:
         """Charge a release permanently, or find an unfinished, charged one of the same input and settings.
 
         A new key is written to disk first, since a charge without its key is lost.
         """
+        if self.covered is not None:
+            self._check_cover(request)
         return self._find(request) or self._reserve(request)
+
+    def _check_cover(self, request: ChargeRequest) -> None:
+        """Raise `InvalidInput` unless the charge of another label covers this one, which it does once."""
+        first = None if self.covered is None else self.recall(self.covered)
+        shared, part = _spec(request.settings)
+        if first is None or shared is None or _spec(first.request)[0] != shared:
+            raise InvalidInput(
+                "the persons or the ids changed since the first label was released, so its charge does not cover this label. "
+                "Restore the input, or make a new release with another --out"
+            )
+        known = () if self.keys is None else self.keys.releases
+        begun = [kept for kept in known if _spec(kept.request) == (shared, part)]
+        if any(
+            kept.done or (kept.input_hmac, kept.request) != (request.input_hmac, request.settings) for kept in begun
+        ):
+            raise InvalidInput(
+                "this label was released or begun already under the charge of the first label, which covers it once. Use that message, or "
+                "make a new release of all labels with another --out, which is charged"
+            )
 
     def _find(self, request: ChargeRequest) -> Charge | None:
         if self.keys is None or not self.keys.stored or request.input_hmac is None:
@@ -101,6 +130,10 @@ class Account:
             self._name,
             self.epsilon,
             kind=request.kind,
+            unit=self.unit,
+            entries=request.entries,
+            part_of=self.covered,
+            part=_label(request.settings),
             key_check=self._key_check,
             input_hmac=None if forget else request.input_hmac,
             request=None if forget else request.settings,
@@ -125,12 +158,12 @@ class Account:
         New or resumed, the mechanism must be the one in the ledger and cost no more than was charged.
         """
         text = mechanism.to_json()
-        check_charge(mechanism, self.epsilon)
+        check_charge(mechanism, self.epsilon, request.entries)
         if self.ledger is not None:
             new = charge.mechanism is None
             charged = self.ledger.fix(charge.id, mechanism) if new else self.ledger.release(charge.id)
             expect_mechanism(charged, mechanism.digest)
-            check_charge(mechanism, charged.epsilon)
+            check_charge(mechanism, charged.epsilon, request.entries)
         if self.keys is None:
             return
         kept = self.keys.find(charge.id)
@@ -151,6 +184,11 @@ class Account:
                 f"the key file {self.keys.path} and the ledger disagree about the mechanism of release {charge.id}: one "
                 "of them was damaged or restored. Nothing was released. Use another key file, which is a new charge"
             )
+
+    def serve(self, release: str, persons: PersonEntries | None) -> None:
+        """Record the persons of a release, if it is kept. Call this before a message is put in place: later batches leave them out."""
+        if self.keys is not None and persons is not None and not (kept := self._kept(release)).served:
+            self.keys.put(replace(kept, served=(self.keys.serve(release, persons.words()),)))
 
     def record(self, release: str, folder: Path) -> None:
         """Record the digests and the signer of a complete message before it is put in place. Keeps records of later batches."""
@@ -207,6 +245,18 @@ class Account:
     @property
     def _key_check(self) -> str | None:
         return None if self.keys is None else key_fingerprint(self.keys.key)
+
+
+def _spec(settings: str | None) -> tuple[object, object]:
+    """Return what settings say about label columns that share the persons, and which part of which release this one is."""
+    record = json.loads(settings or "{}")
+    return (record.get("shared"), record.get("part")) if isinstance(record, dict) else (None, None)
+
+
+def _label(settings: str) -> str | None:
+    """Return the label column, where several share the persons."""
+    part = _spec(settings)[1]
+    return str(part[1]) if isinstance(part, list) else None
 
 
 def _as_in(kept: KeptRelease, folder: Path) -> KeptRelease:

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labeldp.artifact.description import check_charge
+from labeldp.artifact.description import PersonUnit, check_charge
 from labeldp.artifact.labels_file import LabelsFile
 from labeldp.artifact.manifest import MANIFEST, ListedBatch, Manifest, release_folder
 from labeldp.artifact.reader import Message, open_to_extend
@@ -23,6 +23,7 @@ from labeldp.release.flow import check_places
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.labels import ReleaseOutcome, as_input, check_engine
 from labeldp.release.ledger import Ledger, expect_mechanism
+from labeldp.sampling.table import Words
 from labeldp.tables.files import Phase
 
 
@@ -64,7 +65,8 @@ def apply(
     Returns
     -------
     ReleaseOutcome
-        `records` counts the new records, `already_held` those that the message held before.
+        `records` counts the new records, `already_held` those that the message held before, and `left_out` those of persons who
+        were served before or have other records that were chosen.
 
     Raises
     ------
@@ -127,7 +129,10 @@ def apply(
         domain.judge_clipping(scanned.clipped, scanned.records, out_of_range)
         if scanned.id_kind != opened.header.id_type:
             raise InvalidInput(_other_ids(labels, opened.header.id_type))
-        batch = _Batch(opened, typed, domain, scanned, keys, kept, signing, hidden, phase)
+        served = keys.served(kept)
+        if opened.header.persons is not None:
+            scanned = _chosen(opened.header.persons, scanned, served)
+        batch = _Batch(opened, typed, domain, scanned, keys, kept, served, signing, hidden, phase)
         known, is_there = batch.known_parts(path, key_path)
         if not is_there and hidden.stat().st_dev != place.stat().st_dev:
             raise InvalidInput(f"{path} is the top folder of a disk: move the message into a folder on that disk first")
@@ -143,7 +148,10 @@ def apply(
         added,
         scanned.clipped,
         resumed=kept.pending is not None,
-        already_held=scanned.records - added,
+        already_held=scanned.drawn - added,
+        left_out=scanned.records - scanned.drawn,
+        unit="record" if opened.header.persons is None else "person",
+        entries=opened.header.entries,
         message_records=opened.records + (0 if is_there else added),
     )
 
@@ -158,6 +166,7 @@ class _Batch:
     scanned: Scan
     keys: KeyFile
     kept: KeptRelease
+    served: list[Words]
     signing: SigningKey | None
     hidden: Path
     phase: Phase
@@ -223,7 +232,7 @@ class _Batch:
             labels=staged,
             work=work,
             held=message,
-            progress=self.phase("randomizing", 2 * self.scanned.records),
+            progress=self.phase("randomizing", 2 * self.scanned.drawn),
         )
         manifest = message.manifest  # the older digests as they were checked
         if not added:
@@ -272,10 +281,13 @@ class _Batch:
             replace_file(staged, place)
 
     def _record(self, kept: KeptRelease, manifest: Manifest) -> None:
-        """Record the release with this manifest in place, and nothing begun."""
+        """Record the release with this manifest in place, its new persons, and nothing begun."""
+        persons = self.scanned.persons
+        new = () if persons is None else (self.keys.serve(kept.id, persons.words(self.served)),)
         self.keys.put(
             replace(
                 kept,
+                served=(*kept.served, *new),
                 parts=_digests(manifest),
                 papers=manifest.papers,
                 signed_by=None if self.signing is None else self.signing.verify_key.fingerprint,
@@ -339,7 +351,7 @@ def _with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> 
         return kept
     charged = ledger.release(kept.id)
     expect_mechanism(charged, message.mechanism.digest)
-    check_charge(message.mechanism, charged.epsilon)
+    check_charge(message.mechanism, charged.epsilon, message.header.entries)
     return replace(kept, ledger=True)
 
 
@@ -354,6 +366,22 @@ def _check_columns(message: Message, labels: LabelInput) -> Domain:
             f"the message's id column is {message.header.id_column!r}, not {labels.id_column!r}: give --id "
             f"{message.header.id_column}, and rename the column in the new file if it has another name"
         )
+    if message.header.persons is not None and message.header.persons.shared:
+        raise InvalidInput(
+            f"{message.path} was released together with other labels of the same persons, and a batch for one of them alone could give a "
+            "person labels in two messages: nothing can be added. Make a new release of all labels"
+        )
+    person = None if message.header.persons is None else message.header.persons.column
+    if labels.person_column != person:
+        raise InvalidInput(
+            f"this message protects {'records' if person is None else f'the persons in the column {person!r}'}, and the new file is "
+            f"read {'without persons' if labels.person_column is None else f'with persons in {labels.person_column!r}'}: "
+            + (
+                "leave out --person"
+                if person is None
+                else f"give --person {person}, and rename the column in the new file if need be"
+            )
+        )
     known = message.header.label_column
     if labels.label_column != known:
         raise InvalidInput(
@@ -361,6 +389,18 @@ def _check_columns(message: Message, labels: LabelInput) -> Domain:
             f"added to it. Give --label {known}, and rename the column in the new file if it is the same quantity"
         )
     return message.mechanism.domain
+
+
+def _chosen(persons: PersonUnit, scanned: Scan, served: list[Words]) -> Scan:
+    """Return the scan with the rows of new persons chosen. Persons who are in the message get no further label."""
+    assert scanned.persons is not None, "the columns were compared"
+    if scanned.persons.kind != persons.kind:
+        words = {"int": "whole numbers", "str": "text"}
+        raise InvalidInput(
+            f"the persons of this message are {words[persons.kind]}, these are {words[scanned.persons.kind]}, so nobody would be "
+            f"recognised. Convert the column {persons.column!r} first"
+        )
+    return scanned.choose(persons.entries, served)
 
 
 def _other_ids(labels: LabelInput, kind: str) -> str:

@@ -62,6 +62,10 @@ class ReleaseJob(ABC, Generic[R]):
 
     kind: ClassVar[ReleaseKind]
     epsilon: Fraction
+    unit: str = "record"
+    """What ε protects: each record, or each person with all records."""
+    covered: str | None = None
+    """The release whose charge covers this one, where several labels share the persons."""
 
     def check(self, out: Path, key_file: Path | None) -> None:
         """Raise `InvalidInput` for settings and places that cannot work. Reads nothing."""
@@ -100,14 +104,14 @@ def release(
     if key_file is not None:
         expect_path(key_file, "key_file", "the key is kept in a file, which is made if there is none")
     out, key_path = Path(out), None if key_file is None else Path(key_file)
-    Account(job.epsilon, ledger, dataset)  # raises errors about the ledger before anything is made
+    Account(job.epsilon, ledger, dataset, unit=job.unit)  # raises errors about the ledger before anything is made
     job.check(out, key_path)
     check_places(out, key_path)
     signing = None if sign_key is None else SigningKey.read(sign_key, out)
     with ExitStack() as stack:
         keys = None if key_path is None else stack.enter_context(KeyFile.use(key_path, create=True))
         place = stack.enter_context(staging(out.absolute()))
-        account = Account(job.epsilon, ledger, dataset, keys)
+        account = Account(job.epsilon, ledger, dataset, keys, job.unit, job.covered)
         earlier = job.earlier(out, signing, account) if os.path.lexists(out) else None
         if earlier is None:
             account.require()

@@ -5,19 +5,23 @@ It is a JSON file that only its owner can read. It is as sensitive as the labels
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from labeldp.artifact.manifest import RELEASE_ID
 from labeldp.artifact.signing import require_private
 from labeldp.artifact.staging import exclusive, flush
 from labeldp.errors import InvalidInput, LabelDPError
 from labeldp.json_text import parse_json, read_record, read_text
+from labeldp.sampling.table import Words
 
 FORMAT = "labeldp-key"
 FORMAT_VERSION = 1
@@ -33,7 +37,8 @@ class KeptRelease:
     the digest of that file, once it was drawn and before it was put into the message. `ledger` is true if the release was
     charged to a ledger, which then has to know of later batches. `papers` are the digests of
     `mechanism.json` and `PRIVACY.md`, and `signed_by` is the fingerprint of the key that signed the message, if one did: with
-    these `apply` notices what somebody changed in a message, or that its signature is gone, and does not sign that.
+    these `apply` notices what somebody changed in a message, or that its signature is gone, and does not sign that. `served` are the
+    digests of the files next to the key file that list the persons of each batch, if a person is the unit of privacy.
     """
 
     id: str
@@ -48,6 +53,7 @@ class KeptRelease:
     pending_part: str | None = None
     papers: tuple[str, ...] = ()
     signed_by: str | None = None
+    served: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not RELEASE_ID.fullmatch(self.id):
@@ -153,6 +159,51 @@ class KeyFile:
         """Adds or replaces a release, on disk before the call returns."""
         self._write(self._releases | {release.id: release})
         return release
+
+    def serve(self, release: str, persons: Iterable[Words]) -> str:
+        """Write the next file of persons who have private labels, their keyed words in ascending order. Return its digest.
+
+        The caller records the digest with the release. Until then the file counts for nothing and is overwritten.
+        """
+        known = self.find(release)
+        place = self._served_file(release, 0 if known is None else len(known.served))
+        digest = hashlib.sha256()
+        try:
+            place.unlink(missing_ok=True)
+            with open(place, "xb", opener=partial(os.open, mode=0o600)) as file:
+                for words in persons:
+                    content = np.ascontiguousarray(words, "<u8").tobytes()
+                    digest.update(content)
+                    file.write(content)
+            flush(place)
+            flush(place.parent)
+        except OSError as error:
+            raise LabelDPError(
+                f"cannot write the file of persons {place}: {error.strerror}. Fix the cause and run the same command again"
+            ) from error
+        return digest.hexdigest()
+
+    def served(self, kept: KeptRelease) -> list[Words]:
+        """Return the words of all persons whom a release has served, in sorted arrays that are read from disk as needed."""
+        found: list[Words] = []
+        for number, wanted in enumerate(kept.served):
+            place = self._served_file(kept.id, number)
+            try:
+                with place.open("rb") as file:
+                    intact = hashlib.file_digest(file, "sha256").hexdigest() == wanted
+                size = place.stat().st_size
+            except OSError:
+                intact, size = False, 0
+            if not intact:
+                raise InvalidInput(
+                    f"{place}, which lists the persons in the message, is missing or was changed. Without it a person could get a second "
+                    "label: restore it, or make a new release with privatize, which is charged"
+                )
+            found.append(np.memmap(place, "<u8", "r") if size else np.empty(0, np.uint64))
+        return found
+
+    def _served_file(self, release: str, number: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{release[:12]}.persons-{number}")
 
     def _write(self, releases: dict[str, KeptRelease]) -> None:
         record = asdict(_Content(self.key.hex(), tuple(releases.values())))

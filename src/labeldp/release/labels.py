@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.artifact.description import Header, describe, privacy_card_text, total_epsilon
+from labeldp.artifact.description import Header, PersonUnit, describe, privacy_card_text, total_epsilon
 from labeldp.artifact.labels_file import LabelsFile, check_id_name
 from labeldp.artifact.manifest import read_manifest
 from labeldp.artifact.reader import Message
@@ -26,7 +26,7 @@ from labeldp.budget import decimal_text, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.engines.arrow.arrow_input import ArrowInput
 from labeldp.engines.arrow.source import LabelSource
-from labeldp.engines.passes import LabelInput, Scan
+from labeldp.engines.passes import LabelInput, PersonEntries, Scan
 from labeldp.errors import InvalidInput, expect
 from labeldp.losses import Custom, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism
@@ -60,8 +60,15 @@ class ReleaseOutcome:
         Whether the run continued, or found finished, a release that an earlier run had begun.
     already_held : int
         How many records of a later batch the message held already; they keep their private labels.
+    left_out : int
+        Where a person is the unit of privacy: how many records got no private label, because other records of their persons were
+        chosen, or because their persons are in an earlier batch.
     message_records : int
         The number of records in the message after the run, in all its batches.
+    unit : {"record", "person"}
+        What ε is for: each record, or each person with all records.
+    entries : int
+        The most labels of one person in the message; 1 where a record is the unit of privacy.
 
     Examples
     --------
@@ -82,6 +89,9 @@ class ReleaseOutcome:
     clipped: int = field(repr=False)
     resumed: bool
     already_held: int = 0
+    left_out: int = field(default=0, kw_only=True, repr=False)
+    unit: str = field(default="record", kw_only=True, repr=False)
+    entries: int = field(default=1, kw_only=True, repr=False)
     message_records: int = field(kw_only=True, repr=False)
 
 
@@ -153,7 +163,8 @@ def privatize(
 
     Privacy
     -------
-    The message is ε-label-DP for replacing one label, with the ε of `randomizer`. It is charged to the ledger
+    The message is ε-label-DP for replacing one label, with the ε of `randomizer`. If the source has a column of persons, it is so for
+    replacing all labels of one person; which rows exist and whom they belong to is not protected. It is charged to the ledger
     before anything is drawn from the labels. Resuming a release, or repeating a finished one, charges nothing. The ids
     are in the message as they are. Without an id column they are the row numbers, so the message shows the order of the input:
     if that order follows the labels, it reveals them, and ε does not cover it.
@@ -182,11 +193,24 @@ def privatize(
     """
     expect(randomizer, LabelRandomizer, "randomizer", "make one with LabelRandomizer(epsilon=1, domain=(lower, upper))")
     kind = LabelRelease(as_input(source).in_unit(Domain.of(randomizer.domain)), randomizer, keep_order=keep_order)
-    ready, (mechanism, records), resumed = release(
-        kind, out, ledger=ledger, dataset=dataset, key_file=key_file, sign_key=sign_key, phase=phase
+    return run_release(kind, out, ledger=ledger, dataset=dataset, key_file=key_file, sign_key=sign_key, phase=phase)
+
+
+def run_release(kind: LabelRelease, out: str | os.PathLike[str], **options: Any) -> ReleaseOutcome:
+    """Make a release of labels, with the options of `release`, and return its outcome."""
+    ready, (mechanism, records), resumed = release(kind, out, **options)
+    scanned = ready.scanned
+    return ReleaseOutcome(
+        Path(out),
+        mechanism,
+        ready.records,
+        scanned.clipped,
+        resumed=resumed,
+        left_out=scanned.records - ready.records,
+        unit=kind.unit,
+        entries=ready.plan.entries,
+        message_records=records,
     )
-    clipped = ready.scanned.clipped
-    return ReleaseOutcome(Path(out), mechanism, ready.records, clipped, resumed=resumed, message_records=records)
 
 
 def as_input(source: LabelSource | LabelInput) -> LabelInput:
@@ -209,14 +233,33 @@ class LabelsReady(Ready):
     mechanism: FiniteMechanism | None
 
 
+@dataclass(frozen=True)
+class Sharing:
+    """Label columns that share the persons: their names and weights, and the most labels of a person in all of them."""
+
+    labels: tuple[str, ...]
+    weights: tuple[int, ...]
+    entries: int | None = None
+
+
 class LabelRelease(ReleaseJob[LabelsReady]):
-    """The release of one private label for each record."""
+    """The release of one private label for each record, or for chosen records of each person."""
 
     kind = LABELS
 
-    def __init__(self, labels: LabelInput, randomizer: LabelRandomizer, *, keep_order: bool = False) -> None:
+    def __init__(
+        self,
+        labels: LabelInput,
+        randomizer: LabelRandomizer,
+        *,
+        keep_order: bool = False,
+        sharing: Sharing | None = None,
+        covered: str | None = None,
+    ) -> None:
         self.labels, self.randomizer, self.keep_order = labels, randomizer, keep_order
+        self.sharing, self.covered = sharing, covered
         self.domain, self.epsilon = Domain.of(randomizer.domain), exact_epsilon(randomizer.epsilon)
+        self.unit = "record" if labels.person_column is None else "person"
 
     def check(self, out: Path, key_file: Path | None) -> None:
         """Raise `InvalidInput` for what the engine cannot do, and for places inside the input."""
@@ -225,26 +268,43 @@ class LabelRelease(ReleaseJob[LabelsReady]):
     def read(self, account: Account, phase: Phase) -> LabelsReady:
         """Scan the labels, and plan for their number. Counting on the plan's grid at once saves a pass, if the number is known."""
         rows = self.labels.row_count()
-        plan = self.randomizer.plan(rows) if rows else None  # an empty file is refused by the scan
+        known = rows and self.unit == "record"  # an empty file is refused by the scan; with persons, the scan chooses
+        plan = self.randomizer.plan(rows) if rows and known else None
+        counted = self.domain if self.domain.classes else None if plan is None or plan.split is None else plan.grid
         scanned = self.labels.scan(
             self.domain,
             key=account.key,
             out_of_range=self.randomizer.out_of_range,
-            grid=None if plan is None or plan.split is None else plan.grid,
+            grid=counted,
             progress=phase("checking", rows),
         )
         self.domain.judge_clipping(scanned.clipped, scanned.records, self.randomizer.out_of_range)
-        if plan is None or plan.request.records != scanned.records:
+        if self.domain.classes is not None and scanned.counts is not None:
+            self.domain.require_every_class(scanned.counts)
+        if scanned.persons is not None:
+            sizes, entries = scanned.persons.sizes(), None if self.sharing is None else self.sharing.entries
+            plan = self.randomizer.plan(scanned.records, sizes, entries)
+            scanned = scanned.choose(plan.entries)
+            if scanned.drawn == 0:
+                raise InvalidInput(
+                    f"no row was chosen for the label {self.labels.label_column!r}: there are too few persons for its weight"
+                )
+            if self.sharing is not None:  # other labels have the rest
+                plan = self.randomizer.plan(scanned.drawn, sizes, plan.entries)
+        elif plan is None or plan.request.records != scanned.records:
             plan = self.randomizer.plan(scanned.records)
         plan.warn(stacklevel=4)
-        request = ChargeRequest(LABELS, self._settings(scanned), scanned.input_hmac, scanned.id_kind)
+        request = ChargeRequest(
+            LABELS, self._settings(scanned, plan), scanned.input_hmac, scanned.id_kind, plan.entries
+        )
         mechanism = plan.design() if plan.split is None else None
-        return LabelsReady(request, scanned.records, self.labels.least_row_bytes, scanned, plan, mechanism)
+        return LabelsReady(request, scanned.drawn, self.labels.least_row_bytes, scanned, plan, mechanism)
 
     def draw(self, ready: LabelsReady, account: Account, charge: Charge, data: Path, work: Path, phase: Phase) -> Drawn:
         """Fix the mechanism, and randomize every label with it."""
         mechanism = self._mechanism(ready, account, charge, phase)
         account.fix(charge, mechanism, ready.request)
+        account.serve(charge.id, ready.scanned.persons)
         self.labels.randomize(
             mechanism,
             self.domain,
@@ -257,9 +317,9 @@ class LabelRelease(ReleaseJob[LabelsReady]):
             keep_order=self.keep_order,
             progress=phase("randomizing", 2 * ready.records),
         )
-        header = self._header(charge.id, ready.scanned, account)
+        header = self._header(charge.id, ready, account)
         return Drawn(
-            total_epsilon(mechanism),
+            header.entries * total_epsilon(mechanism),
             describe(mechanism, header),
             privacy_card_text(mechanism, header),
             lambda path: LabelsFile(path, header, mechanism).count_written(),
@@ -296,7 +356,7 @@ class LabelRelease(ReleaseJob[LabelsReady]):
                 f"{message.path} exists and is not overwritten. The key file knows it: it was made from another input, with other "
                 "settings or by another engine. Repeat that command as it was; another --out is a new release, charged again"
             )
-        asked = self._header(known.id, ready.scanned, account)
+        asked = self._header(known.id, ready, account)
         for name, has in vars(message.header).items():
             if has != (wanted := getattr(asked, name)):
                 raise InvalidInput(
@@ -317,26 +377,33 @@ class LabelRelease(ReleaseJob[LabelsReady]):
         scanned, grid = ready.scanned, ready.plan.grid
         if scanned.counts is not None and scanned.grid == grid:
             return ready.plan.design(scanned.counts)
-        progress = phase("counting", scanned.records)
+        progress = phase("counting", scanned.drawn)
         advice = account.after_change()
         counts = self.labels.count_cells(grid, scanned, key=account.key, advice=advice, progress=progress)
         return ready.plan.design(counts)
 
-    def _header(self, release_id: str, scanned: Scan, account: Account) -> Header:
+    def _header(self, release_id: str, ready: LabelsReady, account: Account) -> Header:
+        column, found = self.labels.person_column, ready.scanned.persons
         return Header(
             release_id,
             id_column=self.labels.id_name,
-            id_type=scanned.id_kind,
+            id_type=ready.scanned.id_kind,
             keep_order=self.keep_order,
             keyed=account.keys is not None,
             row_numbers=self.labels.id_column is None,
             label_column=self.labels.label_column,
+            persons=None
+            if column is None or found is None
+            else PersonUnit(
+                column, found.kind, ready.plan.entries, () if self.sharing is None else self.sharing.labels
+            ),
         )
 
-    def _settings(self, scanned: Scan) -> str:
+    def _settings(self, scanned: Scan, plan: Plan) -> str:
         """Return the settings as text. Only a run with the same settings may resume a release."""
         prior = self.randomizer.prior
         given = None if prior is None else hashlib.sha256(prior.values.tobytes() + prior.masses.tobytes()).hexdigest()
+        persons = scanned.persons
         return json.dumps(
             {
                 "epsilon": decimal_text(self.epsilon),
@@ -347,9 +414,16 @@ class LabelRelease(ReleaseJob[LabelsReady]):
                 "id": self.labels.id_column,
                 "id_type": scanned.id_kind,
                 "id_arrow_types": scanned.id_types,
+                **({} if persons is None else {"person": [self.labels.person_column, persons.kind, plan.entries]}),
+                **({} if persons is None or self.sharing is None else self._shared(persons)),
             },
             sort_keys=True,
         )
+
+    def _shared(self, persons: PersonEntries) -> dict[str, Any]:
+        assert self.sharing is not None
+        shared = [list(self.sharing.labels), list(self.sharing.weights), persons.fingerprint]
+        return {"shared": shared, "part": [self.covered, self.labels.label_column]}
 
 
 def check_engine(labels: LabelInput, out: Path, key_file: Path | None, *, keep_order: bool = False) -> None:
@@ -380,10 +454,12 @@ def expected_figures(plan: Plan) -> dict[str, Any]:
     )
     return {
         "rows": request.records,
+        "entries": plan.entries,
         "cells": grid.count,
         "lower": grid.lower,
         "upper": grid.upper,
         "unit": grid.unit,
+        "classes": None if grid.classes is None else list(grid.classes),
         "mechanism": plan.mechanism,
         "loss": str(request.loss),
         "epsilon_prior": float(plan.epsilon_prior),

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labeldp.budget import Epsilon, decimal_text, exact_epsilon, float_up
-from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, expect, expect_path
+from labeldp.errors import InsufficientBudget, InvalidInput, LabelDPError, described, expect, expect_path
 from labeldp.formatting import Tabular
 from labeldp.release.ledger_file import create_file, require_guards, transaction
-from labeldp.release.ledger_journal import Facts, LedgerBroken, append, replay, sha256_of
+from labeldp.release.ledger_journal import UNITS, Facts, LedgerBroken, append, replay, sha256_of
 from labeldp.release.ledger_rows import (
     Batch,
     Dataset,
@@ -36,6 +36,7 @@ from labeldp.release.ledger_rows import (
     expect_mechanism,
     expect_records,
     expect_texts,
+    expect_unit,
     key_fingerprint,
     read_batches,
     read_dataset,
@@ -169,7 +170,7 @@ class Ledger(Tabular):
         create_file(Path(path).absolute(), LOCK_TIMEOUT if timeout is None else timeout, exist_ok=exist_ok)
         return cls(path, timeout=timeout)
 
-    def add_dataset(self, name: str, budget: Epsilon) -> Dataset:
+    def add_dataset(self, name: str, budget: Epsilon, *, unit: str = "record") -> Dataset:
         """Enter a dataset with the ε that all its releases may cost together. It can be neither removed nor changed.
 
         Parameters
@@ -178,6 +179,8 @@ class Ledger(Tabular):
             1 to 100 printable characters. Two names that differ only in upper and lower case are the same.
         budget : float, str, Decimal or Fraction
             At most a million. A float means the decimal that is printed: 0.1 is 1/10.
+        unit : {"record", "person"}, default "record"
+            What the budget is for: each record, or each person with all records. Releases of the other unit are refused.
 
         Returns
         -------
@@ -189,6 +192,8 @@ class Ledger(Tabular):
             If the name is taken or cannot be used, or if the budget is not a positive number.
         """
         name, amount = dataset_name(name), exact_budget(budget)
+        if unit not in UNITS:
+            raise InvalidInput(f'the unit of a dataset must be "record" or "person", got {described(unit)}')
         with self._writing() as connection:
             for existing in dataset_names(connection):
                 if existing.casefold() == name.casefold():  # two spellings would be two budgets for the same data
@@ -196,7 +201,7 @@ class Ledger(Tabular):
                         f"the ledger {self.path} has a dataset {existing!r} already, and its budget stays as it was "
                         "agreed. Use another name for other data"
                     )
-            row: Facts = {"name": name, "budget": decimal_text(amount), "created_at": _now()}
+            row: Facts = {"name": name, "budget": decimal_text(amount), "unit": unit, "created_at": _now()}
             _insert(connection, "dataset", row)
             append(connection, "dataset", **row)
             return read_dataset(connection, name)
@@ -250,7 +255,7 @@ class Ledger(Tabular):
         Returns
         -------
         pyarrow.Table
-            The columns `id`, `dataset`, `kind`, `epsilon` (a float, rounded up), `epsilon_exact` (text), `state`,
+            The columns `id`, `dataset`, `kind`, `epsilon` (a float, rounded up), `epsilon_exact` (text), `entries`, `state`,
             `reserved_at`, `committed_at`, `mechanism_digest`, `batches` and `batch_records`.
         """
         import pyarrow as pa
@@ -262,6 +267,7 @@ class Ledger(Tabular):
             "kind": text,
             "epsilon": pa.float64(),
             "epsilon_exact": text,
+            "entries": pa.int64(),
             "state": text,
         }
         types |= {"reserved_at": time, "committed_at": time, "mechanism_digest": text}
@@ -272,7 +278,7 @@ class Ledger(Tabular):
         ]
         return pa.Table.from_pylist(rows, pa.schema(types))
 
-    def require(self, dataset: str, epsilon: Epsilon, *, key_check: str | None = None) -> None:
+    def require(self, dataset: str, epsilon: Epsilon, *, unit: str = "record", key_check: str | None = None) -> None:
         """Refuse a release that exceeds the budget early, before labels are read. Charges nothing.
 
         Parameters
@@ -281,6 +287,8 @@ class Ledger(Tabular):
             The dataset's name.
         epsilon : float, str, Decimal or Fraction
             What the release will cost.
+        unit : {"record", "person"}, default "record"
+            What the release protects.
         key_check : str, optional
             The key's fingerprint. If this key has an uncommitted release of the same ε, nothing is refused, since that
             release may turn out to be resumable.
@@ -289,11 +297,15 @@ class Ledger(Tabular):
         ------
         InsufficientBudget
             If less than `epsilon` is left.
+        OtherUnit
+            If the budget of the dataset is for another unit.
         """
         expect_texts(optional=("key_check",), key_check=key_check)
         amount = exact_epsilon(epsilon)
         with self._reading() as connection:
-            remaining = read_dataset(connection, dataset).remaining
+            charged = read_dataset(connection, dataset)
+            expect_unit(charged, unit)
+            remaining = charged.remaining
             where = "WHERE dataset = ? AND epsilon = ? AND key_check = ? AND state = 'reserved'"
             pending = key_check and read_releases(connection, where, dataset, decimal_text(amount), key_check)
         if amount > remaining and not pending:
@@ -305,6 +317,10 @@ class Ledger(Tabular):
         epsilon: Epsilon,
         *,
         kind: ReleaseKind = LABELS,
+        unit: str = "record",
+        entries: int = 1,
+        part_of: str | None = None,
+        part: str | None = None,
         key_check: str | None = None,
         input_hmac: str | None = None,
         request: str | None = None,
@@ -322,6 +338,15 @@ class Ledger(Tabular):
             What the release costs: prior and labels together.
         kind : ReleaseKind
             What is released: "labels", "sums", "score" or "report".
+        unit : {"record", "person"}, default "record"
+            What the release protects.
+        entries : int, default 1
+            The most labels that are randomized of one person. The mechanism may cost ε/entries.
+        part_of : str, optional
+            The id of a release whose charge covers this one too: another label of the same persons, with the same ε and key, whose
+            entries were chosen together with its entries. Nothing more is charged then.
+        part : str, optional
+            Which of these labels this one is. A charge covers each of them once.
         key_check : str, optional
             The fingerprint of the key, from `key_fingerprint`.
         input_hmac : str, optional
@@ -337,22 +362,49 @@ class Ledger(Tabular):
         ------
         InsufficientBudget
             If less than `epsilon` is left. Nothing is charged then.
+        OtherUnit
+            If the budget of the dataset is for another unit. Nothing is charged then.
         InvalidInput
             If the ledger does not know the dataset, or an argument is not what it should be. Nothing is charged then.
         """
         expect(kind, ReleaseKind, "kind", "give one of labeldp.release_kind, such as LABELS")
-        optional = ("key_check", "input_hmac", "request")
-        expect_texts(optional=optional, key_check=key_check, input_hmac=input_hmac, request=request)
+        texts = {"part_of": part_of, "part": part, "key_check": key_check, "input_hmac": input_hmac, "request": request}
+        expect_texts(optional=tuple(texts), **texts)
         amount = exact_epsilon(epsilon)
         if (key_check is None) != (input_hmac is None):
             raise InvalidInput("key_check and input_hmac go together: a release is resumed by both or not at all")
+        if (
+            isinstance(entries, bool)
+            or not isinstance(entries, int)
+            or entries < 1
+            or (entries > 1 and unit != "person")
+        ):
+            raise InvalidInput("entries must be a whole number from 1, and 1 where a record is the unit")
         with self._writing() as connection:
-            remaining = read_dataset(connection, dataset).remaining
-            if amount > remaining:
-                raise InsufficientBudget(dataset, amount, remaining)
+            charged = read_dataset(connection, dataset)
+            expect_unit(charged, unit)
+            if part_of is not None:
+                whole = read_release(connection, part_of)
+                _check_part(whole, dataset, amount, entries, key_check)
+                parts = {each.part for each in read_releases(connection, "WHERE part_of = ?", part_of)} | {whole.part}
+                if part is None or part in parts:
+                    raise InvalidInput(
+                        f"the charge of release {part_of} covers each label once, and this one was released or begun already. Use "
+                        "that message, or make a new release of all labels with another --out, which is charged"
+                    )
+            elif amount > charged.remaining:
+                raise InsufficientBudget(dataset, amount, charged.remaining)
             release = secrets.token_hex(16)
             row: Facts = {"id": release, "dataset": dataset, "kind": kind.value, "epsilon": decimal_text(amount)}
-            row |= {"reserved_at": _now(), "key_check": key_check, "input_hmac": input_hmac, "request": request}
+            row |= {
+                "entries": entries,
+                "part_of": part_of,
+                "part": part,
+                "reserved_at": _now(),
+                "key_check": key_check,
+                "input_hmac": input_hmac,
+                "request": request,
+            }
             _insert(connection, "release", row | {"state": "reserved"})
             append(connection, "reserve", **row)
             return read_release(connection, release)
@@ -431,7 +483,7 @@ class Ledger(Tabular):
                 raise InvalidInput(
                     f"release {release_id} is of {release.kind}, which have no mechanism: reserve one of labels"
                 )
-            check_charge(mechanism, release.epsilon)
+            check_charge(mechanism, release.epsilon, release.entries)
             if release.fixed:
                 if (release.mechanism_json, release.mechanism_digest) == (text, digest):
                     return release
@@ -625,6 +677,15 @@ class Ledger(Tabular):
         return transaction(self.path, self.timeout, "IMMEDIATE")
 
 
+def _check_part(whole: Release, dataset: str, amount: Fraction, entries: int, key_check: str | None) -> None:
+    """Raise `InvalidInput` unless a release may be covered by the charge of another one."""
+    found = (whole.dataset, whole.epsilon, whole.entries, whole.key_check, whole.part_of)
+    if key_check is None or found != (dataset, amount, entries, key_check, None):
+        raise InvalidInput(
+            f"release {whole.id} does not cover this one: it must have the same dataset, epsilon, entries and key, and its own charge"
+        )
+
+
 def _insert(connection: sqlite3.Connection, table: str, row: Facts) -> None:
     columns, places = ", ".join(row), ", ".join("?" * len(row))
     connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", tuple(row.values()))  # noqa: S608 - our own names
@@ -644,7 +705,7 @@ def _prove(release: Release, entry: int, sha256: str) -> None:
     try:
         mechanism = FiniteMechanism.from_json(release.mechanism_json or "")
         expect_mechanism(release, mechanism.digest)
-        check_charge(mechanism, release.epsilon)
+        check_charge(mechanism, release.epsilon, release.entries)
     except InvalidInput as error:
         raise LedgerBroken(f"the mechanism of release {release.id} does not hold: {error}", entry) from error
 

@@ -34,6 +34,7 @@ _DATASET = """
     CREATE TABLE dataset (
         name TEXT PRIMARY KEY NOT NULL,
         budget TEXT NOT NULL,
+        unit TEXT NOT NULL CHECK (unit IN ('record', 'person')),
         created_at TEXT NOT NULL
     )
     """
@@ -45,6 +46,9 @@ _RELEASE = """
         dataset TEXT NOT NULL REFERENCES dataset (name),
         kind TEXT NOT NULL,
         epsilon TEXT NOT NULL,
+        entries INTEGER NOT NULL CHECK (entries > 0),
+        part_of TEXT REFERENCES release (id),
+        part TEXT,
         state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')),
         reserved_at TEXT NOT NULL,
         committed_at TEXT,
@@ -56,7 +60,9 @@ _RELEASE = """
         CHECK ((state = 'committed') = (committed_at IS NOT NULL)),
         CHECK (state = 'reserved' OR mechanism_json IS NOT NULL),
         CHECK ((mechanism_json IS NULL) = (mechanism_digest IS NULL)),
-        CHECK ((key_check IS NULL) = (input_hmac IS NULL))
+        CHECK ((key_check IS NULL) = (input_hmac IS NULL)),
+        CHECK (part_of IS NULL OR part IS NOT NULL),
+        UNIQUE (part_of, part)
     )
     """
 
@@ -113,7 +119,7 @@ _GUARDS = (
     _refusal(
         "charge_kept",
         "UPDATE ON release",
-        _changed("number id dataset kind epsilon reserved_at key_check input_hmac request"),
+        _changed("number id dataset kind epsilon entries part_of part reserved_at key_check input_hmac request"),
         "a charge stays as it was made",
     ),
     _refusal(
@@ -131,7 +137,8 @@ _GUARDS = (
     _refusal(
         "release_entered_once",
         "INSERT ON release",
-        "EXISTS (SELECT 1 FROM release WHERE id = NEW.id OR number = NEW.number)",
+        "EXISTS (SELECT 1 FROM release WHERE id = NEW.id OR number = NEW.number "
+        "OR (part_of = NEW.part_of AND part = NEW.part) OR (id = NEW.part_of AND part IS NEW.part))",
         "a release is charged once",
     ),
     _refusal(

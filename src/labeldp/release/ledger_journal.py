@@ -29,6 +29,9 @@ BEGINNING = "0" * 64
 MAX_BUDGET = 10**6
 """The largest budget, and so the largest amount in a ledger."""
 
+UNITS = ("record", "person")
+"""What the ε of a dataset is for: each record, or each person with all records."""
+
 Facts = dict[str, Any]
 """An entry or a row: a text, an integer or None for each name."""
 
@@ -100,6 +103,8 @@ def _dataset(rows: Rows, number: int, facts: Facts) -> None:
     if name.casefold() in map(str.casefold, rows.datasets):
         raise ValueError(f"it enters the dataset {name!r} a second time")
     stored_amount(facts["budget"])
+    if facts["unit"] not in UNITS:
+        raise ValueError(f"it enters a dataset with the unit {abbreviated(facts['unit'])}")
     rows.datasets[name], rows.spent[name] = facts, Fraction(0)
     rows.written["dataset", name] = number
 
@@ -110,7 +115,17 @@ def _reserve(rows: Rows, number: int, facts: Facts) -> None:
         raise ValueError(f"it charges release {identity} a second time")
     if name not in rows.datasets:
         raise ValueError(f"it charges a dataset {name!r} that was not entered before")
-    rows.spent[name] += stored_amount(facts["epsilon"])
+    if facts["entries"] < 1 or (facts["entries"] > 1 and rows.datasets[name]["unit"] != "person"):
+        raise ValueError(f"it charges release {identity} for another number of labels than its dataset's unit allows")
+    if facts["part_of"] is None:
+        rows.spent[name] += stored_amount(facts["epsilon"])
+    else:
+        whole = rows.release(facts["part_of"])
+        same = ("dataset", "kind", "epsilon", "entries", "key_check")
+        others = [whole["part"], *(row["part"] for row in rows.releases.values() if row["part_of"] == facts["part_of"])]
+        fits = whole["part_of"] is None and facts["part"] is not None and facts["part"] not in others
+        if not fits or any(whole[field] != facts[field] for field in same):
+            raise ValueError(f"it enters release {identity} as a part of another charge than its own")
     budget = stored_amount(rows.datasets[name]["budget"])
     if rows.spent[name] > budget:
         raise ValueError(
@@ -167,8 +182,13 @@ class Action:
 
 
 ACTIONS = {
-    "dataset": Action(_dataset, "name budget created_at"),
-    "reserve": Action(_reserve, "id dataset kind epsilon reserved_at", optional="key_check input_hmac request"),
+    "dataset": Action(_dataset, "name budget unit created_at"),
+    "reserve": Action(
+        _reserve,
+        "id dataset kind epsilon reserved_at",
+        optional="part_of part key_check input_hmac request",
+        numbers="entries",
+    ),
     "fix": Action(_fix, "id fixed_at mechanism_digest mechanism_sha256"),
     "commit": Action(_commit, "id committed_at"),
     "batch": Action(_batch, "release input_hmac recorded_at", numbers="number records"),

@@ -12,10 +12,10 @@ import unicodedata
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from labeldp.budget import MAX_DIGITS, MIN_EPSILON, Epsilon, abbreviated, fraction_of
-from labeldp.errors import InvalidInput, described
+from labeldp.errors import InvalidInput, LabelDPError, described
 from labeldp.release.ledger_journal import MAX_BUDGET, LedgerBroken, stored_amount
 from labeldp.release_kind import ReleaseKind
 
@@ -38,6 +38,8 @@ class Dataset:
         How many of them were not finished. Kinds that are drawn at once, such as sums, do not count.
     created_at : datetime
         When the dataset was entered.
+    unit : {"record", "person"}
+        What every ε is for: each record, or each person with all records.
     batches, batch_records : int
         How many later batches `apply` has begun to add to these releases, and how many records were in them.
     """
@@ -48,6 +50,7 @@ class Dataset:
     releases: int
     uncommitted: int
     created_at: datetime
+    unit: Literal["record", "person"] = "record"
     batches: int = 0
     batch_records: int = 0
 
@@ -71,7 +74,13 @@ class Release:
         What was released: "labels", "sums", "score" or "report". `kind.resumable` is true for labels: sums have no mechanism and are drawn at once, so
         there is nothing to commit or resume.
     epsilon : Fraction
-        What was charged.
+        What was charged, for each record or each person.
+    entries : int
+        The most labels that are randomized of a record, which is 1, or of a person.
+    part_of : str or None
+        The release whose charge covers this one: several labels of the same persons are charged once.
+    part : str or None
+        Which of these labels this one is. A charge covers each of them once.
     state : {"reserved", "committed"}
         Whether the message is in place.
     reserved_at, committed_at : datetime
@@ -90,6 +99,9 @@ class Release:
     dataset: str
     kind: ReleaseKind
     epsilon: Fraction
+    entries: int
+    part_of: str | None
+    part: str | None
     state: Literal["reserved", "committed"]
     reserved_at: datetime
     committed_at: datetime | None = None
@@ -145,7 +157,8 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
         raise _unknown(name, dataset_names(connection))
     # Grouped, since few amounts differ: adding up fractions takes far longer than counting rows.
     query = (
-        "SELECT epsilon, state, kind, count(*) AS times FROM release WHERE dataset = ? GROUP BY epsilon, state, kind"
+        "SELECT epsilon, state, kind, part_of IS NULL AS charged, count(*) AS times FROM release WHERE dataset = ? "
+        "GROUP BY epsilon, state, kind, charged"
     )
     charges = connection.execute(query, (name,)).fetchall()
     query = "SELECT count(*), coalesce(sum(records), 0) FROM batch JOIN release ON id = batch.release WHERE dataset = ?"
@@ -153,14 +166,38 @@ def read_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
     return Dataset(
         name=name,
         budget=_amount(_field(row, "budget")),
-        spent=sum((_amount(charge["epsilon"]) * charge["times"] for charge in charges), Fraction(0)),
+        spent=sum(
+            (_amount(charge["epsilon"]) * charge["times"] for charge in charges if charge["charged"]), Fraction(0)
+        ),
         releases=sum(charge["times"] for charge in charges),
         uncommitted=sum(
             charge["times"] for charge in charges if charge["state"] == "reserved" and _kind(charge["kind"]).resumable
         ),
         created_at=_time(_field(row, "created_at")),
+        unit=_unit(_field(row, "unit")),
         batches=batches,
         batch_records=_count(batch_records),
+    )
+
+
+class OtherUnit(LabelDPError):  # noqa: N818
+    """A release protects another unit than the budget of its dataset is for."""
+
+    exit_code = 3
+
+
+def expect_unit(dataset: Dataset, unit: str) -> None:
+    """Raise `OtherUnit` if a release of that unit cannot be charged to the dataset."""
+    if dataset.unit == unit:
+        return
+    way = (
+        "Name the column of persons (--person) if this kind of release takes it, or charge another dataset"
+        if dataset.unit == "person"
+        else "Charge a dataset that was created for persons: labeldp ledger create DB --dataset NAME --budget B --unit person"
+    )
+    raise OtherUnit(
+        f"the budget of the dataset {dataset.name!r} is for each {dataset.unit}, and this release protects each {unit}: their ε cannot "
+        f"be added up. Nothing was charged. {way}"
     )
 
 
@@ -213,12 +250,12 @@ def read_releases(connection: sqlite3.Connection, where: str, *values: str | Non
     found = []
     for row in connection.execute(query, values):
         known: dict[str, Any] = dict(zip(names, row, strict=True))
-        texts = {name: _text(known[name]) for name in columns if known[name] is not None}
+        texts = {name: _text(known[name]) for name in columns if known[name] is not None and name != "entries"}
         if not {"id", "dataset", "kind", "state", "reserved_at"} <= texts.keys():
             raise LedgerBroken("a release has an empty field")
         known |= {name: _time(texts[name]) for name in ("reserved_at", "committed_at") if name in texts}
         known |= {"kind": _kind(texts["kind"]), "epsilon": _amount(known["epsilon"])}
-        known["batch_records"] = _count(known["batch_records"])
+        known |= {name: _count(known[name]) for name in ("batch_records", "entries")}
         found.append(Release(**known))
     return found
 
@@ -239,6 +276,13 @@ def _amount(text: object) -> Fraction:
         return stored_amount(text)
     except ValueError as error:
         raise LedgerBroken(str(error)) from None
+
+
+def _unit(text: object) -> Literal["record", "person"]:
+    for unit in get_args(Literal["record", "person"]):
+        if unit == text:
+            return unit  # type: ignore[no-any-return]
+    raise LedgerBroken(f"it has a dataset with the unit {abbreviated(text)}, which this labeldp does not know")
 
 
 def _kind(text: object) -> ReleaseKind:

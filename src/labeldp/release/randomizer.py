@@ -1,5 +1,6 @@
 """Randomize the labels in an array: draw a private prior, design the best mechanism for it, draw one private label for each."""
 
+import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -13,10 +14,14 @@ from labeldp.domain import Domain, OutOfRange, check_out_of_range
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.losses import Loss, LossLike, get_loss
 from labeldp.mechanisms import FiniteMechanism, PrivateLabels, Request, design, releasable
-from labeldp.priors import BudgetSplit, Prior, histogram
+from labeldp.mechanisms.prediction import ModelErrors, entries_per_person
+from labeldp.priors import BudgetSplit, BudgetWarning, Prior, histogram
 from labeldp.priors.prior import expect_prior
-from labeldp.sampling import Randomness
+from labeldp.sampling import EntryChoice, Randomness, choose_entries, person_sizes
 from labeldp.sampling.randomness import source_of
+
+CLASSES = "randomized-response"
+"""The mechanism for classes."""
 
 
 @dataclass(frozen=True)
@@ -28,17 +33,25 @@ class Plan:
     mechanism : str
         The mechanism's name in the catalogue.
     request : Request
-        The grid, ε, the loss, the public prior if there is one, and the number of records.
+        The grid, ε of one label, the loss, the public prior if there is one, and the number of labels to randomize.
     split : BudgetSplit or None
-        How ε is divided between a private prior and the labels; None where nothing is spent on a prior.
-    privacy_unit : str
-        What ε protects.
+        How ε of one label is divided between a private prior and the label; None where nothing is spent on a prior.
+    entries : int
+        The most labels that are randomized of one unit of privacy: 1 for a record, some for a person.
+    repeated : bool
+        Whether some person has more than one label. It is true where a record is the unit.
     """
 
     mechanism: str
     request: Request
     split: BudgetSplit | None
-    privacy_unit: str = "label"
+    entries: int = 1
+    repeated: bool = True
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What each record, or each person, costs in all."""
+        return self.entries * exact_epsilon(self.request.epsilon)
 
     @property
     def grid(self) -> Domain:
@@ -59,6 +72,13 @@ class Plan:
         """Warn about settings that work but are not wise. Call this once, before anything is spent."""
         if self.split is not None:
             self.split.warn(stacklevel=stacklevel + 1)
+        if not self.repeated:
+            warnings.warn(
+                "no person has more than one row, so each row is protected as without persons, and all rows are used. Is the column "
+                "of persons the right one?",
+                BudgetWarning,
+                stacklevel=stacklevel + 1,
+            )
 
     def design(self, counts: NDArray[np.int64] | None = None) -> FiniteMechanism:
         """Design the mechanism. If it needs a private prior, draw that from exact counts of the labels on `grid`.
@@ -89,14 +109,15 @@ class LabelRandomizer:
     Parameters
     ----------
     epsilon : float, str, Decimal or Fraction
-        What each label may cost in all. A float means the decimal that is seen: 0.1 is 1/10.
+        What each label, or each person, may cost in all. A float means the decimal that is seen: 0.1 is 1/10.
     domain : Domain or (lower, upper)
         The public bounds of the labels, never read off them.
     loss : str, Loss or callable
         What the mechanism is designed to keep small. A callable is called as loss(output, label).
     mechanism : str
         A name in the catalogue. "auto", the default, makes models that are trained on the labels good. "rr-on-bins" is the
-        paper's and keeps the labels themselves close to the truth.
+        paper's and keeps the labels themselves close to the truth. Classes are always released by "randomized-response", of which every
+        other ε-DP mechanism for two classes is a post-processing.
     prior : Prior, optional
         Public knowledge about the labels. It costs nothing and leaves all of ε to the labels.
     out_of_range : {"clip", "clip-all", "error"}
@@ -106,7 +127,8 @@ class LabelRandomizer:
     Privacy
     -------
     `randomize` is ε-label-DP for replacing one label: a private histogram of ε₁ and a mechanism of ε₂ on each label,
-    ε₁ + ε₂ ≤ ε as exact fractions. Every call of `fit` or `randomize` is a new release and costs again.
+    ε₁ + ε₂ ≤ ε as exact fractions. With persons it is ε-DP for replacing all labels of one person: at most m of them are used, each
+    at ε/m. Every call of `fit` or `randomize` is a new release and costs again.
 
     Examples
     --------
@@ -137,6 +159,12 @@ class LabelRandomizer:
             )
         object.__setattr__(self, "domain", Domain.of(self.domain))
         check_bounds(get_loss(self.loss), self._domain)
+        if self._domain.classes is not None:
+            if self.mechanism not in ("auto", CLASSES) or self.prior is not None:
+                raise InvalidInput(
+                    f"classes are released by {CLASSES}, without a prior: leave out the mechanism and the prior"
+                )
+            object.__setattr__(self, "mechanism", CLASSES)
         if self.prior is not None:
             inside = (self.prior.values >= self._domain.lower) & (self.prior.values <= self._domain.upper)
             if self.prior.masses[inside].sum() < 0.5:
@@ -164,7 +192,9 @@ class LabelRandomizer:
         """
         return self._fit(self.checked(labels))
 
-    def randomize(self, labels: Any, ids: Any = None, randomness: Randomness | None = None) -> PrivateLabels:
+    def randomize(
+        self, labels: Any, ids: Any = None, randomness: Randomness | None = None, *, persons: Any = None
+    ) -> PrivateLabels:
         """Draw a private label for each label. With `mechanism="rr-on-bins"` this is the paper's Algorithm 3 whole.
 
         Parameters
@@ -175,6 +205,9 @@ class LabelRandomizer:
             One id a record, for `KeyedRandomness`.
         randomness : OsEntropy or KeyedRandomness, optional
             Where the random bits come from; the operating system by default.
+        persons : array-like, optional
+            The person whom each label belongs to, integers or text. All labels of a person then cost ε together: a few of them are
+            chosen, independently of labels, and only these get private labels (`PrivateLabels.rows`).
 
         Returns
         -------
@@ -182,10 +215,22 @@ class LabelRandomizer:
 
         Privacy
         -------
-        Costs ε. The result holds no true label.
+        Costs ε for each record, or for each person if `persons` are given. The result holds no true label. Which records exist, and
+        whom they belong to, is not protected.
         """
         source = source_of(randomness, ids)
-        return self.randomize_checked(self.checked(labels), ids, source)
+        values = self.checked(labels)
+        if persons is None:
+            return self.randomize_checked(values, ids, source)
+        choice = EntryChoice.of(source)
+        words = person_words(choice, persons, values.size)
+        plan = self.plan(values.size, person_sizes(words))
+        rows = chosen_rows(choice, words, plan.entries, ids)
+        plan.warn()
+        mechanism = plan.fit(values[rows])
+        known = None if ids is None else source.identify(ids, digest=mechanism.digest_bytes)
+        records = None if known is None else known[rows].without_duplicates()
+        return PrivateLabels(mechanism.codes(values[rows], records, source), mechanism, rows, plan.entries)
 
     def randomize_checked(self, values: Floats, ids: Any = None, randomness: Randomness | None = None) -> PrivateLabels:
         """Do what `randomize` does for labels that `checked` has read.
@@ -234,13 +279,18 @@ class LabelRandomizer:
         """
         return self._domain.check(labels, self.out_of_range)
 
-    def plan(self, records: int) -> Plan:
+    def plan(self, records: int, sizes: NDArray[np.int64] | None = None, entries: int | None = None) -> Plan:
         """Plan a release of this number of records, before any label is read.
 
         Parameters
         ----------
         records : int
             The number of labels.
+        sizes : array of int64, optional
+            The number of persons by their number of labels (`person_sizes`), if a person is the unit of privacy. The number of
+            labels of a person that are randomized is then chosen by the predicted error of a model.
+        entries : int, optional
+            That number, if it is fixed already. `records` is then the number of chosen labels.
 
         Returns
         -------
@@ -251,10 +301,23 @@ class LabelRandomizer:
         InvalidInput
             If the settings cannot work for this number of records.
         """
-        grid = self._domain.resolve(records, float(exact_epsilon(self.epsilon)))
-        request, entry = Request(grid, self.epsilon, self.loss, self.prior, records), releasable(self.mechanism)
+        epsilon, repeated = self.epsilon, True
+        if sizes is not None:
+            repeated = bool(sizes[2:].any())
+            if sizes.sum() == 1 and repeated:
+                raise InvalidInput(
+                    "all rows belong to one person, and one person cannot be hidden among others: name the column that "
+                    "distinguishes persons"
+                )
+            if entries is None:
+                bounds = Domain(self._domain.lower, self._domain.upper)
+                models = ModelErrors(self.prior, domain=bounds, public=self.prior is not None)
+                entries, records = entries_per_person(sizes, exact_epsilon(epsilon), models)
+            epsilon = exact_epsilon(epsilon) / entries
+        grid = self._domain.resolve(records, float(exact_epsilon(epsilon)))
+        request, entry = Request(grid, epsilon, self.loss, self.prior, records), releasable(self.mechanism)
         entry.check(request)
-        return Plan(self.mechanism, request, entry.split_for(request))
+        return Plan(self.mechanism, request, entry.split_for(request), entries or 1, repeated)
 
     def rehearse(self, records: int) -> FiniteMechanism:
         """Design a mechanism for this number of records from no label at all. Costs nothing.
@@ -282,6 +345,25 @@ class LabelRandomizer:
     @property
     def _domain(self) -> Domain:
         return Domain.of(self.domain)
+
+
+def person_words(choice: EntryChoice, persons: Any, records: int) -> NDArray[np.uint64]:
+    """Return the word of each record's person. Raise `InvalidInput` for persons that cannot be told apart, or too few."""
+    try:
+        words = choice.persons(persons)
+    except InvalidInput as error:  # they are read as ids are
+        raise InvalidInput(str(error).replace("ids must", "persons must", 1)) from None
+    if words.size != records:
+        raise InvalidInput(
+            f"there must be one person for each label: got {words.size:,} persons for {records:,} labels"
+        )
+    return words
+
+
+def chosen_rows(choice: EntryChoice, words: NDArray[np.uint64], entries: int, ids: Any = None) -> NDArray[np.int64]:
+    """Return the rows whose labels are randomized, in order: at most `entries` of each person. Row numbers are the ids by default."""
+    ranks = choice.ranks(words, np.arange(words.size) if ids is None else ids)
+    return np.flatnonzero(choose_entries(words, ranks, entries))
 
 
 def check_bounds(loss: Loss, domain: Domain) -> None:

@@ -42,6 +42,10 @@ class SumQueries(ReprMixin):
         Charge the whole ε to `dataset` in this ledger, before the first answer is drawn.
     dataset : str, optional
         The dataset in `ledger` to charge.
+    unit : {"record", "person"}, default "record"
+        What the budget in the ledger is for.
+    entries : int, default 1
+        The most labels of one person among `labels`. The ledger is charged that many times ε, what a person costs.
 
     Raises
     ------
@@ -81,8 +85,10 @@ class SumQueries(ReprMixin):
         out_of_range: OutOfRange = "clip",
         ledger: Ledger | None = None,
         dataset: str | None = None,
+        unit: str = "record",
+        entries: int = 1,
     ) -> None:
-        self._budget = SumsBudget(epsilon, ledger, dataset)
+        self._budget = SumsBudget(epsilon, ledger, dataset, unit, entries)
         self._held = HeldLabels(labels, domain, out_of_range)
         self._answers: list[Answer] = []
         self._lock, self._process = threading.Lock(), os.getpid()

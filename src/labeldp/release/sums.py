@@ -409,7 +409,12 @@ def require_labels(without: int, records: int, path: Path, *, matching: bool) ->
 
 
 def read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats]:
-    """Return all ids and labels."""
+    """Return all ids and labels. Every label counts, so a source with persons is refused: ε would not be for all labels of a person."""
+    if source.person_column is not None:
+        raise InvalidInput(
+            "sums, scores and reports protect each record: persons are not possible here. Leave the column of persons out, and charge another dataset "
+            "than one whose budget is for persons"
+        )
     tick = phase("reading", None)
     ids: list[pa.Array] = []
     labels: list[NDArray[np.float64]] = []

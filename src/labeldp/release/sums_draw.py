@@ -27,14 +27,23 @@ ExactPass = Callable[[], tuple[Integers, Integers]]
 
 
 class SumsBudget:
-    """What a release of sums may cost, and what is left of it. The first draw charges all of it to the ledger.
+    """What a release of sums may cost for each label, and what is left of it. The first draw charges all of it to the ledger.
+
+    Where a person has up to `entries` labels among those that are summed, the charge is that many times ε.
 
     Raises an error at once if the ledger has less left.
     """
 
-    def __init__(self, epsilon: Epsilon, ledger: Ledger | None = None, dataset: str | None = None) -> None:
+    def __init__(
+        self,
+        epsilon: Epsilon,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        unit: str = "record",
+        entries: int = 1,
+    ) -> None:
         self.epsilon = self.remaining = exact_epsilon(epsilon)
-        self._account, self._charged = Account(self.epsilon, ledger, dataset), False
+        self._account, self._charged = Account(entries * self.epsilon, ledger, dataset, unit=unit), False
         self._account.require()
 
     def charge(self, domain: Domain, records: int) -> None:

@@ -3,11 +3,13 @@
 A table maps a *symbol* (the mechanism's input as a small integer) and a uniform 64-bit word to an output code. Its
 probabilities are integers over 2^64, so the distribution that is really sampled can be enumerated and its ε proven
 (`labeldp.mechanisms.verify`). The words come from the operating system (`OsEntropy`) or from a keyed function of the record
-(`KeyedRandomness`, or `BoundRandomness` where the key must not go). `MultisetHash` recognises records that were read before.
+(`KeyedRandomness`, or `BoundRandomness` where the key must not go). `MultisetHash` recognises records that were read before, and
+`EntryChoice` chooses entries of persons.
 `integer_noise` draws unbounded integer noise for counts and sums.
 `docs/concepts/exact-sampling.md` has the constructions and their proofs.
 """
 
+from labeldp.sampling.choice import EntryChoice, choose_entries, person_sizes
 from labeldp.sampling.ids import IdDigests
 from labeldp.sampling.multiset import MultisetHash
 from labeldp.sampling.noise_tables import ShiftTable
@@ -27,6 +29,7 @@ __all__ = [
     "MAX_ENTRIES",
     "AnchoredTable",
     "BoundRandomness",
+    "EntryChoice",
     "IdDigests",
     "KeyedRandomness",
     "MultisetHash",
@@ -38,6 +41,8 @@ __all__ = [
     "WeightTable",
     "WindowTable",
     "WorstRatio",
+    "choose_entries",
     "count_below",
+    "person_sizes",
     "table_from_json",
 ]

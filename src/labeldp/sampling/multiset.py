@@ -14,6 +14,7 @@ from labeldp.arrays import Floats
 from labeldp.errors import InvalidInput
 from labeldp.sampling.ids import IdDigests, digest_ids
 from labeldp.sampling.randomness import Blocks
+from labeldp.sampling.table import Words
 
 LEAST_KEY_BYTES = 16
 
@@ -29,7 +30,7 @@ class MultisetHash:
     A record becomes a 128-bit word by a CBC-MAC of two blocks of AES-256, and the words are added: each of their two 64-bit limbs
     modulo 2^64. So partitions can be hashed one by one, in any process, and merged in any order.
 
-        record = id (96 bits) ‖ 0 (32 bits), label (64 bits) ‖ 0 (64 bits)       integers little-endian
+        record = id (96 bits) ‖ 0 (32 bits), label (64 bits) ‖ person (64 bits)       integers little-endian, 0 without persons
         word   = AES_K(AES_K(first block) XOR second block)
 
     Ids have the 96 bits of `IdDigests`, with text hashed under a key of this hash. So 7 and "7" differ, and −1 differs from
@@ -158,7 +159,7 @@ class MultisetHash:
         """
         return digest_ids(ids, self._subkeys[32:64])
 
-    def add(self, ids: Any, labels: Floats) -> IdDigests:
+    def add(self, ids: Any, labels: Floats, persons: Words | None = None) -> IdDigests:
         """Add records.
 
         Parameters
@@ -167,6 +168,8 @@ class MultisetHash:
             Integers or texts, one per record. Duplicates are not looked for.
         labels : array of float64
             One label per record, none of them NaN.
+        persons : array of uint64, optional
+            The word of each record's person.
 
         Returns
         -------
@@ -185,7 +188,7 @@ class MultisetHash:
             )
         if np.isnan(labels).any():  # of many bit patterns
             raise InvalidInput(f"labels must be numbers: row {int(np.argmax(np.isnan(labels)))} is NaN")
-        self._add(self._sums(records, _bits(labels)), labels.size)
+        self._add(self._sums(records, _bits(labels), persons), labels.size)
         return records
 
     def merge(self, limbs: tuple[int, int], rows: int) -> None:
@@ -231,7 +234,7 @@ class MultisetHash:
         self._limbs = ((self._limbs[0] + limbs[0]) % _LIMB, (self._limbs[1] + limbs[1]) % _LIMB)
         self._rows += rows
 
-    def _sums(self, records: IdDigests, labels: NDArray[np.uint64]) -> tuple[int, int]:
+    def _sums(self, records: IdDigests, labels: Words, persons: Words | None) -> tuple[int, int]:
         """The sums of the records' words modulo 2^64, lower and upper limb."""
         low = high = 0
         blocks = Blocks(self._subkeys[:32], labels.size)
@@ -241,7 +244,7 @@ class MultisetHash:
             blocks.plain[:count, 1] = records.high[rows]
             first = blocks.encrypted(count)
             blocks.plain[:count, 0] = first[:, 0] ^ labels[rows]
-            blocks.plain[:count, 1] = first[:, 1]
+            blocks.plain[:count, 1] = first[:, 1] if persons is None else first[:, 1] ^ persons[rows]
             words = blocks.encrypted(count)
             low += int(words[:, 0].sum())  # a column at a time: NumPy sums both at once 15 times as slowly
             high += int(words[:, 1].sum())

@@ -10,11 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from labeldp.errors import InvalidInput
@@ -30,6 +29,9 @@ from labeldp.tables.files import (
     require_columns,
     table_format,
 )
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 BATCH_ROWS = 1 << 16
 BATCH_VALUES = 1 << 21
@@ -168,6 +170,8 @@ class _WithSchema(FeatureFile):
 
 def _parquet_folder(path: Path) -> FeatureFile:
     """Return the parts in a folder, whose subfolders may state columns, as in `year=2026/part-0.parquet`."""
+    import pyarrow.dataset as ds  # which imports pandas
+
     parts = ds.dataset(path, format="parquet", partitioning=ds.HivePartitioning.discover(infer_dictionary=True))
     if not parts.files:
         raise InvalidInput(f"the folder {path} has no data files: check the path")
@@ -176,6 +180,8 @@ def _parquet_folder(path: Path) -> FeatureFile:
 
 
 def _read_parts(parts: ds.Dataset, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+    import pyarrow.dataset as ds
+
     types = {name: parts.schema.field(name).type for name in columns}
     for part in parts.get_fragments():
         stated = ds.get_partition_keys(part.partition_expression)

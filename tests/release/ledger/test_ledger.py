@@ -16,6 +16,7 @@ from labeldp.mechanisms import Laplace, RROnBins
 from labeldp.priors import Prior
 from labeldp.release.ledger import Ledger, key_fingerprint
 from labeldp.release.ledger_journal import LedgerBroken
+from labeldp.release.ledger_rows import OtherUnit
 from labeldp.release_kind import ReleaseKind
 
 KEY = bytes(range(32))
@@ -337,8 +338,34 @@ def test_a_charge_keeps_its_kind_and_only_kinds_that_can_be_resumed_are_unfinish
 
 
 def test_a_kind_that_this_labeldp_does_not_know_stops_everything(ledger, raw):
-    values = f"'{'0' * 32}', 'sales', 'medians', '1', 'reserved', '2026-01-01T00:00:00+00:00'"
-    raw(f"INSERT INTO release (id, dataset, kind, epsilon, state, reserved_at) VALUES ({values})")
+    values = f"'{'0' * 32}', 'sales', 'medians', '1', 1, 'reserved', '2026-01-01T00:00:00+00:00'"
+    raw(f"INSERT INTO release (id, dataset, kind, epsilon, entries, state, reserved_at) VALUES ({values})")
     for act in (ledger.datasets, ledger.history, lambda: ledger.reserve("sales", 1)):
         with pytest.raises(LedgerBroken, match="of the kind 'medians', which this labeldp does not know"):
             act()
+
+
+def test_a_dataset_has_one_unit_and_refuses_releases_of_another(ledger):
+    ledger.add_dataset("people", 3, unit="person")
+    assert {one.name: one.unit for one in ledger.datasets()}["people"] == "person"
+    for dataset, unit, way in (("people", "record", "--person"), ("sales", "person", "--unit person")):
+        for act in (ledger.require, ledger.reserve):
+            with pytest.raises(OtherUnit, match=way) as caught:
+                act(dataset, 1, unit=unit)
+            assert caught.value.exit_code == 3
+        assert ledger.remaining(dataset) == 3
+    with pytest.raises(InvalidInput, match='must be "record" or "person"'):
+        ledger.add_dataset("visits", 1, unit="household")
+
+
+def test_a_mechanism_for_several_labels_of_a_person_costs_as_many_times(ledger):
+    ledger.add_dataset("people", 3, unit="person")
+    cost = CHEAP.epsilon_exact
+    ledger.fix(ledger.reserve("people", 2 * cost, unit="person", entries=2).id, CHEAP)
+    release = ledger.reserve("people", 2 * cost, unit="person", entries=3)
+    with pytest.raises(PrivacyRefused, match="costs"):
+        ledger.fix(release.id, CHEAP)
+    assert ledger.verify().mechanisms == 1
+    for entries, unit in ((0, "person"), (2, "record")):
+        with pytest.raises(InvalidInput, match="entries"):
+            ledger.reserve("sales", 1, unit=unit, entries=entries)

@@ -131,8 +131,8 @@ def test_a_batch_that_the_table_contradicts_is_not_recorded(ledger, raw):
 @pytest.mark.parametrize("text", ["-2", "lots"])
 def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, text):
     raw(
-        "INSERT INTO release (id, dataset, kind, epsilon, state, reserved_at) "
-        f"VALUES ('{'0' * 32}', 'sales', 'labels', '{text}', 'reserved', '2026-01-01T00:00:00+00:00')",
+        "INSERT INTO release (id, dataset, kind, epsilon, entries, state, reserved_at) "
+        f"VALUES ('{'0' * 32}', 'sales', 'labels', '{text}', 1, 'reserved', '2026-01-01T00:00:00+00:00')",
     )
     with pytest.raises(LedgerBroken, match=r"hand: it holds .* in place of an amount"):
         ledger.reserve("sales", 1)
@@ -144,6 +144,8 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
         "DELETE FROM release",
         "DELETE FROM dataset",
         "UPDATE dataset SET budget = '100'",
+        "UPDATE dataset SET unit = 'person'",
+        "UPDATE release SET entries = 1 + entries",
         "UPDATE release SET epsilon = '0.001'",
         "UPDATE release SET kind = 'sums'",
         "UPDATE release SET input_hmac = 'other'",
@@ -154,36 +156,36 @@ def test_a_stored_amount_that_would_free_budget_stops_everything(ledger, raw, te
         "DELETE FROM journal",
         "UPDATE journal SET entry = '{}'",
         # SQLite removes the row that is in the way, and fires no delete trigger for it
-        "INSERT OR REPLACE INTO dataset VALUES ('sales', '100', 'now')",
-        "REPLACE INTO dataset VALUES ('sales', '100', 'now')",
-        "INSERT INTO dataset VALUES ('sales', '9', 'now') ON CONFLICT (name) DO UPDATE SET budget = '100'",
-        "INSERT OR REPLACE INTO dataset (rowid, name, budget, created_at) VALUES (1, 'other', '100', 'now')",
-        "INSERT OR REPLACE INTO dataset (oid, name, budget, created_at) VALUES ('1', 'other', '100', 'now')",
+        "INSERT OR REPLACE INTO dataset VALUES ('sales', '100', 'record', 'now')",
+        "REPLACE INTO dataset VALUES ('sales', '100', 'record', 'now')",
+        "INSERT INTO dataset VALUES ('sales', '9', 'record', 'now') ON CONFLICT (name) DO UPDATE SET budget = '100'",
+        "INSERT OR REPLACE INTO dataset (rowid, name, budget, unit, created_at) VALUES (1, 'other', '100', 'record', 'now')",
+        "INSERT OR REPLACE INTO dataset (oid, name, budget, unit, created_at) VALUES ('1', 'other', '100', 'record', 'now')",
         "UPDATE OR REPLACE dataset SET rowid = 2",
         # -1 is what an insert trigger sees where no number is given: such a row would stop every later entry
-        "INSERT INTO dataset (rowid, name, budget, created_at) VALUES (-1, 'other', '1', 'now')",
+        "INSERT INTO dataset (rowid, name, budget, unit, created_at) VALUES (-1, 'other', '1', 'record', 'now')",
         (
-            "INSERT INTO release (number, id, dataset, kind, epsilon, state, reserved_at) VALUES (-1, "
-            "'00000000000000000000000000000000', 'sales', 'labels', '1', 'reserved', 'now')"
+            "INSERT INTO release (number, id, dataset, kind, epsilon, entries, state, reserved_at) VALUES (-1, "
+            "'00000000000000000000000000000000', 'sales', 'labels', '1', 1, 'reserved', 'now')"
         ),
         (
-            "INSERT OR REPLACE INTO release SELECT number, id, dataset, kind, '0.001', 'reserved', reserved_at, NULL, NULL, NULL, NULL, "
+            "INSERT OR REPLACE INTO release SELECT number, id, dataset, kind, '0.001', 1, NULL, NULL, 'reserved', reserved_at, NULL, NULL, NULL, NULL, "
             "NULL, NULL FROM release WHERE epsilon = '1'"
         ),
         (
-            "INSERT OR REPLACE INTO release (number, id, dataset, kind, epsilon, state, reserved_at) VALUES (1, "
-            "'00000000000000000000000000000000', 'sales', 'labels', '0.001', 'reserved', 'now')"
+            "INSERT OR REPLACE INTO release (number, id, dataset, kind, epsilon, entries, state, reserved_at) VALUES (1, "
+            "'00000000000000000000000000000000', 'sales', 'labels', '0.001', 1, 'reserved', 'now')"
         ),
         (
-            "INSERT OR REPLACE INTO release (rowid, id, dataset, kind, epsilon, state, reserved_at) VALUES (1, "
-            "'00000000000000000000000000000000', 'sales', 'labels', '0.001', 'reserved', 'now')"
+            "INSERT OR REPLACE INTO release (rowid, id, dataset, kind, epsilon, entries, state, reserved_at) VALUES (1, "
+            "'00000000000000000000000000000000', 'sales', 'labels', '0.001', 1, 'reserved', 'now')"
         ),
         "UPDATE OR REPLACE release SET number = 1 WHERE number = 2",
         "UPDATE OR REPLACE release SET rowid = 1 WHERE rowid = 2",  # a trigger on the column `number` does not see this one
         "UPDATE OR REPLACE release SET _rowid_ = 7",
         "UPDATE OR REPLACE release SET id = (SELECT id FROM release WHERE number = 1) WHERE number = 2",
         (
-            "INSERT INTO release SELECT 3, '00000000000000000000000000000000', dataset, kind, '0.5', 'committed', reserved_at, "
+            "INSERT INTO release SELECT 3, '00000000000000000000000000000000', dataset, kind, '0.5', 1, NULL, NULL, 'committed', reserved_at, "
             "committed_at, mechanism_digest, NULL, NULL, NULL, mechanism_json FROM release WHERE number = 1"
         ),
         "INSERT OR REPLACE INTO batch SELECT release, number, 1, 'other', recorded_at FROM batch",

@@ -21,7 +21,7 @@ from labeldp.release.ledger_journal import BEGINNING, LedgerBroken, UnknownEntry
 CHEAP = RROnBins([10, 100], epsilon="0.25")
 DEAR = RROnBins([10, 100], epsilon=2)
 FIX = "fixed_at mechanism_digest mechanism_sha256"
-CHARGE = "id dataset kind epsilon reserved_at key_check input_hmac request"
+CHARGE = "id dataset kind epsilon entries part_of part reserved_at key_check input_hmac request"
 ENTRIES = ["dataset", "reserve", "fix", "commit", "reserve", "batch"]
 
 
@@ -136,7 +136,7 @@ def test_a_number_of_records_that_is_none_is_refused_in_words(ledger, own, recor
         ("DELETE FROM release WHERE number = 2", 5, "is missing"),
         ("UPDATE batch SET records = 1", 6, "another records"),
         ("DELETE FROM batch", 6, "is missing"),
-        ("INSERT INTO dataset VALUES ('other', '5', 'now')", None, "no entry"),
+        ("INSERT INTO dataset VALUES ('other', '5', 'record', 'now')", None, "no entry"),
         ("UPDATE release SET number = 3 WHERE number = 1", None, "another order"),
         ("UPDATE journal SET entry = replace(entry, '\"3\"', '\"4\"') WHERE number = 1", 1, "hash"),
         ("UPDATE journal SET hash = '00' WHERE number = 6", 6, "hash"),
@@ -158,7 +158,11 @@ def test_a_number_of_records_that_is_none_is_refused_in_words(ledger, own, recor
         ),
         (rewritten(4, action="refund"), 4, "newer labeldp"),
         (rewritten(4, "action"), 4, "does not name its action"),
-        (rewritten(5, CHARGE, action="dataset", name="sales", budget="9", created_at="now"), 5, "a second time"),
+        (
+            rewritten(5, CHARGE, action="dataset", name="sales", budget="9", unit="record", created_at="now"),
+            5,
+            "a second time",
+        ),
         (rewritten(5, mechanism_sha256="00", state="committed"), 5, "missing or unexpected"),
         (rewritten(3, note="x"), 3, "missing or unexpected .* note"),
         (rewritten(1, "created_at"), 1, "missing or unexpected .* created_at"),

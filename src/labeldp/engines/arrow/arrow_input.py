@@ -19,6 +19,7 @@ from labeldp.artifact.labels_file import LabelsWriter, code_dtype, id_kind
 from labeldp.artifact.reader import Message
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow import input_report
+from labeldp.engines.arrow.person_spill import ALONE, PersonSpill, SharedPersons
 from labeldp.engines.arrow.source import LabelSource, belongs_to, estimate_rows
 from labeldp.engines.arrow.spill import RepeatedIdError, Spill, open_spill, spill_rows
 from labeldp.engines.batches import LabelBatch, count_outside, draw_batch, repeated_id
@@ -27,7 +28,7 @@ from labeldp.engines.passes import Scan
 from labeldp.errors import InvalidInput
 from labeldp.mechanisms import FiniteMechanism
 from labeldp.priors import histogram
-from labeldp.sampling import KeyedRandomness
+from labeldp.sampling import EntryChoice, KeyedRandomness
 from labeldp.tables.files import Progress
 
 Item = TypeVar("Item")
@@ -44,10 +45,13 @@ class ArrowInput:
         The files.
     integer_type : pyarrow.DataType or None
         The type that integer ids get, if it is not that of the source.
+    shared : SharedPersons
+        The label columns that share the persons, of which this one is released.
     """
 
     source: LabelSource
     integer_type: pa.DataType | None = None
+    shared: SharedPersons = ALONE
     keeps_order: ClassVar[bool] = True
     least_row_bytes: ClassVar[int] = 9
     """While a row is sorted: a key of 8 bytes and a code."""
@@ -63,6 +67,10 @@ class ArrowInput:
     @property
     def id_name(self) -> str:
         return self.source.id_name
+
+    @property
+    def person_column(self) -> str | None:
+        return self.source.person_column
 
     def check_places(self, message: Path, key_file: Path | None) -> None:
         given = Path(self.source.path)
@@ -87,7 +95,7 @@ class ArrowInput:
                 f"the source's unit is {unit}, but that of the bounds is {domain.unit or 'not named'}: name it once, in the "
                 f'domain, as in Domain({domain.lower:g}, {domain.upper:g}, unit="{unit}")'
             )
-        return replace(self, source=replace(self.source, unit=domain.unit))
+        return replace(self, source=replace(self.source, unit=domain.unit, classes=domain.classes))
 
     def with_ids_as(self, id_type: pa.DataType) -> "ArrowInput":
         return replace(self, integer_type=id_type) if pa.types.is_integer(id_type) else self
@@ -118,6 +126,7 @@ class ArrowInput:
         id_type: pa.DataType | None = None
         id_types: dict[str, None] = {}
         words: list[NDArray[np.uint64]] = []
+        persons = None if self.person_column is None else PersonSpill(EntryChoice(key), self._rows, self.shared)
         with input_report.reported_together(self.source, domain, out_of_range), prefetched(self._batches) as batches:
             for batch in batches:
                 if id_type is not None and batch.ids.type != id_type:
@@ -127,7 +136,8 @@ class ArrowInput:
                 clipped += count_outside(batch, domain, out_of_range)
                 if counts is not None and grid is not None:
                     counts += histogram(batch.labels, grid)
-                digests = fingerprint.add(batch)
+                of_persons = None if persons is None else persons.add(batch.persons, batch.ids)
+                digests = fingerprint.add(batch, of_persons)
                 records += batch.labels.size
                 id_bytes += batch.ids.nbytes
                 if self.id_column is not None and max(records, self._rows or 0) <= input_report.EARLY_ROWS:
@@ -137,7 +147,8 @@ class ArrowInput:
                 _tell(progress, batch.labels.size)
             self._refuse_repeated(words, fingerprint)
         assert id_type is not None, "a source yields at least one batch"
-        return Scan(records, clipped, id_type, tuple(id_types), fingerprint.hexdigest(), id_bytes, grid, counts)
+        found = fingerprint.hexdigest()
+        return Scan(records, clipped, id_type, tuple(id_types), found, id_bytes, grid, counts, persons)
 
     def count_cells(
         self, grid: Domain, scanned: Scan, *, key: bytes, advice: str, progress: Progress | None = None
@@ -193,7 +204,7 @@ class ArrowInput:
             except RepeatedIdError as found:
                 rows = self._repeated_rows(InputFingerprint(key), found.id)
                 raise repeated_id(rows, "Nothing was released") from None
-        return scanned.records - skipped
+        return scanned.drawn - skipped
 
     @cached_property
     def _rows(self) -> int | None:
@@ -220,15 +231,30 @@ class ArrowInput:
         Under one release, an id must never be drawn with two labels. A release is resumed by the fingerprint of its scan, so
         the labels that are randomized must be those that were scanned, even if somebody writes to the file in between. So must
         the labels that are counted. `key` is that of the scan, and `advice` ends the error.
+
+        Only chosen rows are yielded, if rows were chosen. They are known by their numbers, so their ranks are added up again.
         """
         changed = InvalidInput(f"{self.source.path} changed while it was read. Nothing was released. {advice}")
-        fingerprint = InputFingerprint(key)
+        fingerprint, choice, selection, check = InputFingerprint(key), EntryChoice(key), scanned.selection, 0
+        assert (selection is None) == (self.person_column is None), "rows of persons are chosen before they are drawn"
         for batch in self._batches():
             if batch.ids.type != scanned.id_type:  # what comes next was made for the type that was scanned
                 raise changed
-            fingerprint.add(batch)
-            yield batch
-        if fingerprint.hexdigest() != scanned.input_hmac:
+            if selection is None:
+                fingerprint.add(batch)
+                yield batch
+                continue
+            persons = choice.persons(batch.persons)
+            fingerprint.add(batch, persons)
+            mask = selection.mask(batch.first_row, batch.labels.size)
+            if mask.size != batch.labels.size:
+                raise changed
+            chosen = batch.chosen(mask)
+            check += int(self.shared.ranks(choice, persons[mask], chosen.ids, self.shared.own).sum())
+            yield chosen
+        if fingerprint.hexdigest() != scanned.input_hmac or (
+            selection is not None and check % (1 << 64) != selection.check
+        ):
             raise changed
 
     def _refuse_repeated(self, words: list[NDArray[np.uint64]], fingerprint: InputFingerprint) -> None:

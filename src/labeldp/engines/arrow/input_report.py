@@ -18,13 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.arrays import Floats
+from labeldp.arrays import Floats, known_positions, no_class
 from labeldp.domain import Domain, OutOfRange
 from labeldp.engines.arrow.source import DECIDING_ROWS, LabelSource
 from labeldp.engines.batches import (
     TEXT,
     checked_ids,
     checked_labels,
+    class_labels,
     equal_digests,
     label_numbers,
     not_text,
@@ -156,6 +157,12 @@ class _Report:
 
     def _check_labels(self, chunk: _Chunk) -> None:
         name = _quoted(self.source.label_column)
+        if self.source.classes is not None:
+            given = class_labels(chunk.labels)
+            wrong = np.isnan(known_positions(given, self.source.classes))
+            what = no_class(given[wrong], self.source.classes).replace("{", "{{").replace("}", "}}")
+            self._add(chunk, wrong, f"{{count}} with a label in {name} that is of no class: {{where}}. They are {what}")
+            return
         if chunk.is_text:
             values, usable = self._check_label_texts(chunk, name)
         else:

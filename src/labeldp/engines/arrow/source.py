@@ -49,6 +49,11 @@ class LabelSource:
         The unit in which durations are read and numbers are given, such as "hours". `privatize` and `apply` take it from the domain.
     decimal : {".", ","}, default "."
         The decimal separator of labels in text files.
+    person_column : str, optional
+        The name of the column that tells whom a record belongs to, integers or text. All labels of a person then cost ε together:
+        a few records of each person are chosen, and only these get private labels. The message does not contain this column.
+    classes : tuple of str, optional
+        The names of classes, if labels are classes. `privatize` and `apply` take them from the domain.
 
     Raises
     ------
@@ -74,6 +79,8 @@ class LabelSource:
     delimiter: str | None = None
     unit: str | None = None
     decimal: str = "."
+    person_column: str | None = None
+    classes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         expect_path(self.path, "path", "save the labels to a file, or give labels in memory to LabelRandomizer")
@@ -83,7 +90,7 @@ class LabelSource:
             raise InvalidInput(f'the decimal separator must be "." or "," (--decimal), got {described(self.decimal)}')
         if self.unit is not None:
             check_unit(self.unit)
-        check_columns(self.label_column, self.id_column, self.id_type)
+        check_columns(self.label_column, self.id_column, self.id_type, self.person_column)
 
     def batches(self) -> Iterator[LabelBatch]:
         """Read the records, checked, in the order of the files and of their rows.
@@ -103,7 +110,7 @@ class LabelSource:
         waiting: list[LabelBatch] = []
         rows = size = total = 0
         for piece in self._pieces():
-            if waiting and (waiting[0].ids.type, waiting[0].types) != (piece.ids.type, piece.types):
+            if waiting and _types(waiting[0]) != _types(piece):
                 yield _joined(waiting)
                 waiting, rows, size = [], 0, 0
             waiting.append(piece)
@@ -146,28 +153,36 @@ class LabelSource:
         return self.id_column or "row"
 
     def _pieces(self) -> Iterator[LabelBatch]:
-        wanted = [self.label_column] if self.id_column is None else [self.label_column, self.id_column]
-        id_type = self.id_type
+        named = (self.label_column, self.id_column, self.person_column)
+        wanted = list(dict.fromkeys(name for name in named if name is not None))
+        id_type, person_type = self.id_type, None
         first = 0
         for file in self.files():
             with readable(file):
                 is_text = table_format(file) == "csv"
-                batches = read_columns(file, wanted, self.delimiter, number=self.label_column, decimal=self.decimal)
+                number = self.label_column if self.classes is None else None
+                batches = read_columns(file, wanted, self.delimiter, number=number, decimal=self.decimal)
                 if is_text and id_type is None and self.id_column is not None:
                     id_type, batches = _text_id_type(batches, self.id_column, first, file)
+                if is_text and person_type is None and self.person_column is not None:
+                    person_type, batches = _text_id_type(batches, self.person_column, first, file, "person")
                 for batch in batches:
                     if not batch.num_rows:
                         continue
                     column = batch.column(self.label_column)
                     types = FileTypes(ROW_NUMBERS, str(column.type))
-                    labels = checked_labels(column, self.label_column, first, file, self.unit)
+                    labels = checked_labels(column, self.label_column, first, file, self.unit, self.classes)
                     if self.id_column is None:
                         ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
                     else:
                         column = batch.column(self.id_column)
                         types = types._replace(ids=str(column.type))
                         ids = checked_ids(column, self.id_column, first, file, id_type, text_file=is_text)
-                    yield LabelBatch(ids, labels, first, types)
+                    persons = None
+                    if (name := self.person_column) is not None:
+                        column = batch.column(name)
+                        persons = checked_ids(column, name, first, file, person_type, text_file=is_text, noun="person")
+                    yield LabelBatch(ids, labels, first, types, persons)
                     first += batch.num_rows
 
 
@@ -199,7 +214,7 @@ def estimate_rows(source: LabelSource) -> int | None:
 
 
 def _text_id_type(
-    batches: Iterator[pa.RecordBatch], name: str, first: int, file: Path
+    batches: Iterator[pa.RecordBatch], name: str, first: int, file: Path, noun: str = "id"
 ) -> tuple[str | None, Iterator[pa.RecordBatch]]:
     """Return what the ids of a text file are, "int" or "str" (None if it has no rows), and all batches, from the first one on.
 
@@ -209,7 +224,8 @@ def _text_id_type(
     held, seen = [], 0
     for batch in batches:
         held.append(batch)
-        ids = checked_ids(batch.column(name)[: DECIDING_ROWS - seen], name, first + seen, file, None, text_file=True)
+        column = batch.column(name)[: DECIDING_ROWS - seen]
+        ids = checked_ids(column, name, first + seen, file, None, text_file=True, noun=noun)
         if id_kind(ids.type) == "str":
             return "str", chain(held, batches)
         seen += len(ids)
@@ -223,4 +239,10 @@ def _joined(pieces: list[LabelBatch]) -> LabelBatch:
         return pieces[0]
     ids = pa.concat_arrays([piece.ids for piece in pieces])
     labels = np.concatenate([piece.labels for piece in pieces])
-    return LabelBatch(ids, labels, pieces[0].first_row, pieces[0].types)
+    persons = [piece.persons for piece in pieces if piece.persons is not None]
+    joined = pa.concat_arrays(persons) if persons else None
+    return LabelBatch(ids, labels, pieces[0].first_row, pieces[0].types, joined)
+
+
+def _types(batch: LabelBatch) -> tuple[object, ...]:
+    return batch.ids.type, batch.types, None if batch.persons is None else batch.persons.type

@@ -29,16 +29,17 @@ from labeldp.engines.batches import (
     repeated_id,
 )
 from labeldp.engines.fingerprint import fingerprint_subkeys, typed_digest
-from labeldp.engines.passes import Scan
+from labeldp.engines.passes import Scan, Selection
 from labeldp.engines.spark.frames import arrow_type, by_index, column_index
 from labeldp.engines.spark.jobs import IdRepeated, InputChanged, collected, job, nothing_charged
+from labeldp.engines.spark.persons import Limits, RankTask, SparkPersons
 from labeldp.engines.spark.session import check_encryption, check_frame
 from labeldp.engines.spark.worker import CHECK_COUNTS, CHECK_SCHEMA, CheckTask, RecordReader
 from labeldp.engines.spark.writing import Draw, Scratch, check_scratch, write_records
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of
 from labeldp.mechanisms import FiniteMechanism
-from labeldp.sampling import KeyedRandomness
+from labeldp.sampling import EntryChoice, KeyedRandomness
 from labeldp.sampling.multiset import MultisetHash
 from labeldp.tables.files import Progress
 
@@ -62,6 +63,7 @@ def refuse_faults(
         "(privatize --lower --upper)",
         "clipped": f"labels must lie from {bounds}, but {found['clipped']} in {label!r} do not. Widen the bounds, or move such "
         "labels to them with --out-of-range clip",
+        "missing_persons": f"the person column has no person in {found['missing_persons']}. {_REPAIR}",
         "missing_ids": f"the id column {ids!r} has no id in {found['missing_ids']}. {_REPAIR}",
         "not_text": f"the id of {found['not_text']} in {ids!r} is not UTF-8 text, so nobody could read it. {_REPAIR}",
         "not_integers": f"the id of {found['not_integers']} in {ids!r} is not a plain 64-bit integer. Give --id-type str to read all "
@@ -89,6 +91,8 @@ class SparkInput:
     scratch : str, optional
         A folder, on a file system that all machines of the cluster share, where Spark may write the parts of the message.
         By default Spark writes next to the message.
+    person_column : str, optional
+        The name of the column of persons, if a person is the unit of privacy.
     """
 
     frame: DataFrame
@@ -98,19 +102,20 @@ class SparkInput:
     unit: str | None = None
     scratch: str | None = None
     allow_unencrypted: bool = False
+    person_column: str | None = None
     keeps_order: ClassVar[bool] = False
     least_row_bytes: ClassVar[int] = 1
     """Ids may repeat their neighbours' bytes, and codes compress: more is not certain."""
 
     def __post_init__(self) -> None:
         check_frame(self.frame)
-        for name in (self.label_column, self.id_column):
+        for name in (self.label_column, self.id_column, *([] if self.person_column is None else [self.person_column])):
             column_index(self.frame, name, _HERE)
         if self.id_column.lower() in ("code", "private_label"):  # Spark does not tell Code from code
             raise InvalidInput(
                 f"the id column cannot be called {self.id_column!r}, which the message uses itself: rename it"
             )
-        check_columns(self.label_column, self.id_column, self.id_type)
+        check_columns(self.label_column, self.id_column, self.id_type, self.person_column)
 
     @property
     def id_name(self) -> str:
@@ -122,10 +127,18 @@ class SparkInput:
             check_scratch(self.frame.sparkSession, self.scratch)
 
     def in_unit(self, domain: Domain) -> SparkInput:
+        if domain.classes is not None:
+            raise InvalidInput(
+                "Spark reads labels as numbers: release classes on one machine (--engine arrow), or give two classes as 0 and 1 with "
+                "Domain.integers(0, 1) (--integers 0:1)"
+            )
         ids, labels = (pa.array([], kind) for kind in self._arrow_types)
         checked_labels(labels, self.label_column, 0, _HERE, domain.unit)
         check_boolean_bounds(str(labels.type), domain)
         checked_ids(ids, self.id_column, 0, _HERE, None)
+        if self.person_column is not None:
+            persons = pa.array([], arrow_type(self.frame, self.person_column, _HERE))
+            checked_ids(persons, self.person_column, 0, _HERE, None, noun="person")
         return replace(self, unit=domain.unit)
 
     def with_ids_as(self, id_type: pa.DataType) -> SparkInput:
@@ -172,12 +185,27 @@ class SparkInput:
             found.totals["id_bytes"],
             grid,
             found.cells,
+            self._persons(domain, key),
         )
+
+    def _persons(self, domain: Domain, key: bytes) -> SparkPersons | None:
+        """Return the rows of each person, which are chosen later."""
+        if self.person_column is None:
+            return None
+        kind = "int" if pa.types.is_integer(arrow_type(self.frame, self.person_column, _HERE)) else "str"
+
+        def fingerprinted(limits: Limits) -> Selection:
+            with nothing_charged():
+                found = self._check(domain, key, limits=limits)
+            return Selection(np.empty(0, np.uint8), found.totals["records"], 0, limits, self._digest(found))
+
+        task = RankTask(EntryChoice(key), self._reader(None))
+        return SparkPersons(self._records.select("id", "person"), kind, task, fingerprinted)
 
     def count_cells(
         self, grid: Domain, scanned: Scan, *, key: bytes, advice: str, progress: Progress | None = None
     ) -> NDArray[np.int64]:
-        found = self._check(grid, key, grid, progress)
+        found = self._check(grid, key, grid, progress, limits=_limits(scanned))
         if self._digest(found) != scanned.input_hmac:
             raise _changed(advice)
         assert found.cells is not None, "a grid was given"
@@ -200,7 +228,9 @@ class SparkInput:
     ) -> int:
         assert not keep_order, "refused before: a frame has no order"
         randomness = KeyedRandomness(key, release).bound(mechanism.digest_bytes)
-        draw = Draw(self._reader, mechanism, domain, randomness, fingerprint_subkeys(key), self._types)
+        draw = Draw(
+            self._reader(_limits(scanned)), mechanism, domain, randomness, fingerprint_subkeys(key), self._types
+        )
         name = hmac.digest(
             key, b"labeldp scratch folder\0" + release, "sha256"
         ).hex()  # the same when the run is repeated
@@ -216,9 +246,10 @@ class SparkInput:
 
     @property
     def _records(self) -> DataFrame:
-        """The two columns that the workers read, renamed."""
-        ids, labels = (str(column_index(self.frame, name, _HERE)) for name in (self.id_column, self.label_column))
-        return by_index(self.frame).select(F.col(ids).alias("id"), F.col(labels).alias("label"))
+        """The two or three columns that the workers read, renamed."""
+        named = {"id": self.id_column, "label": self.label_column, "person": self.person_column}
+        places = {name: column_index(self.frame, column, _HERE) for name, column in named.items() if column is not None}
+        return by_index(self.frame).select(*(F.col(str(place)).alias(name) for name, place in places.items()))
 
     @cached_property
     def _rows(self) -> int:
@@ -234,9 +265,8 @@ class SparkInput:
     def _id_kind(self) -> str:
         return self.id_type or ("int" if pa.types.is_integer(self._arrow_types[0]) else "str")
 
-    @property
-    def _reader(self) -> RecordReader:
-        return RecordReader(self._id_kind, self.unit)
+    def _reader(self, limits: Limits | None) -> RecordReader:
+        return RecordReader(self._id_kind, self.unit, limits)
 
     def _check(
         self,
@@ -245,8 +275,9 @@ class SparkInput:
         grid: Domain | None = None,
         progress: Progress | None = None,
         repeats: bytes | None = None,
+        limits: Limits | None = None,
     ) -> Found:
-        task = CheckTask(self._reader, domain, fingerprint_subkeys(key), grid, repeats)
+        task = CheckTask(self._reader(limits), domain, fingerprint_subkeys(key), grid, repeats)
         return check_records(self._records, task, self._rows, progress)
 
     @property
@@ -297,6 +328,13 @@ def check_records(frame: DataFrame, task: CheckTask, rows: int, progress: Progre
     low = np.frombuffer(b"".join(result["low"] for result in results), np.uint64)
     high = np.frombuffer(b"".join(result["high"] for result in results), np.uint32)
     return Found(totals, whole, None if task.grid is None else counts, bool(equal_digests(low, high)))
+
+
+def _limits(scanned: Scan) -> Limits | None:
+    """Return what workers choose by, after rows of persons were chosen."""
+    found = None if scanned.selection is None else scanned.selection.limits
+    assert (scanned.persons is None) == (found is None), "rows of persons are chosen before they are drawn"
+    return found if isinstance(found, Limits) else None
 
 
 def _changed(advice: str) -> InvalidInput:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.domain import Domain
@@ -65,14 +66,22 @@ class Faults(NamedTuple):
     not_finite: int = 0
     not_integers: int = 0
     not_text: int = 0
+    missing_persons: int = 0
 
     def __bool__(self) -> bool:
         return any(self)
 
 
+class Chooser(Protocol):
+    """Chooses records of persons."""
+
+    def mask(self, ids: pa.Array, persons: pa.Array) -> NDArray[np.bool_]:
+        """Return which records are chosen."""
+
+
 @dataclass(frozen=True)
 class RecordReader:
-    """A reader of batches whose first column has ids and whose second has labels.
+    """A reader of batches whose first column has ids, whose second has labels, and whose third, if there is one, has persons.
 
     Attributes
     ----------
@@ -80,22 +89,37 @@ class RecordReader:
         What the ids become.
     unit : str or None
         The unit of labels that are durations.
+    limits : Limits or None
+        Chooses records of each person; the others are not returned.
     """
 
     id_kind: str
     unit: str | None
+    limits: Chooser | None = None
 
     def read(self, batch: pa.RecordBatch) -> tuple[pa.Array, Floats, Faults]:
         """Return the ids as int64 or `TEXT`, the labels as float64, and the faults. With faults, both are empty."""
-        ids, labels = batch.columns
-        faults = Faults(missing_ids=ids.null_count, missing_labels=labels.null_count)
+        ids, labels, *persons = batch.columns
+        unknown = sum(column.null_count for column in persons)
+        faults = Faults(missing_ids=ids.null_count, missing_labels=labels.null_count, missing_persons=unknown)
         if not faults:
             typed, found = self._ids(ids)
             numbers = label_numbers(labels, self.unit, "the labels")
             faults = found._replace(not_finite=int(np.count_nonzero(~np.isfinite(numbers))))
         if faults:
             return pa.array([], pa.int64()), np.empty(0), faults
+        if self.limits is not None:
+            chosen = self.limits.mask(typed, persons[0].cast(TEXT if self._is_text(persons[0]) else pa.int64()))
+            return typed.filter(pa.array(chosen)), numbers[chosen], faults
         return typed, numbers, faults
+
+    def typed_ids(self, ids: pa.Array) -> pa.Array:
+        """Return ids without faults as int64 or `TEXT`."""
+        return self._ids(ids)[0]
+
+    @staticmethod
+    def _is_text(column: pa.Array) -> bool:
+        return not pa.types.is_integer(column.type)
 
     def _ids(self, ids: pa.Array) -> tuple[pa.Array, Faults]:
         if pa.types.is_integer(ids.type):
@@ -186,7 +210,8 @@ class CheckTask:
         high: list[bytes] = []
         for batch in batches:
             ids, labels, faults = self.reader.read(batch)
-            found = {"records": batch.num_rows, "id_bytes": text_bytes(ids)} | faults._asdict()
+            records = batch.num_rows if faults or self.reader.limits is None else labels.size
+            found = {"records": records, "id_bytes": text_bytes(ids)} | faults._asdict()
             found["clipped"] = int(np.count_nonzero(outside(labels, self.domain)))
             if self.domain.whole:
                 found["not_whole"] = int(np.count_nonzero(labels != np.rint(labels)))

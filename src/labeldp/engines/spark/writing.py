@@ -215,9 +215,9 @@ def write_records(
     Raises `InputChanged` if the frame gave other records than those that were scanned, and then no part is at `labels`.
     """
     spark = frame.sparkSession
-    bits = shuffle.part_bits(scanned.records, scanned.id_bytes)
+    bits = shuffle.part_bits(scanned.drawn, scanned.id_bytes)
     with ExitStack() as stack:
-        with job(spark, 2 * scanned.records, progress):
+        with job(spark, 2 * scanned.drawn, progress):
             scratch.remove()
             scratch.make()
             mechanism = spark.sparkContext.broadcast(draw.mechanism)
@@ -228,7 +228,7 @@ def write_records(
             files = scratch.files()
         sent = _check_notes(files, 1 << bits, draw, scanned, scratch)
         written = place_parts(files, labels)
-    if written != sent or (held is None and written != scanned.records):
+    if written != sent or (held is None and written != scanned.drawn):
         raise SparkFailed(f"Spark wrote {written:,} of {sent:,} rows, or the driver cannot see all of them")
     return written
 

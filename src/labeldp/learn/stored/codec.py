@@ -222,10 +222,15 @@ def _sums_model(state: State) -> SumsModel:
 
 
 def _link(state: State) -> Link:
-    name, lower = exactly(state, "name", "lower")
-    if name not in ("identity", "log"):
+    name, lower, width, classes = exactly(state, "name", "lower", "width", "classes")
+    if name not in ("identity", "log", "logit"):
         raise InvalidInput(f"unknown link {name!r:.60}")
-    return Link(name, finite_float(lower, "the lower end"))
+    return Link(
+        name,
+        finite_float(lower, "the lower end"),
+        finite_float(width, "the width"),
+        is_a(classes, bool, what="classes"),
+    )
 
 
 def _cells_of(pair: Pair, partitions: Partitions) -> int:

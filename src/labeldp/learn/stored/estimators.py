@@ -30,6 +30,8 @@ from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardS
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput
 from labeldp.learn.boosting import LinearStart, Trees
+from labeldp.learn.class_rates import ClassRates
+from labeldp.learn.classifier import LabelDPClassifier
 from labeldp.learn.conditional import ConditionalRegressor
 from labeldp.learn.feature_columns import ColumnEncoder, ConstantsToZero
 from labeldp.learn.learners import BoostingRegressor, StackedRegressor
@@ -218,7 +220,36 @@ def _check_encoded(model: Any) -> None:
 
 def _check_private(model: Any) -> None:
     if model.ledger is not None:  # a copy without it could be fitted at no charge
-        raise NotStorable("a regressor with a ledger cannot be stored: save its estimator_, with the bounds as facts")
+        raise NotStorable("an estimator with a ledger cannot be stored: save its estimator_, with the bounds as facts")
+
+
+def _check_rates(model: Any) -> None:
+    if not _is_fitted(model, *RATES):
+        return
+    classes = model.mechanism.outputs.size
+    models = 1 if classes == 2 else classes
+    for name, size in (
+        ("slopes_", models),
+        ("shifts_", models),
+        ("floors_", models),
+        ("rates_", classes),
+        ("balance_", classes),
+    ):
+        if finite_floats(getattr(model, name), name).shape != (size,):
+            raise InvalidInput(f"{name} does not fit the classes")
+    if len(all_are(model.models_, BaseEstimator, "models")) != models:
+        raise InvalidInput("the models do not fit the classes")
+
+
+def _check_classifier(model: Any) -> None:
+    _check_private(model)
+    if not hasattr(model, "estimator_"):
+        return
+    if model.classes_.ndim != 1:
+        raise InvalidInput("the classes are damaged")
+    mechanism = getattr(model.estimator_, "mechanism", None)
+    if model.classes_.size != (2 if mechanism is None else mechanism.outputs.size):
+        raise InvalidInput("the classes do not fit the model")
 
 
 def _loss(kind: type) -> StoredType:
@@ -267,6 +298,10 @@ RIDGE: dict[str, Types] = {
     "levels_": (list,),
     "intercept_": NUMBER,
     **dict.fromkeys(("shift_", "scale_", "landmarks_", "rotation_", "coef_"), ARRAY),
+}
+RATES: dict[str, Types] = {
+    "models_": (list,),
+    **dict.fromkeys(("slopes_", "shifts_", "floors_", "rates_", "balance_"), ARRAY),
 }
 STACK: dict[str, Types] = {"base_": NUMBER, "models_": (list,), "facts_": (list,)}
 BOOSTING: Types = (HistGradientBoostingRegressor,)
@@ -341,6 +376,22 @@ add(
             "factor_": NUMBER,
             "floor_": NUMBER,
         },
+    ),
+    estimator(ClassRates, {"mechanism": (FiniteMechanism,), "encoder_": (ColumnEncoder, NONE), **RATES}, _check_rates),
+    estimator(
+        LabelDPClassifier,
+        {
+            "ledger": (NONE,),
+            "method_": (Method,),
+            "mechanism_": (FiniteMechanism,),
+            "sums_": (PrivateSums,),
+            "estimator_": (ClassRates, SumsModel),
+            "classes_": ARRAY,
+            "_spent": (Fraction,),
+            "_fits": (dict,),
+        },
+        _check_classifier,
+        fitted=(*INPUT, "epsilon_spent_"),
     ),
     estimator(
         LabelDPRegressor,

@@ -19,7 +19,9 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import InconsistentVersionWarning
 
 from labeldp.errors import InvalidInput
-from labeldp.learn.record_checks import is_a
+from labeldp.learn.class_rates import ClassRates
+from labeldp.learn.classifier import LabelDPClassifier
+from labeldp.learn.record_checks import all_are, is_a
 from labeldp.learn.stored import estimators  # noqa: F401 - enters the types of estimators
 from labeldp.learn.stored.codec import NotStorable, type_named, type_of
 from labeldp.learn.stored.skops_file import from_skops, is_of_scikit_learn, to_skops
@@ -67,6 +69,8 @@ class Writer:
             return {"array": self._kept(array)}
         if array.dtype.kind == "O" and array.ndim == 1 and all(map(_is_plain, array)):
             return {"objects": list(array)}
+        if array.dtype.kind == "U" and array.ndim == 1:
+            return {"texts": array.tolist()}
         raise NotStorable(f"{place} is an array of {array.dtype}")
 
     def _object(self, value: Any, place: str) -> Any:
@@ -138,6 +142,9 @@ class Reader:
         array[:] = items
         return array
 
+    def _texts(self, items: Any) -> NDArray[Any]:
+        return np.array(all_are(items, str, "an array of text"), str)
+
     def _dtype(self, name: Any) -> np.dtype[Any]:
         if name not in SIMPLE | {"O"}:
             raise InvalidInput(f"unknown type of numbers {name!r:.60}")
@@ -165,7 +172,9 @@ class Reader:
         return from_skops(self._array(name).tobytes())
 
 
-FORMS = frozenset({"tuple", "dict", "array", "number", "nodes", "objects", "dtype", "function", "object", "skops"})
+FORMS = frozenset(
+    {"tuple", "dict", "array", "number", "nodes", "objects", "texts", "dtype", "function", "object", "skops"}
+)
 """The keys that say how an object of the JSON is to be read."""
 
 
@@ -223,7 +232,7 @@ def from_bytes(data: bytes) -> Any:
 
 
 def _predicts(model: Any) -> bool:
-    """Whether it is a regressor, with a prediction, or what `LabelDPRegressor` makes of noisy sums."""
-    if isinstance(model, SumsModel):
+    """Whether it is a regressor, with a prediction, a label-private classifier, or what these make of private labels or noisy sums."""
+    if isinstance(model, (SumsModel, ClassRates, LabelDPClassifier)):
         return True
     return isinstance(model, BaseEstimator) and is_regressor(model) and callable(getattr(model, "predict", None))

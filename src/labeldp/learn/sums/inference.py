@@ -5,8 +5,9 @@
 2. A noisy sum Σ ψ·y + noise is then Gaussian too, and so is everything that follows from it. `Evidence` holds the sums, `infer` the
    variances τ that maximise their likelihood, times a prior that keeps the variances of one kind alike.
 
-3. Where effects multiply, the mean of a label is exp(sum of effects) instead. `infer_log` fits that to the same sums by repeated
-   linearisation (`Linearised`), and the evidence of the sums tells which of the two links is better.
+3. Where effects multiply, the mean of a label is exp(sum of effects) instead; between two bounds, such as for two classes, it is a
+   logistic function of the sum. `infer_link` fits these to the same sums by repeated linearisation (`Linearised`), and the evidence
+   of the sums tells which `Link` is best.
 
 Noise of the sums is not Gaussian, but its variance is known exactly and different sums have uncorrelated noise, so for given τ the
 posterior means are still the best linear estimates.
@@ -14,13 +15,15 @@ posterior means are still the best linear estimates.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, logit
 
 from labeldp.arrays import Floats
 from labeldp.learn.sums.partitions import Codes
@@ -206,22 +209,46 @@ class Link:
 
     Attributes
     ----------
-    name : {"identity", "log"}
-        Effects add up, or they multiply what is above `lower`.
+    name : {"identity", "log", "logit"}
+        Effects add up, or they multiply what is above `lower`, or the odds of the upper bound against the lower one.
     lower : float
-        For the log link: the label that no mean goes below.
+        For the log and the logit link: the label that no mean goes below.
+    width : float
+        For the logit link: how far above `lower` the label is that no mean goes above.
+    classes : bool
+        Whether labels have no values but the two ends of a logit link: their variance then follows from their mean.
     """
 
     name: str = "identity"
     lower: float = 0.0
+    width: float = 1.0
+    classes: bool = False
 
     def mean(self, score: Floats) -> Floats:
         """The mean label for a sum of effects."""
-        return score if self.name == "identity" else self.lower + np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
+        if self.name == "identity":
+            return score
+        within = np.clip(score, -LARGEST_SCORE, LARGEST_SCORE)
+        return np.asarray(self.lower + (np.exp(within) if self.name == "log" else self.width * expit(within)))
 
     def slope(self, score: Floats) -> Floats:
         """The derivative of `mean`."""
-        return np.ones_like(score) if self.name == "identity" else np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
+        if self.name == "identity":
+            return np.ones_like(score)
+        within = np.clip(score, -LARGEST_SCORE, LARGEST_SCORE)
+        return np.asarray(np.exp(within) if self.name == "log" else self.width * expit(within) * expit(-within))
+
+    def score(self, mean: float) -> float:
+        """The sum of effects for a mean label. The logit link moves means near its ends inside."""
+        if self.name == "identity":
+            return mean
+        if self.name == "log":
+            return float(np.log(mean - self.lower))
+        return float(logit(np.clip((mean - self.lower) / self.width, LEAST_MEAN, 1 - LEAST_MEAN)))
+
+    def spread(self, slope: Floats) -> Floats:
+        """The variances of labels around their means, up to a factor, from the slopes at their scores."""
+        return np.asarray((slope / slope.mean()) ** GROWTH[self.name])
 
 
 class Linearised:
@@ -248,7 +275,7 @@ class Linearised:
             score = base + effects
             mean, slope = link.mean(score), link.slope(score)
             slopes = evidence.weighted(slope)
-            variances = evidence.weighted((slope / slope.mean()) ** GROWTH)
+            variances = evidence.weighted(link.spread(slope))
             self.answers = self.answers - asked.T @ evidence.cell_sums(mean - evidence.offset - slope * effects)
         self.images = self.roots.T @ (slopes @ asked)
         self.shared = asked.T @ (variances @ asked)
@@ -277,14 +304,18 @@ MOST_REST = 20.0
 SHORT, BEYOND = 0.1, 1.0
 """Explained variance and rest add up to the label's variance or more. The standard deviations, on a logarithmic scale, of a sum that is
 smaller, or of effects that explain more than there is, and of a larger sum, which clusters explain."""
-LINEARISED = 6
-"""How often a log link is linearised."""
-LARGEST_LOG = 20.0
-"""Scores of the log link are clipped here."""
-GROWTH = 1.5
-"""With a log link, the variance of a label around its mean grows with the mean to this power."""
+LINEARISED = 8
+"""How often a link is linearised."""
+LONGEST_STEP = 2.0
+"""The most that a score moves from one linearisation to the next."""
+LARGEST_SCORE = 20.0
+"""Scores of other links than the identity are clipped here."""
+LEAST_MEAN = 1e-4
+"""A logit link starts at least this share of its width inside."""
+GROWTH = {"identity": 0.0, "log": 1.5, "logit": 1.0}
+"""The variance of a label around its mean grows with the slope of the link to this power."""
 CLEAR = 4.0
-"""A log link is taken if the answers are more probable by this number of nats."""
+"""Another link than the identity is taken if the answers are more probable by this number of nats."""
 STEPS = 150
 """The most steps of a search for variances."""
 
@@ -357,31 +388,63 @@ def infer(evidence: Evidence, label_variance: float) -> Posterior:
     return search.linear.posterior(found.variances, rest)
 
 
-def infer_log(
-    evidence: Evidence, belief: Posterior, label_variance: float, lower: float
-) -> tuple[Link, float, Posterior] | None:
-    """The log link, its base and the posterior of the effects on its scale; None unless the answers are clear evidence for it.
+def infer_link(
+    evidence: Evidence, belief: Posterior, label_variance: float, links: Iterable[Link]
+) -> tuple[Link, float, Posterior]:
+    """The link of the best evidence, its base, and the posterior of the effects on its scale.
 
-    `belief` is the posterior for effects that add up. Each round linearises around the scores of the round before.
+    `belief` is the posterior for effects that add up. Another link must be clearly better, except for two classes: for them effects
+    that add up are no candidate.
     """
-    link = Link("log", lower)
     added = evidence.offset + evidence.total(belief.effects(evidence))
-    above = float(added.mean()) - lower
-    if not evidence.answers.size or above <= 0:
-        return None
-    base = float(np.log(above))
-    width = label_variance / above**2
-    variances, score = belief.variances / above**2, np.zeros(evidence.records)
+    mean, best = float(added.mean()), (Link(), evidence.offset, belief)
+    if not evidence.answers.size:
+        return best
+    least = _minus_log_evidence(evidence, Linearised(evidence), belief, added) - CLEAR
+    for link in links:
+        if link.name == "log" and mean <= link.lower:
+            continue
+        base, found, loss = _linearised(evidence, belief, label_variance, link, mean)
+        if link.classes:
+            return link, _balanced(link, evidence.total(found.effects(evidence)), mean), found
+        if loss < least:
+            best, least = (link, base, found), loss
+    return best
+
+
+def _linearised(
+    evidence: Evidence, belief: Posterior, label_variance: float, link: Link, mean: float
+) -> tuple[float, Posterior, float]:
+    """The base of a link, the posterior of its effects, and minus the logarithm of its evidence.
+
+    Each round linearises around the scores of the round before, from which it takes no long step. The round of the best evidence
+    counts: where effects are strong and sums noisy, a later one may be far off.
+    """
+    base = link.score(mean)
+    slope = float(link.slope(np.array(base)))
+    width = label_variance / slope**2
+    variances, score = belief.variances / slope**2, np.zeros(evidence.records)
+    tried = []
     for number in range(LINEARISED):
         linear = Linearised(evidence, link, base, score)
+        rest = link.width * float(link.slope(base + score).mean()) if link.classes else belief.rest
         search = _Search(linear, width)
         logs = np.log(np.maximum(variances[search.free], 2e-7 * width))
-        variances = search.variances(search.run(logs, belief.rest)[0])
-        found = linear.posterior(variances, belief.rest)
-        score = score + (evidence.total(found.effects(evidence)) - score) * (1.0 if number else 0.7)
-    plain = _minus_log_evidence(evidence, Linearised(evidence), belief, added)
-    bent = _minus_log_evidence(evidence, linear, found, link.mean(base + evidence.total(found.effects(evidence))))
-    return (link, base, found) if bent < plain - CLEAR else None
+        variances = search.variances(search.run(logs, rest)[0])
+        found = linear.posterior(variances, rest)
+        reached = evidence.total(found.effects(evidence))
+        tried.append((_minus_log_evidence(evidence, linear, found, link.mean(base + reached)), number, found))
+        score = score + np.clip(reached - score, -LONGEST_STEP, LONGEST_STEP) * (1.0 if number else 0.7)
+    loss, _, best = min(tried, key=lambda one: one[:2])
+    return base, best, loss
+
+
+def _balanced(link: Link, score: Floats, mean: float) -> float:
+    """The base with which the mean label of all records is `mean`, or as near to it as `Link.score` goes."""
+    centre = link.score(mean)
+    wanted = float(link.mean(np.array(centre)))
+    ends = centre - float(score.max()) - 1, centre - float(score.min()) + 1
+    return float(brentq(lambda base: float(link.mean(base + score).mean()) - wanted, *ends))
 
 
 def _minus_log_evidence(evidence: Evidence, linear: Linearised, belief: Posterior, means: Floats) -> float:

@@ -26,7 +26,7 @@ from labeldp.learn.sums.inference import (
     Link,
     Posterior,
     infer,
-    infer_log,
+    infer_link,
     kernel,
     posterior_given,
     prior_belief,
@@ -83,9 +83,9 @@ class SumsLearner:
         sizes = self.partitions.sizes
         self.weights = [np.bincount(self.codes[:, j], minlength=size) / len(self.codes) for j, size in enumerate(sizes)]
 
-    def learn(self, queries: SumQueries) -> SumsModel:
-        """Spend all of what `queries` may cost on a model."""
-        looked = found = first_look(queries)
+    def learn(self, queries: SumQueries, found: LabelRange | None = None) -> SumsModel:
+        """Spend all of what `queries` may cost on a model. `found` is the first look, if it was taken already."""
+        looked = found = first_look(queries) if found is None else found
         evidence = Evidence(queries.records, found.mean)
         evidence.add(*self.columns())
         candidates = self.candidates(evidence)
@@ -202,10 +202,8 @@ class SumsLearner:
     def model(
         self, evidence: Evidence, belief: Posterior, pairs: tuple[Pair, ...], found: LabelRange, domain: Domain
     ) -> SumsModel:
-        """The model of what is believed, or of effects that multiply, if the answers are evidence for that."""
-        link, base = Link(), found.mean
-        if found.is_known(domain) and (bent := infer_log(evidence, belief, found.variance, found.lower)):
-            link, base, belief = bent
+        """The model of what is believed, or of another link, if the answers are evidence for that."""
+        link, base, belief = infer_link(evidence, belief, found.variance, links_for(found, domain))
         effects = belief.effects(evidence)
         split = [effects[evidence.place(b)] for b in range(len(evidence.blocks))]
         weights = [np.diag(evidence.gram)[evidence.place(b)] / evidence.records for b in range(len(evidence.blocks))]
@@ -231,6 +229,15 @@ def inferred(evidence: Evidence, found: LabelRange, domain: Domain) -> tuple[Pos
         found = replace(found, variance=usual_variance(mean, domain))
         belief = infer(evidence, found.variance)
     return belief, found
+
+
+def links_for(found: LabelRange, domain: Domain) -> list[Link]:
+    """The links to try besides the identity: for two classes the logit alone."""
+    width = domain.step * (found.clip[1] - found.clip[0])
+    bounded = Link("logit", found.lower, width, classes=domain.whole and domain.count == 2)
+    if bounded.classes:
+        return [bounded]
+    return [Link("log", found.lower), bounded] if found.is_known(domain) else []
 
 
 def _some(rows: Floats, most: int) -> Floats:

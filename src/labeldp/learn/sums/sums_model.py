@@ -89,7 +89,8 @@ class SumsModel(ReprMixin):
     """A regression model made from noisy sums of labels. All of it is public.
 
     The prediction is a mean plus an effect for the record's cell in each column, and in some pairs of columns. With a log link,
-    effects multiply: the logarithm of the prediction, less the lower end of the clip, is the sum. Between the middles of two cells of a
+    effects multiply: the logarithm of the prediction, less the lower end of the clip, is the sum. With a logit link, which two classes
+    always have, the logarithm of the odds is the sum. Between the middles of two cells of a
     numeric column the effect is a straight line. Noise of the sums is known exactly, so the uncertainty of each effect is too.
 
     Attributes
@@ -177,7 +178,7 @@ class SumsModel(ReprMixin):
         -------
         dict of str to array
             An array for "mean" and for the name of each column and pair, with a number for each record. They add up to `unbounded`.
-            With a log link, what a record is above or below the mean is divided in proportion to its effects on the logarithm.
+            With a log or logit link, what a record is above or below the mean is divided in proportion to its effects on the logarithm.
         """
         terms = self._terms(X)
         score = self._scores(terms)

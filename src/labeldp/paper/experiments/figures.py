@@ -83,14 +83,13 @@ def joint(task: Task, labels: LabelDistribution) -> Figure:
 def error_parts(
     choices: Iterable[Choice], *, names: Mapping[str, str], title: str, legend: bool = True, ax: Axes | None = None
 ) -> Axes:
-    """Bars of the predicted error of a model in its parts, for the choices in `names`, which says what to call each."""
+    """Bars of the predicted error of a model in its parts, for the choices in `names`, which gives each its title."""
     shown = [choice for choice in choices if choice.name in names]
     return plots.error_parts(
         [names[choice.name] for choice in shown],
         [choice.prediction.floor for choice in shown],
         [choice.prediction.bias for choice in shown],
         [choice.prediction.noise for choice in shown],
-        colours={names[choice.name]: get_method(choice.name.removeprefix("rr-on-bins, ")).colour for choice in shown},
         xlabel="predicted test error (mean squared)",
         title=title,
         legend=legend,

@@ -1,0 +1,235 @@
+"""LabelDPClassifier: scikit-learn's own checks, classes of any type, calibrated rates, and what is refused before the charge."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from labeldp import Domain, LabelDPClassifier, LabelRandomizer, Ledger
+from labeldp.errors import ClassesWarning, InsufficientBudget, InvalidInput
+from labeldp.learn import BoostingRegressor
+from labeldp.learn.class_rates import ClassRates, base_rates
+from labeldp.learn.method import Method, labels_pay
+from labeldp.learn.regressor import Unit
+from labeldp.learn.stored.model_file import from_bytes, to_bytes
+from labeldp.mechanisms import RandomizedResponse
+from labeldp.mechanisms.decoding import indicator_values
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::labeldp.errors.RepeatedRelease"),
+    pytest.mark.filterwarnings("ignore::labeldp.errors.ClassesWarning"),
+]
+
+NEED_DETERMINISM = {"check_classifier_data_not_an_array", "check_supervised_y_2d", "check_fit_idempotent"}
+NEED_EQUAL_FITS = {
+    "check_sample_weight_equivalence_on_dense_data": "rows of weight zero fall into folds too",
+    "check_sample_weight_equivalence_on_sparse_data": "rows of weight zero fall into folds too",
+}
+
+
+@parametrize_with_checks([LabelDPClassifier(LinearRegression(), epsilon=40)])
+def test_scikit_learn_checks_pass_where_noise_is_negligible(estimator, check):
+    if reason := NEED_EQUAL_FITS.get(check.func.__name__):
+        pytest.skip(reason)
+    check(estimator)
+
+
+@parametrize_with_checks([LabelDPClassifier(epsilon=1)])
+def test_scikit_learn_checks_pass_but_for_those_that_need_determinism(estimator, check):
+    if check.func.__name__ in NEED_DETERMINISM or check.func.__name__ in NEED_EQUAL_FITS:
+        pytest.skip("compares two fits, and every fit draws new noise")
+    if check.keywords.get("readonly_memmap"):
+        pytest.skip("slow; the test above has this check")
+    check(estimator)
+
+
+GENERATOR = np.random.default_rng(5)
+ROWS = 6000
+X = GENERATOR.normal(size=(ROWS, 3))
+RATES = expit(2 * X[:, 0] - X[:, 1] - 1)
+Y = (GENERATOR.random(ROWS) < RATES).astype(int)
+NAMES = np.array(["no", "yes"])
+FAST = BoostingRegressor(random_state=0)
+
+
+def excess(rates):
+    """The log loss above that of the true rates, as a share of that of the mean rate."""
+    best, mean = log_loss(Y, RATES), log_loss(Y, np.full(ROWS, Y.mean()))
+    return (log_loss(Y, rates) - best) / (mean - best)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        Y,
+        Y == 1,
+        NAMES[Y],
+        Y.astype(float),
+        2 * Y - 1,
+        pd.Series(NAMES[Y], dtype="category"),
+        pa.array(NAMES[Y]),
+        list(NAMES[Y]),
+    ],
+    ids=["0/1", "booleans", "text", "floats", "signs", "pandas", "arrow", "list"],
+)
+@pytest.mark.parametrize("method", ["sums", "labels"])
+def test_classes_may_be_of_any_type(labels, method):
+    model = LabelDPClassifier(FAST if method == "labels" else None, epsilon=4, method=method).fit(X, labels)
+    assert model.classes_.tolist() == sorted(np.unique(np.asarray(labels)).tolist())
+    assert (model.predict(X) == np.asarray(labels)).mean() == model.score(X, np.asarray(labels)) > 0.75
+    assert excess(model.predict_proba(X)[:, 1]) < 0.2
+    np.testing.assert_allclose(
+        model.decision_function(X), np.log(model.predict_proba(X)[:, 1] / model.predict_proba(X)[:, 0])
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 8])
+@pytest.mark.parametrize("method", ["sums", "labels"])
+def test_rates_are_inside_and_their_mean_is_the_private_base_rate(method, epsilon):
+    model = LabelDPClassifier(FAST if method == "labels" else None, epsilon=epsilon, method=method).fit(X, Y)
+    rates = model.predict_proba(np.vstack([X, 1e6 * X[:10]]))
+    assert 0 < rates.min() <= rates.max() < 1
+    np.testing.assert_allclose(rates.sum(axis=1), 1)
+    if method == "labels":
+        np.testing.assert_allclose(rates[:ROWS].mean(axis=0), model.estimator_.rates_, atol=1e-6)
+    assert abs(rates[:ROWS, 1].mean() - Y.mean()) < 0.5 / (epsilon * np.sqrt(ROWS)) * 6
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_indicator_values_are_unbiased_for_every_class(classes):
+    mechanism = RandomizedResponse(Domain.integers(0, classes - 1), 1)
+    expected = mechanism.matrix(mechanism.outputs) @ indicator_values(mechanism)
+    np.testing.assert_allclose(expected, np.eye(classes), atol=1e-12)
+
+
+def test_base_rates_are_the_means_where_these_are_precise_and_positive_elsewhere():
+    precise = np.repeat([[1.0, 0.0], [0.0, 1.0]], [7000, 3000], axis=0)
+    np.testing.assert_allclose(base_rates(precise, np.ones(10_000)), [0.7, 0.3], atol=1e-4)
+    noisy = np.column_stack([1 - (v := GENERATOR.normal(-0.5, 5, 100)), v])
+    assert 0 < base_rates(noisy, np.ones(100))[1] < 0.5
+
+
+def test_calibration_draws_overconfident_models_back():
+    model = LabelDPClassifier(DecisionTreeRegressor(random_state=0), epsilon=1, method="labels").fit(X, Y)
+    slope = model.estimator_.slopes_[0]
+    assert slope < 0.6
+    assert excess(model.predict_proba(GENERATOR.permutation(X))[:, 1]) < 2
+    assert roc_auc_score(Y, LabelDPClassifier(FAST, epsilon=1, method="labels").fit(X, Y).predict_proba(X)[:, 1]) > 0.75
+
+
+def test_counts_of_the_classes_decide_between_the_methods_within_epsilon(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("visits", budget=4)
+    model = LabelDPClassifier(epsilon="3.5", ledger=ledger, dataset="visits")
+    found = model._strategy(
+        Method("either", ""), LabelRandomizer("3.5", Domain.of_classes(["0", "1"])), *either_of(model)
+    )
+    private = found.release(lambda _: None)
+    assert found.sums.queries.released.spent + private.mechanism.epsilon_exact <= Fraction(7, 2)
+    assert private.mechanism.epsilon_exact == found.sums.queries.remaining
+    assert ledger.remaining("visits") == Fraction(1, 2)
+
+
+def test_few_labels_or_a_rare_class_are_summed():
+    assert LabelDPClassifier(epsilon=0.5).fit(X, Y).method_.name == "sums"
+    assert labels_pay(ROWS, 4, 0.3)
+    assert not labels_pay(ROWS, 4, 0.01)
+
+
+BAD = {
+    "one class": (NAMES[0 * Y], None, "one class"),
+    "one number": (0 * Y, None, "one class"),
+    "a third class": (np.where(X[:, 0] > 2, "maybe", NAMES[Y]), ["no", "yes"], "must be of 2 classes"),
+    "a class that does not occur": (NAMES[Y], ["no", "unknown", "yes"], "no label is of the class 'unknown'"),
+    "probabilities": (RATES, None, "not probabilities"),
+    "probabilities and names": (RATES, ["no", "yes"], "not probabilities"),
+    "a mixture": (np.array([1, "no"] * 3000, object), None, "mixture"),
+    "missing text": (np.array(["yes", "no", None] * 2000, object), None, "mixture"),
+    "missing numbers": (np.where(X[:, 0] > 2, np.nan, Y), None, "NaN"),
+    "too many": (np.arange(ROWS) % 30, None, "more than 20 classes"),
+    "one name": (NAMES[Y], ["no"], "2 to 20"),
+    "a name for both": (NAMES[Y], "no,yes", "must be a list"),
+    "the same name": (NAMES[Y], ["no", "no"], "once"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_labels_are_refused_before_the_charge(case, tmp_path):
+    labels, classes, words = BAD[case]
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("visits", budget=4)
+    model = LabelDPClassifier(epsilon=1, classes=classes, ledger=ledger, dataset="visits")
+    with pytest.raises(ValueError, match=words) as refused:
+        model.fit(X, labels)
+    assert "maybe" not in str(refused.value)
+    assert ledger.remaining("visits") == 4
+    assert not hasattr(model, "epsilon_spent_")
+
+
+def test_a_ledger_refuses_and_a_failed_fit_keeps_the_model(tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.add_dataset("visits", budget=1)
+    model = LabelDPClassifier(epsilon=1, ledger=ledger, dataset="visits").fit(X, Y)
+    with pytest.raises(InsufficientBudget):
+        model.fit(X, NAMES[Y])
+    assert model.classes_.tolist() == [0, 1]
+    assert model.predict_proba(X).shape == (ROWS, 2)
+
+
+def test_only_classes_that_are_read_off_the_labels_cause_a_warning():
+    model = LabelDPClassifier(FAST, epsilon=1, method="labels")
+    with pytest.warns(ClassesWarning, match="name them"):
+        clone(model).fit(X, NAMES[Y])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ClassesWarning)
+        for labels, classes in ((Y, None), (Y == 1, None), (NAMES[Y], ["yes", "no"])):
+            LabelDPClassifier(FAST, epsilon=1, method="labels", classes=classes).fit(X, labels)
+
+
+def test_three_classes_have_rates_that_add_up():
+    scores = np.column_stack([X[:, 0], X[:, 1], np.zeros(ROWS)])
+    truth = softmax(1.5 * scores, axis=1)
+    labels = np.array(["a", "b", "c"])[(truth.cumsum(axis=1) < GENERATOR.random((ROWS, 1))).sum(axis=1)]
+    model = LabelDPClassifier(FAST, epsilon=3, classes=["a", "b", "c"]).fit(X, labels)
+    rates = model.predict_proba(X)
+    np.testing.assert_allclose(rates.sum(axis=1), 1)
+    np.testing.assert_allclose(rates.mean(axis=0), model.estimator_.rates_, atol=1e-6)
+    whole = log_loss(labels, np.tile(truth.mean(axis=0), (ROWS, 1))) - log_loss(labels, truth)
+    assert log_loss(labels, rates) - log_loss(labels, truth) < 0.15 * whole
+    assert model.decision_function(X).shape == (ROWS, 3)
+    with pytest.raises(InvalidInput, match="two classes"):
+        clone(model).set_params(estimator=None, method="sums").fit(X, labels)
+
+
+@pytest.mark.parametrize("method", ["sums", "labels"])
+def test_files_and_pickles_keep_the_classifier(method):
+    model = LabelDPClassifier(FAST if method == "labels" else None, epsilon=2, method=method).fit(X, NAMES[Y])
+    for copy in (from_bytes(to_bytes(model)), pickle.loads(pickle.dumps(model))):
+        assert copy.classes_.tolist() == ["no", "yes"]
+        np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
+
+
+def test_rates_of_a_model_are_those_of_its_parts():
+    table = pa.table({"a": X[:, 0], "shop": NAMES[(X[:, 1] > 0).astype(int)]})
+    mechanism = RandomizedResponse(Domain.of_classes(["no", "yes"]), 2)
+    model = ClassRates(FAST, mechanism).fit(table, mechanism.codes(Y.astype(float)))
+    assert model.steps(ROWS) == 4
+    assert from_bytes(to_bytes(model)).predict_proba(table)[:, 1] == pytest.approx(model.predict_proba(table)[:, 1])
+
+
+def either_of(model):
+    """What a fit passes to a strategy for `Y`."""
+    labels = model._checked(X, Y)
+    return X, labels, {}, Unit()

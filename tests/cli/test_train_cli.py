@@ -189,8 +189,8 @@ def test_a_model_on_a_message_for_training_is_seen_to_beat_the_mean(run, tmp_pat
         assert facts["assumptions"] == assumptions
 
 
-def test_counts_are_not_used_for_batches_that_they_do_not_count(run, tmp_path):
-    """Without the later batch's own counts, half of the matched labels would wrongly be taken for counted ones."""
+def test_counts_are_used_for_batches_that_they_do_not_count_only_if_that_is_assumed(run, tmp_path):
+    """Half of the matched labels were not counted. They must not be taken for counted ones unless batches are alike."""
     ids, labels = np.arange(8000), np.random.default_rng(0).uniform(0, 100, 8000)
     for name, rows in (("first", slice(0, 4000)), ("later", slice(4000, 8000))):
         pq.write_table(pa.table({"order": ids[rows], "amount": labels[rows]}), tmp_path / f"{name}.parquet")
@@ -206,7 +206,12 @@ def test_counts_are_not_used_for_batches_that_they_do_not_count(run, tmp_path):
     both = json.loads(train(run, tmp_path, tmp_path / "b", *settings)[1])
     assert alone["assumptions"][-1] == "part"  # 2,000 of the 4,000 labels that were counted
     assert both["records"] == 3900
-    assert "part" not in both["assumptions"]
+    assert both["assumptions"][-2:] == ["part", "batches"]
+    for assume in ((), ("tails", "part"), ("tails", "batches")):
+        facts = train_model(
+            tmp_path / "message", tmp_path / "features.parquet", id="order", model="boosting", assume=assume
+        ).model.facts
+        assert not {"part", "batches"} & set(facts["assumptions"])
 
 
 def test_the_verdict_names_what_it_assumes():

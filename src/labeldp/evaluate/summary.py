@@ -17,7 +17,7 @@ from labeldp.evaluate.estimates import (
     estimate_mean,
     estimate_r2,
 )
-from labeldp.evaluate.intervals import ASSUMPTIONS, PART, TAILS
+from labeldp.evaluate.intervals import ASSUMPTIONS, BATCHES, PART, TAILS
 from labeldp.mechanisms import PrivateLabels
 
 
@@ -123,11 +123,12 @@ def _figures(**estimates: Estimate) -> Figures:
     }
 
 
-def made_assumptions(private: PrivateLabels, assume: Collection[str]) -> list[str]:
-    """Return the names of the accepted assumptions that make a difference for these labels."""
-    counts = usable_counts(private.mechanism, len(private))
+def made_assumptions(private: PrivateLabels, assume: Collection[str], *, later_batches: bool = False) -> list[str]:
+    """Return the names of the accepted assumptions that make a difference for these labels, some of which may be of later batches."""
+    counts = usable_counts(private.mechanism, len(private), uncounted=True)
     matters = {
         TAILS: bool(LabelPieces.of(private.mechanism).tails()),
         PART: counts is not None and counts.records > len(private),
+        BATCHES: counts is not None and (later_batches or counts.records < len(private)),
     }
     return [name for name in ASSUMPTIONS if name in assume and matters[name]]

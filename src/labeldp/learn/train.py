@@ -17,7 +17,7 @@ from labeldp.artifact.labels_file import id_kind
 from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.held_out_sums import HeldOutSums
-from labeldp.evaluate.intervals import ASSUMPTIONS
+from labeldp.evaluate.intervals import ASSUMPTIONS, BATCHES, PART
 from labeldp.evaluate.scoring import estimate_log_loss, estimate_loss
 from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model, made_assumptions, out_of_fold_predictions
 from labeldp.formatting import count_of
@@ -148,8 +148,8 @@ def train(
         The seed of the learner, from 0 to 2^32 - 1.
     folds : int, default 5
         The number of folds for the estimate of the test error; 0 for no estimate. A stack has folds of its own.
-    assume : collection of {"tails", "part"}, optional
-        What the intervals of the estimates may rest on, see `estimate_error`. By default both; `()` for neither.
+    assume : collection of {"tails", "part", "batches"}, optional
+        What the intervals of the estimates may rest on, see `estimate_error`. By default all; `()` for none.
     verify_key : str or Path, optional
         The public key that the message must be signed with, as in `Message.open`.
     delimiter : str, optional
@@ -251,7 +251,8 @@ def train(
     estimator, targets = recipe.model(learner.make(request)), recipe.targets(joined.codes)
     counts = None if mechanism.prior is None else mechanism.prior.counts
     later_batches = counts is not None and joined.rows.size + joined.without_features > counts.records
-    private = PrivateLabels(joined.codes, mechanism.without_counts() if later_batches else mechanism)
+    counted = not later_batches or {BATCHES, PART} <= set(assume)
+    private = PrivateLabels(joined.codes, mechanism if counted else mechanism.without_counts())
     estimates = estimates_of_mean(private, assume)
     cross_validated = folds >= 2 and len(private) >= 2 * folds and (recipe.conditional or bool(estimates))
     validates = hasattr(estimator, "fit_out_of_fold")
@@ -296,7 +297,7 @@ def train(
         "classes": None if message.classes is None else list(message.classes),
         "estimates": estimates,
         "estimated_loss": lost,
-        "assumptions": made_assumptions(private, assume) if estimates else [],
+        "assumptions": made_assumptions(private, assume, later_batches=later_batches) if estimates else [],
         "score": asked,
     }
     return _result(estimator, facts, None if message.header.row_numbers else id)

@@ -212,6 +212,12 @@ def test_counts_are_used_for_batches_that_they_do_not_count_only_if_that_is_assu
             tmp_path / "message", tmp_path / "features.parquet", id="order", model="boosting", assume=assume
         ).model.facts
         assert not {"part", "batches"} & set(facts["assumptions"])
+    pq.write_table(pa.table({"order": ids + 8000, "amount": np.full(8000, 99.0)}), tmp_path / "later.parquet")
+    apply(tmp_path / "message", later, key_file=tmp_path / "key")
+    drifted = train_model(tmp_path / "message", tmp_path / "features.parquet", id="order", model="boosting")
+    assert drifted.model.facts["batches_differ"]
+    assert not {"part", "batches"} & set(drifted.model.facts["assumptions"])
+    assert "later batches differ" in drifted.report[-1][1]
 
 
 def test_the_verdict_names_what_it_assumes():

@@ -103,6 +103,8 @@ class Report(Figures):
         The noisy sums that it follows from; none for a report of private labels.
     left_out : int
         The number of records whose groups are too small, even together.
+    without_label, without_features : int
+        In a report of private labels: how many rows of the features have no private label, and how many labels have no features.
 
     Examples
     --------
@@ -127,6 +129,8 @@ class Report(Figures):
     quantiles: tuple[float, ...] = ()
     sums: tuple[GroupSums, ...] = ()
     left_out: int = 0
+    without_label: int = 0
+    without_features: int = 0
 
     def proof(self) -> SumsProof:
         """Return what the noisy sums cost as exact fractions, and whether the total is within ε.

@@ -17,9 +17,15 @@ from labeldp.artifact.labels_file import id_kind
 from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.held_out_sums import HeldOutSums
-from labeldp.evaluate.intervals import ASSUMPTIONS, BATCHES, PART
+from labeldp.evaluate.intervals import ASSUMPTIONS
 from labeldp.evaluate.scoring import estimate_log_loss, estimate_loss
-from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model, made_assumptions, out_of_fold_predictions
+from labeldp.evaluate.summary import (
+    estimates_of_mean,
+    estimates_of_model,
+    evaluated_labels,
+    made_assumptions,
+    out_of_fold_predictions,
+)
 from labeldp.formatting import count_of
 from labeldp.learn.conditional import Recipe
 from labeldp.learn.feature_columns import ColumnKey
@@ -249,10 +255,7 @@ def train(
     native = "squared" if recipe.conditional else recipe.loss.name
     request = LearnerRequest(joined.rows.size, recipe.share, native, categorical, numeric, seed, epochs, progress)
     estimator, targets = recipe.model(learner.make(request)), recipe.targets(joined.codes)
-    counts = None if mechanism.prior is None else mechanism.prior.counts
-    later_batches = counts is not None and joined.rows.size + joined.without_features > counts.records
-    counted = not later_batches or {BATCHES, PART} <= set(assume)
-    private = PrivateLabels(joined.codes, mechanism if counted else mechanism.without_counts())
+    private, batches_differ = evaluated_labels(message, joined.codes, assume)
     estimates = estimates_of_mean(private, assume)
     cross_validated = folds >= 2 and len(private) >= 2 * folds and (recipe.conditional or bool(estimates))
     validates = hasattr(estimator, "fit_out_of_fold")
@@ -297,7 +300,8 @@ def train(
         "classes": None if message.classes is None else list(message.classes),
         "estimates": estimates,
         "estimated_loss": lost,
-        "assumptions": made_assumptions(private, assume, later_batches=later_batches) if estimates else [],
+        "assumptions": made_assumptions(private, assume, message.records) if estimates else [],
+        "batches_differ": batches_differ,
         "score": asked,
     }
     return _result(estimator, facts, None if message.header.row_numbers else id)

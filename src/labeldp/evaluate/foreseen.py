@@ -108,7 +108,9 @@ def foresee(
         width = grid.upper - grid.lower
         error = np.square((predictions[:, None] - grid.grid) / width)
         mse = float((joint * error).sum())
-        rows, _ = _spread_out(joint.sum(axis=1, keepdims=True), min(score_records, MOST_MADE_UP))
+        made_up, weight = min(score_records, MOST_MADE_UP), joint.sum(axis=1)
+        often = np.where(weight * made_up > min(0.5, made_up * weight.max() / 2), weight, 0.0)  # models avoid extremes
+        rows, _ = _spread_out(often[:, None], made_up)
         variance = float((joint * np.square(error)).sum()) - mse**2
         within = score_within((predictions[rows] - grid.lower) / width, scored, score_records, max(0.0, variance))
     if scored is None or within is None:

@@ -82,6 +82,10 @@ class Linear:
         """The same with more noise of its own."""
         return replace(self, own=self.own + variance)
 
+    def less(self, other: Linear) -> Linear:
+        """The difference to another value of the same means."""
+        return Linear(self.value - other.value, self.factors - other.factors, self.noise, self.own + other.own)
+
     def covariance(self, other: Linear) -> float:
         """Of the noise of two such values."""
         shared = float(self.factors @ self.noise @ other.factors)
@@ -90,11 +94,10 @@ class Linear:
 
 @dataclass(frozen=True)
 class Spread:
-    """Variances over records: of squared errors, of squares about the mean, of gains, and of error − ratio·square."""
+    """Variances over records: of squared errors, of squares about the mean, and of error − ratio·square."""
 
     error: float
     variance: float
-    gain: float
     mixed: float
     ratio: float
 
@@ -106,6 +109,11 @@ class Spread:
         found = (self.error + self.ratio**2 * self.variance - self.mixed) / (2 * self.ratio)
         most = math.sqrt(self.error * self.variance)
         return min(max(found, -most), most)
+
+    @property
+    def gain(self) -> float:
+        """Of square − error."""
+        return max(0.0, self.error + self.variance - 2 * self.covariance)
 
 
 def figure(found: Linear, sampling: float, *, least: float = -math.inf, risk: float = RISK) -> HeldOutFigure:

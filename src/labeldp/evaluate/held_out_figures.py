@@ -9,6 +9,8 @@ from statistics import NormalDist
 from labeldp.arrays import Floats
 from labeldp.formatting import ReprMixin, plain
 
+WIDEST = 0.8
+"""An interval that covers more than this share of what is possible says nothing: its figure is shown as not known."""
 RISK = 0.05
 """How often an interval may miss."""
 

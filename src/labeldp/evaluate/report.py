@@ -28,7 +28,7 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.estimates import estimate_mean
 from labeldp.evaluate.groups import Figures, FiguresRelease, Groups, csv_text, figures_card
-from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
+from labeldp.evaluate.held_out_figures import WIDEST, HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
 from labeldp.formatting import count_of, plain
 from labeldp.json_text import expect_format, parse_json, read_record
 from labeldp.mechanisms import PrivateLabels
@@ -53,8 +53,6 @@ MEAN, SQUARE = range(2)
 MIDDLE = 0.5
 FEWEST_CELLS, MOST_CELLS = 16, 1024
 MOST_QUANTILES = 20
-WIDEST = 0.8
-"""An interval that covers more than this share of the bounds says nothing: its figure is marked as not known."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 import shlex
 from typing import Any
 
+from labeldp.evaluate.held_out_figures import WIDEST
 from labeldp.evaluate.intervals import ASSUMPTIONS
 from labeldp.evaluate.scoring import LossEstimate
 from labeldp.formatting import count_of, plain
@@ -16,8 +17,8 @@ LEAST_SHOWN = 0.01
 """Parts of a stack below this share are not printed."""
 LEAST_R2 = -100.0
 """An R² below this, in percent, is not printed: it says nothing but that the labels are noisy."""
-SPANS = 0.8
-"""An interval that covers this share of what is possible says nothing."""
+WIDE = 0.5
+"""If the interval of R² is wider than this, a score is offered."""
 UNKNOWN = "not known from these labels"
 Line = tuple[str, str]
 """A title, which is empty if the line continues the one before, and a sentence."""
@@ -67,8 +68,10 @@ def _members(members: list[dict[str, Any]]) -> str:
 
 def _verdict_of_sums(explained: dict[str, float]) -> list[Line]:
     value, low, high = (f"{100 * explained[name]:.0f} %" for name in ("value", "lower", "upper"))
+    spans = explained["upper"] - explained["lower"] > WIDEST
+    share = f"between {low} and {high}" if spans else f"about {value} ({low} to {high})"
     return [
-        ("verdict", f"the model explains about {value} ({low} to {high}) of the labels' variation"),
+        ("verdict", f"the model explains {share} of the labels' variation"),
         (
             "",
             "(from the noisy sums alone, if effects of columns add up; the interval is for the noise of the histogram)",
@@ -109,9 +112,9 @@ def verdict_of_labels(facts: dict[str, Any]) -> list[Line]:
 
 
 def _is_clear(r2: dict[str, float | None]) -> bool:
-    """Whether R² is known to be positive or negative, and its interval is not much wider than what it can be."""
+    """Whether R² is known to be positive or negative, and its interval is not wide."""
     lower, upper = r2["lower"], r2["upper"]
-    return lower is not None and upper is not None and lower >= LEAST_R2 / 100 and (lower > 0 or upper < 0)
+    return lower is not None and upper is not None and upper - lower <= WIDE and (lower > 0 or upper < 0)
 
 
 def _score_lines(facts: dict[str, Any]) -> list[Line]:
@@ -169,13 +172,15 @@ def _explained(share: dict[str, float | None]) -> str:
         return f"{UNKNOWN} whether the model is better than always answering the mean{share_known}"
     if lower is not None and lower < LEAST_R2:
         return f"{judged}; how much of the labels' variation it explains is {UNKNOWN}"
+    if lower is not None and upper is not None and upper - lower > 100 * WIDEST:
+        return f"the model explains at least {_figure(lower, ' %', 2)} of the labels' variation: {judged}"
     return f"the model explains {_interval(share, ' %', digits=2)} of the labels' variation: {judged}"
 
 
 def _or_unknown(figure: dict[str, float | None], most: float, floor: float = 0.0) -> str:
     """Return a figure with its interval, or its ends alone if these are far apart. If they span what is possible, nothing is known."""
     value, lower, upper = (figure[key] for key in ("value", "lower", "upper"))
-    if value is None or upper is None or upper - (floor if lower is None else lower) > SPANS * most:
+    if value is None or upper is None or upper - (floor if lower is None else lower) > WIDEST * most:
         return UNKNOWN
     far = lower is not None and upper - lower > 2 * abs(value - floor)
     return _interval(figure | {"value": upper} if far else figure)

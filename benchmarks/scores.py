@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from real_data import SETS
 
 from labeldp import Domain, LabelDPRegressor, LabelRandomizer
 from labeldp.evaluate.held_out_sums import HeldOutSums
@@ -29,6 +28,7 @@ from labeldp.evaluate.intervals import ASSUMPTIONS
 from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model
 from labeldp.learn import BoostingRegressor
 from labeldp.release.sums_draw import SumsBudget
+from real_data import SETS
 
 FOUR = ["cps1988", "diamonds", "rwm5yr", "hotel"]
 LEAST = 20_000

@@ -131,13 +131,18 @@ class Advice(Tabular):
     @cached_property
     def foreseen(self) -> tuple[Foreseen, ...]:
         """What will be known about a model at each ε: the interval that `train` prints, and that of a score. Takes seconds."""
-        found = []
-        for each in self.outlooks:
-            total = exact_epsilon(each.epsilon)
-            rows = 1 if self.persons is None else self.rows_per_person
-            scored = {"score": total / rows, "score_records": self.records}
-            found.append(foresee(self.models, total / each.entries, each.records, each.labels.r2, **scored))
-        return tuple(found)
+        rows = 1 if self.persons is None else self.rows_per_person
+        return tuple(
+            foresee(
+                self.models,
+                exact_epsilon(each.epsilon) / each.entries,
+                each.records,
+                each.labels.r2,
+                score=exact_epsilon(each.epsilon) / rows,
+                score_records=self.records,
+            )
+            for each in self.outlooks
+        )
 
     @property
     def recommended(self) -> Outlook | None:

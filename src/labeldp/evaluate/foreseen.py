@@ -116,7 +116,7 @@ def foresee(
     if scored is None or within is None:
         told: tuple[float | None, ...] = (None, None, None)
     else:
-        told = float(scored), within * width**2, within / mse if mse > 0 else math.inf
+        told = float(scored), within * width**2, within / max(mse, 1e-300)
     return Foreseen(_interval(models, labels, epsilon, records, predictions, joint) if r2 > 0 else None, *told)
 
 

@@ -18,6 +18,7 @@ from labeldp import (
     Ledger,
     Message,
     PrivacyRefused,
+    apply,
     privatize,
     report,
 )
@@ -113,6 +114,26 @@ def test_a_report_of_private_labels_covers_the_means_and_costs_nothing(visits):
     for wrong in ({"epsilon": 1}, {"out": "r"}, {"by": "ward"}):
         with pytest.raises(InvalidInput):
             report(Message.open(folder / "message"), **wrong)
+
+
+def test_groups_of_later_batches_are_not_taken_for_counted_labels(tmp_path):
+    """The first batch has short stays only. Its counts would rule out the long ones of a later batch."""
+    generator = np.random.default_rng(0)
+    stay, ward = (
+        np.r_[generator.uniform(0, 5, 4000), generator.uniform(24, 28, 1000)],
+        np.repeat(["old", "new"], (4000, 1000)),
+    )
+    table = pa.table({"visit": np.arange(5000), "ward": ward, "stay": stay})
+    for name, part in (("first", table.slice(0, 4000)), ("later", table.slice(4000)), ("features", table.slice(10))):
+        pq.write_table(part, tmp_path / f"{name}.parquet")
+    first, later = (LabelSource(tmp_path / f"{name}.parquet", "stay", "visit") for name in ("first", "later"))
+    privatize(first, LabelRandomizer(0.5, (0, 30)), tmp_path / "message", key_file=tmp_path / "key")
+    apply(tmp_path / "message", later, key_file=tmp_path / "key")
+    found = report(Message.open(tmp_path / "message"), by="ward", features=tmp_path / "features.parquet", id="visit")
+    for row in found.rows:
+        one = row.figures["mean"]
+        assert one.lower <= stay[ward == row.group].mean() <= one.upper
+    assert (found.without_label, found.without_features) == (0, 10)
 
 
 def test_the_folder_proves_itself_and_the_ledger_is_charged_once(visits):

@@ -98,6 +98,7 @@ def report(
     from labeldp.artifact.manifest import MANIFEST
     from labeldp.evaluate.report import report_labels
     from labeldp.learn.group_report import report as report_groups
+    from labeldp.learn.verdict import unpaired
     from labeldp.release.ledger import Ledger
 
     _check_files(csv, picture)
@@ -146,9 +147,13 @@ def report(
     note_clipped(clipped, sum(row.records for row in found.rows), out_of_range, quiet=quiet)
     _write(found, csv, picture)
     if as_json:
-        print_json({"epsilon": found.epsilon_exact, "by": found.by, "figures": found.to_arrow().to_pylist()})
+        data = {"epsilon": found.epsilon_exact, "by": found.by, "figures": found.to_arrow().to_pylist()}
+        unused = {"features_without_label": found.without_label, "labels_without_features": found.without_features}
+        print_json(data | (unused if is_message else {}))
     elif not quiet:
         show_report(found)
+        for title, text in unpaired(found.without_label, found.without_features):
+            line(title, text)
         if found.left_out:
             line("groups", f"{count_of(found.left_out, 'record')} left out: their groups are too small, even together")
         line("epsilon", f"{found.epsilon:g}{', paid before: this report costs nothing' if is_message else ''}")

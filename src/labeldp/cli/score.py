@@ -164,20 +164,25 @@ def show_score(found: Score) -> None:
     for group, scored in [("all records", found.overall), *found.by_group.items()]:
         for number, (model, one) in enumerate(scored.items()):
             name = [group if not number else "", model] if len(found.models) > 1 else [group]
-            rows.append([*name, f"{one.records:,}", *_cells(one)])
+            rows.append([*name, f"{one.records:,}", *_cells(one, found.domain.upper - found.domain.lower)])
     names = [found.by or "", *(["model"] if len(found.models) > 1 else []), "records", *SHOWN.values()]
     print_table("95 % intervals in brackets", names, rows, left=[0, 1] if len(found.models) > 1 else [0])
     for number, text in enumerate(found.sentences()):
         line("" if number else "verdict", text)
 
 
-def _cells(found: HeldOutError) -> Iterator[str]:
-    """Yield the figures with their intervals. Below −100 % nothing is known of R² but perhaps its upper end."""
+def _cells(found: HeldOutError, width: float) -> Iterator[str]:
+    """Yield the figures with their intervals, where these say something. Below −100 % nothing is known of R² but perhaps its upper end."""
+    from labeldp.evaluate.held_out_figures import WIDEST
+
+    possible = {"mse": width**2, "mae": width, "bias": 2 * width, "gain": width**2}
     for name in SHOWN:
         one = getattr(found, name)
         value, low, high = (plain(end, 3) for end in (one.value, one.lower, one.upper))
         if name == "r2" and not one.lower > -1:
             yield "not known" if one.upper >= 1 else f"at most {high}"
+        elif name in possible and one.upper - one.lower > WIDEST * possible[name]:
+            yield "not known"
         else:
             yield f"{value} ({low} to {high})"
 

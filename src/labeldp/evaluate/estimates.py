@@ -136,10 +136,11 @@ def estimate_error(
     visible : float
         The share of the label that features are taken to explain, from 0 to 1. It decides which estimate has the least
         error where none is unbiased; the interval is valid whatever the features explain.
-    assume : collection of {"tails", "part"}
+    assume : collection of {"tails", "part", "batches"}
         What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
         tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
         records are a random part of those that the labels party privatized together, where they are not all of them.
+        "batches": later batches of the message have the same distribution of labels as the first, whose noisy counts are then used for all.
 
     Returns
     -------
@@ -179,8 +180,8 @@ def estimate_mean(private: PrivateLabels, *, confidence: float = 0.95, assume: C
         The private labels of the records, whose mechanism carries a prior.
     confidence : float
         How often the interval is to cover the truth.
-    assume : collection of {"tails", "part"}
-        What the interval may rest on besides, see `estimate_error`. Only "part" matters for the mean.
+    assume : collection of {"tails", "part", "batches"}
+        What the interval may rest on besides, see `estimate_error`. "tails" does not matter for the mean.
 
     Returns
     -------
@@ -226,10 +227,11 @@ def estimate_gain(
         A prediction for each record, in the same order, made without the record's own private label.
     confidence : float
         How often the interval is to cover the truth.
-    assume : collection of {"tails", "part"}
+    assume : collection of {"tails", "part", "batches"}
         What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
         tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
         records are a random part of those that the labels party privatized together, where they are not all of them.
+        "batches": later batches of the message have the same distribution of labels as the first, whose noisy counts are then used for all.
 
     Returns
     -------
@@ -274,10 +276,11 @@ def estimate_r2(
         A prediction for each record, in the same order, made without the record's own private label.
     confidence : float
         How often the interval is to cover the truth.
-    assume : collection of {"tails", "part"}
+    assume : collection of {"tails", "part", "batches"}
         What the interval may rest on besides, which makes it narrower. "tails": labels beyond the range in which the codes
         tell labels apart have predictions that are on average on the same side of the mean prediction. "part": these
         records are a random part of those that the labels party privatized together, where they are not all of them.
+        "batches": later batches of the message have the same distribution of labels as the first, whose noisy counts are then used for all.
 
     Returns
     -------

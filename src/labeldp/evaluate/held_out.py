@@ -39,8 +39,8 @@ class HeldOutError(ReprMixin):
     mse_of_mean : HeldOutFigure
         That of always answering the labels' mean: their variance.
     gain : HeldOutFigure
-        How much of the error of a constant answer the model removes: 2·cov(label, prediction) − var(prediction). The squares of the
-        labels cancel in it, so it is known much better than either error.
+        How much lower its error is than that of always answering the labels' mean: mse_of_mean − mse. It is positive where R² is, and its
+        interval excludes zero where that of R² does. The squares of the labels cancel in it, so it is known better than either error.
     r2 : HeldOutFigure
         The share of the labels' variance that the predictions explain, 1 − mse/mse_of_mean.
     mae : HeldOutFigure

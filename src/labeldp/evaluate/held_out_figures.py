@@ -9,6 +9,8 @@ from statistics import NormalDist
 from labeldp.arrays import Floats
 from labeldp.formatting import ReprMixin, plain
 
+WIDEST = 0.8
+"""An interval that covers more than this share of what is possible says nothing: its figure is shown as not known."""
 RISK = 0.05
 """How often an interval may miss."""
 
@@ -82,6 +84,10 @@ class Linear:
         """The same with more noise of its own."""
         return replace(self, own=self.own + variance)
 
+    def less(self, other: Linear) -> Linear:
+        """The difference to another value of the same means."""
+        return Linear(self.value - other.value, self.factors - other.factors, self.noise, self.own + other.own)
+
     def covariance(self, other: Linear) -> float:
         """Of the noise of two such values."""
         shared = float(self.factors @ self.noise @ other.factors)
@@ -90,11 +96,10 @@ class Linear:
 
 @dataclass(frozen=True)
 class Spread:
-    """Variances over records: of squared errors, of squares about the mean, of gains, and of error − ratio·square."""
+    """Variances over records: of squared errors, of squares about the mean, and of error − ratio·square."""
 
     error: float
     variance: float
-    gain: float
     mixed: float
     ratio: float
 
@@ -106,6 +111,11 @@ class Spread:
         found = (self.error + self.ratio**2 * self.variance - self.mixed) / (2 * self.ratio)
         most = math.sqrt(self.error * self.variance)
         return min(max(found, -most), most)
+
+    @property
+    def gain(self) -> float:
+        """Of square − error."""
+        return max(0.0, self.error + self.variance - 2 * self.covariance)
 
 
 def figure(found: Linear, sampling: float, *, least: float = -math.inf, risk: float = RISK) -> HeldOutFigure:

@@ -20,7 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
-from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, Spread, figure, ratio_figure, reach_of_noise
+from labeldp.evaluate.held_out_figures import (
+    HeldOutFigure,
+    Linear,
+    Spread,
+    figure,
+    ratio_figure,
+    reach_of_noise,
+    reach_of_sampling,
+)
 from labeldp.release.group_sums import UNITS, GroupSums, check_numbers, draw_numbers
 from labeldp.release.noisy_sums import cube_variance
 from labeldp.release.sums_draw import SumsBudget, noise_scale
@@ -33,7 +41,7 @@ ENDS, MIDDLE = np.array([[0.0], [1.0]]), 0.5
 """The bounds of the labels, once they are rescaled, and the middle between them."""
 ERROR, CROSS, MEAN, SQUARE, ABSOLUTE = range(5)
 """The places of the questions; those of |y − f'| follow for every model, and then the differences of errors from the first model's."""
-ERRORS, SQUARES, GAINS, MIXED = range(4)
+ERRORS, SQUARES, MIXED = range(3)
 """The places of the sums of squares; those of differences follow."""
 
 Codes = NDArray[np.int64]
@@ -114,8 +122,7 @@ class HeldOutSums:
 
         def deviations(label: Floats) -> list[Floats]:
             error, square = np.square(label - f[0]), np.square(label - mean)
-            gain = 2 * centred * (label - mean) - np.square(centred)
-            return [error, square, gain, error - ratio * square, *questions(label)[ABSOLUTE + len(f) :]]
+            return [error, square, error - ratio * square, *questions(label)[ABSOLUTE + len(f) :]]
 
         squares = [np.square(one) for one in deviations(y)]
         at_bounds = deviations(ENDS)
@@ -128,25 +135,31 @@ class HeldOutSums:
     def check(models: int, records: int, epsilon: Fraction) -> None:
         """Raise `InvalidInput`, before the charge, for sums whose noise might leave 64 bits."""
         check_numbers(3 + 2 * models, records, epsilon * (1 - SPREAD_SHARE))
-        check_numbers(3 + models, records, epsilon * SPREAD_SHARE)
+        check_numbers(MIXED + models, records, epsilon * SPREAD_SHARE)
 
     @staticmethod
-    def reach(predictions: Floats, epsilon: Fraction) -> float:
-        """Return how far the interval of the mean squared error will reach for the noise of one model, on the scale from 0 to 1.
+    def reach(predictions: Floats, epsilon: Fraction, records: int, variance: float = 0.0) -> float:
+        """Return how far the interval of the mean squared error of one model will reach, on the scale from 0 to 1.
 
         Parameters
         ----------
         predictions : array of float64
-            The predictions on that scale.
+            The predictions on that scale, or some of them.
         epsilon : Fraction
             What the sums will cost.
+        records : int
+            The number of records.
+        variance : float, default 0
+            That of the squared errors, for the sampling of records. Without it the interval reaches for the noise alone.
         """
-        scale = noise_scale(UNITS, epsilon * (1 - SPREAD_SHARE))
+        first, rest = (noise_scale(UNITS, epsilon * share) for share in (1 - SPREAD_SHARE, SPREAD_SHARE))
         mean = float(predictions.mean())
         direct = float(np.square(ENDS - predictions).max()) ** 2
         derived = (2 * float(abs(predictions - mean).max())) ** 2 + (2 * (mean - MIDDLE)) ** 2 + MIDDLE**4
-        variance = cube_variance(ABSOLUTE + 1, scale) * direct * derived / (direct + derived)
-        return reach_of_noise() * math.sqrt(variance) / (UNITS * predictions.size)
+        noise = cube_variance(ABSOLUTE + 1, first) * direct * derived / (direct + derived) / (UNITS * records) ** 2
+        of_squares = math.sqrt(cube_variance(MIXED + 1, rest)) * direct / (UNITS * records)
+        sampling = min(variance + of_squares, direct) / records
+        return math.sqrt(reach_of_noise() ** 2 * noise + reach_of_sampling() ** 2 * sampling)
 
     @property
     def models(self) -> int:
@@ -210,14 +223,6 @@ class GroupFigures:
     def _error(self, model: int) -> Linear:
         return self._linear({ERROR: 1.0, **self._apart(model)})
 
-    def _gain(self, model: int) -> Linear:
-        """2·cov(y, f) − var f. For another model: the variance of y is the same, and the squares of the biases differ by a public line."""
-        more = self.records / (self.records - 1)
-        first, other = self._prediction(0), self._prediction(model)
-        apart = dict.fromkeys(self._apart(model), -more)
-        constant = more * ((first - other) * (2 * MIDDLE - first - other) - self.predicted[self.place])
-        return self._linear({CROSS: more, MEAN: 2 * more * (first - other), **apart}, constant)
-
     @cached_property
     def _variance(self) -> Linear:
         """The mean of (y − ½)² less the square of that of y − ½.
@@ -248,16 +253,12 @@ class GroupFigures:
 
     def _spread(self, model: int) -> Spread:
         """The variances over records. Those of another model follow from the first one's and the differences by the triangle inequality."""
-        error, variance, gain = self._error(0), self._variance, self._gain(0)
+        error, variance = self._error(0), self._variance
         apart, ratio = self._apart_deviation(model), self.ratio(model)
-        moved = (
-            2 * abs(self._prediction(0) - self._prediction(model)) * math.sqrt(float(np.clip(variance.value, 0, 0.25)))
-        )
         squares = self._deviation(SQUARES, variance.value)
         return Spread(
             error=(self._deviation(ERRORS, error.value) + apart) ** 2,
             variance=squares**2,
-            gain=(self._deviation(GAINS, gain.value) + apart + moved) ** 2,
             mixed=(self._deviation(MIXED, 0.0) + apart + abs(ratio - self.ratio(0)) * squares) ** 2,
             ratio=ratio,
         )
@@ -279,7 +280,7 @@ class GroupFigures:
         return {
             "mse": figure(error, spread.error / n, least=0.0).times(square),
             "r2": ratio_figure(error, variance, spread, n),
-            "gain": figure(self._gain(model), spread.gain / n).times(square),
+            "gain": figure(variance.less(error), spread.gain / n).times(square),
             "mae": figure(absolute, varied(absolute), least=0.0).times(width),
             "bias": figure(bias, varied(bias)).times(width),
             "mse_of_mean": figure(variance, spread.variance / n, least=0.0).times(square),

@@ -28,7 +28,7 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.estimates import estimate_mean
 from labeldp.evaluate.groups import Figures, FiguresRelease, Groups, csv_text, figures_card
-from labeldp.evaluate.held_out_figures import HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
+from labeldp.evaluate.held_out_figures import WIDEST, HeldOutFigure, Linear, figure, reach_of_noise, reach_of_sampling
 from labeldp.formatting import count_of, plain
 from labeldp.json_text import expect_format, parse_json, read_record
 from labeldp.mechanisms import PrivateLabels
@@ -53,8 +53,6 @@ MEAN, SQUARE = range(2)
 MIDDLE = 0.5
 FEWEST_CELLS, MOST_CELLS = 16, 1024
 MOST_QUANTILES = 20
-WIDEST = 0.8
-"""An interval that covers more than this share of the bounds says nothing: its figure is marked as not known."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +101,8 @@ class Report(Figures):
         The noisy sums that it follows from; none for a report of private labels.
     left_out : int
         The number of records whose groups are too small, even together.
+    without_label, without_features : int
+        In a report of private labels: how many rows of the features have no private label, and how many labels have no features.
 
     Examples
     --------
@@ -127,6 +127,8 @@ class Report(Figures):
     quantiles: tuple[float, ...] = ()
     sums: tuple[GroupSums, ...] = ()
     left_out: int = 0
+    without_label: int = 0
+    without_features: int = 0
 
     def proof(self) -> SumsProof:
         """Return what the noisy sums cost as exact fractions, and whether the total is within ε.

@@ -38,7 +38,7 @@ from labeldp.evaluate.groups import (
 )
 from labeldp.evaluate.held_out import FIGURES, HeldOutError
 from labeldp.evaluate.held_out_figures import RISK, HeldOutFigure
-from labeldp.evaluate.held_out_sums import HeldOutSums
+from labeldp.evaluate.held_out_sums import MIXED, HeldOutSums
 from labeldp.formatting import count_of, plain
 from labeldp.json_text import expect_format, parse_json, read_record
 from labeldp.release.account import Account, Charge
@@ -308,7 +308,7 @@ class _StoredSums:
         if not fits or not np.isfinite(means).all() or not np.isfinite(predicted).all() or first.counts.min() < 2:
             raise InvalidInput("the predictions' means of a score are damaged")
         _check_part(first, 3 + 2 * made.models)
-        _check_part(spread, 3 + made.models)
+        _check_part(spread, MIXED + made.models)
         return made
 
 

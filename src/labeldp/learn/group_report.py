@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from labeldp.artifact.reader import Message
@@ -13,9 +14,9 @@ from labeldp.engines.arrow.source import LabelSource
 from labeldp.errors import InvalidInput, expect_path
 from labeldp.evaluate.groups import SMALLEST_GROUP, Groups
 from labeldp.evaluate.report import Report, report_labels, report_private
+from labeldp.evaluate.summary import evaluated_labels
 from labeldp.learn.feature_tables import one_array
 from labeldp.learn.joined_features import joined_features
-from labeldp.mechanisms import PrivateLabels
 from labeldp.release.ledger import Ledger
 from labeldp.tables.feature_file import FeatureFile
 from labeldp.tables.files import Phase
@@ -158,5 +159,6 @@ def _of_message(
     others = [name for name in file.names if name not in (by, id_column)]
     found = joined_features(message, Path(features), id_column, exclude=others, categorical=[by], phase=phase)
     groups = Groups.of(one_array(found.table.column(by)), by, features, smallest_group)
-    private = PrivateLabels(found.joined.codes, message.mechanism)
-    return report_private(private, groups, message.epsilon_exact)
+    private, _ = evaluated_labels(message, found.joined.codes)
+    made = report_private(private, groups, message.epsilon_exact)
+    return replace(made, without_label=found.joined.without_label, without_features=found.joined.without_features)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,10 +15,16 @@ from labeldp.artifact.id_join import match_ids
 from labeldp.artifact.labels_file import id_kind
 from labeldp.artifact.reader import Message
 from labeldp.errors import InvalidInput, described
-from labeldp.evaluate.held_out_sums import HeldOutSums
+from labeldp.evaluate.foreseen import score_epsilon, score_within
 from labeldp.evaluate.intervals import ASSUMPTIONS
 from labeldp.evaluate.scoring import estimate_log_loss, estimate_loss
-from labeldp.evaluate.summary import estimates_of_mean, estimates_of_model, made_assumptions, out_of_fold_predictions
+from labeldp.evaluate.summary import (
+    estimates_of_mean,
+    estimates_of_model,
+    evaluated_labels,
+    made_assumptions,
+    out_of_fold_predictions,
+)
 from labeldp.formatting import count_of
 from labeldp.learn.conditional import Recipe
 from labeldp.learn.feature_columns import ColumnKey
@@ -40,8 +45,6 @@ from labeldp.release.sums import SumsAnswer, is_answer
 from labeldp.tables.files import Phase
 
 FOLDS = 5
-LEAST_SCORED = 1e-3
-"""For messages of a smaller ε no score is offered: a tenth of it would tell nothing."""
 FOR_LABELS = (
     *("model", "loss", "target_values", "epochs", "seed", "folds", "assume"),
     *("categorical", "numeric", "exclude"),
@@ -148,8 +151,8 @@ def train(
         The seed of the learner, from 0 to 2^32 - 1.
     folds : int, default 5
         The number of folds for the estimate of the test error; 0 for no estimate. A stack has folds of its own.
-    assume : collection of {"tails", "part"}, optional
-        What the intervals of the estimates may rest on, see `estimate_error`. By default both; `()` for neither.
+    assume : collection of {"tails", "part", "batches"}, optional
+        What the intervals of the estimates may rest on, see `estimate_error`. By default all; `()` for none.
     verify_key : str or Path, optional
         The public key that the message must be signed with, as in `Message.open`.
     delimiter : str, optional
@@ -249,9 +252,7 @@ def train(
     native = "squared" if recipe.conditional else recipe.loss.name
     request = LearnerRequest(joined.rows.size, recipe.share, native, categorical, numeric, seed, epochs, progress)
     estimator, targets = recipe.model(learner.make(request)), recipe.targets(joined.codes)
-    counts = None if mechanism.prior is None else mechanism.prior.counts
-    later_batches = counts is not None and joined.rows.size + joined.without_features > counts.records
-    private = PrivateLabels(joined.codes, mechanism.without_counts() if later_batches else mechanism)
+    private, batches_differ = evaluated_labels(message, joined.codes, assume)
     estimates = estimates_of_mean(private, assume)
     cross_validated = folds >= 2 and len(private) >= 2 * folds and (recipe.conditional or bool(estimates))
     validates = hasattr(estimator, "fit_out_of_fold")
@@ -296,7 +297,8 @@ def train(
         "classes": None if message.classes is None else list(message.classes),
         "estimates": estimates,
         "estimated_loss": lost,
-        "assumptions": made_assumptions(private, assume) if estimates else [],
+        "assumptions": made_assumptions(private, assume, message.records) if estimates else [],
+        "batches_differ": batches_differ,
         "score": asked,
     }
     return _result(estimator, facts, None if message.header.row_numbers else id)
@@ -304,14 +306,15 @@ def train(
 
 def _score(message: Message, id_column: str, predictions: Floats) -> dict[str, Any] | None:
     """Return what a score of the predictions for a tenth of the message's ε would tell, from public numbers."""
-    domain = message.mechanism.domain
-    if domain is None or message.header.row_numbers or message.epsilon < LEAST_SCORED:
+    domain, epsilon = message.mechanism.domain, score_epsilon(message.epsilon_exact)
+    if domain is None or message.header.row_numbers or epsilon is None:
         return None
     width = domain.upper - domain.lower
-    scaled = np.clip((predictions - domain.lower) / width, 0, 1)
-    epsilon = Fraction(f"{float(message.epsilon_exact) / 10:.2g}")
-    within = HeldOutSums.reach(scaled, epsilon) * width**2
-    return {"epsilon": float(epsilon), "within": within, "label": message.header.label_column, "id": id_column}
+    within = score_within(np.clip((predictions - domain.lower) / width, 0, 1), epsilon, predictions.size)
+    if within is None:
+        return None
+    names = {"label": message.header.label_column, "id": id_column}
+    return {"epsilon": float(epsilon), "within": within * width**2, **names}
 
 
 def _result(estimator: Any, facts: dict[str, Any], id_column: str | None) -> TrainingResult:

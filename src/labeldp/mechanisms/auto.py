@@ -200,10 +200,15 @@ def prior_for_training(counts: NDArray[np.int64], scale: float, request: Request
         exact_cells = domain.whole
         domain = domain.with_cells(DESIGN_CELLS)
         counts = np.bincount(domain.cell(request.domain.grid), counts, DESIGN_CELLS).astype(np.int64)
-    noisy = noisy_counts(counts, scale)
-    masses = unimodal_masses(noisy, request.known_records, scale)
-    published = NoisyCounts(noisy, scale, request.known_records) if exact_cells else None
-    return Prior(domain.grid, masses, 2 / Fraction(scale), published)
+    return prior_of_counts(noisy_counts(counts, scale), scale, domain, request.known_records, published=exact_cells)
+
+
+def prior_of_counts(
+    noisy: NDArray[np.int64], scale: float, domain: Domain, records: int, *, published: bool = True
+) -> Prior:
+    """Return the prior that noisy counts on a grid make. With `published` it carries them."""
+    counts = NoisyCounts(noisy, scale, records) if published else None
+    return Prior(domain.grid, unimodal_masses(noisy, records, scale), 2 / Fraction(scale), counts)
 
 
 MECHANISMS.add(

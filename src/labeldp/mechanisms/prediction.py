@@ -21,6 +21,7 @@ simplification of this (`labeldp.mechanisms.auto`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from labeldp.arrays import Floats
 from labeldp.budget import MIN_EPSILON, Epsilon, exact_epsilon
 from labeldp.design.channels import visible_bias_factor, visible_bias_matrix
+from labeldp.design.channels.visibility import copula_factor
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, LabelDPError, described
 from labeldp.mechanisms.bias_variance import VISIBLE, BiasVariance, weight_of_variance
@@ -138,6 +140,11 @@ class ModelErrors:
         The public bounds. By default the range of the prior.
     public : bool
         Whether the distribution is public, so that a release spends nothing on a private prior.
+
+    Attributes
+    ----------
+    fine, prior : Prior
+        The distribution, and a coarser one that designs use.
     """
 
     def __init__(
@@ -149,8 +156,8 @@ class ModelErrors:
             prior = Prior.uniform(frame if frame.count <= DESIGN_CELLS else frame.with_cells(DESIGN_CELLS))
         self.explained, self.public = explained, public
         self.domain = domain if domain is not None else Domain(float(prior.values[0]), float(prior.values[-1]))
-        self._fine, _ = merged_prior(prior, MOST_LABELS)
-        self.prior, self._groups = merged_prior(self._fine, PREDICTION_LABELS)
+        self.fine, _ = merged_prior(prior, MOST_LABELS)
+        self.prior, self._groups = merged_prior(self.fine, PREDICTION_LABELS)
         self._joint = features_joint(self.prior, explained)
         below = np.cumsum(self.prior.masses)
         low, high = np.interp([0.005, 0.995], below, self.prior.values)  # sums are clipped where labels thin out
@@ -170,7 +177,7 @@ class ModelErrors:
 
         By default it trains on the mechanism's training values, `code_values(mechanism)`; `values` has other numbers for its codes.
         """
-        labels, masses = self._fine.values, self._fine.masses
+        labels, masses = self.fine.values, self.fine.masses
         if isinstance(mechanism, FiniteMechanism):
             means, variances = mechanism.conditional_moments(
                 labels, code_values(mechanism) if values is None else values
@@ -310,19 +317,38 @@ def features_joint(prior: Prior, explained: float) -> Floats:
     if explained <= least:
         part = explained / least if least > 0 else 0.0
         return part * visible_bias_matrix(masses, 0.0) + (1 - part) * constant
+    return visible_bias_matrix(masses, _correlation(masses, centred, explained, visible_bias_factor))
+
+
+def likely_predictions(prior: Prior, r2: float) -> tuple[Floats, Floats]:
+    """Return the predictions of a model that explains the share `r2` of the labels' variance, and their joint distribution with the labels.
+
+    Predictions are E[y | x] for a normal number x whose copula with the label is Gaussian, as in a design. The matrix has a row for each
+    prediction and a column for each label of the prior.
+    """
+    masses, centred = prior.masses, prior.values - prior.mean
+    factor = copula_factor(masses, min(_correlation(masses, centred, r2, copula_factor), 1 - 1e-6))
+    weight = factor.sum(axis=1)
+    return np.asarray(prior.mean + factor @ centred / weight), np.asarray(factor * weight[:, None])
+
+
+def _correlation(masses: Floats, centred: Floats, explained: float, factor: Callable[[Floats, float], Floats]) -> float:
+    """Return the squared correlation at which features explain this share of the labels' variance."""
     low, high = 0.0, 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _share(masses, centred, middle) < explained else (low, middle)
-    return visible_bias_matrix(masses, high)
+        low, high = (middle, high) if _share(masses, centred, middle, factor) < explained else (low, middle)
+    return high
 
 
-def _share(masses: Floats, centred: Floats, visible: float) -> float:
+def _share(
+    masses: Floats, centred: Floats, visible: float, factor: Callable[[Floats, float], Floats] = visible_bias_factor
+) -> float:
     """Return the share of the labels' variance that features of this correlation explain; 1 if there is none."""
     spread = float(masses @ np.square(centred))
     if visible >= 1 or spread <= 0:
         return 1.0
-    return float(np.square(visible_bias_factor(masses, visible) @ centred).sum() / spread)
+    return float(np.square(factor(masses, visible) @ centred).sum() / spread)
 
 
 @lru_cache(maxsize=DESIGNS)

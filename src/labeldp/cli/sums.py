@@ -22,6 +22,7 @@ from labeldp.cli.options import (
     Lower,
     OutOfRangeLabels,
     OutputOption,
+    Person,
     Quiet,
     SignKey,
     Upper,

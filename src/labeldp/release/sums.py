@@ -363,7 +363,7 @@ class SumsRelease(ReleaseJob[SumsReady]):
         """Read all labels, match them to the cells by id, and plan."""
         cells = self.cells
         with reported_together(self.source, self.domain, self.out_of_range):
-            ids, labels = read_labels(self.source, phase)
+            ids, labels, owners = read_labels(self.source, phase)
         found = match_ids(cells.ids, ids, cells.path, self.source.path)
         rows = np.flatnonzero(found >= 0)
         require_labels(len(cells.ids) - rows.size, rows.size, cells.path, matching=self.matching)
@@ -408,24 +408,26 @@ def require_labels(without: int, records: int, path: Path, *, matching: bool) ->
         )
 
 
-def read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats]:
-    """Return all ids and labels. Every label counts, so a source with persons is refused: ε would not be for all labels of a person."""
-    if source.person_column is not None:
-        raise InvalidInput(
-            "sums, scores and reports protect each record: persons are not possible here. Leave the column of persons out, and charge another dataset "
-            "than one whose budget is for persons"
-        )
+def read_labels(source: LabelSource, phase: Phase) -> tuple[pa.Array, Floats, pa.Array | None]:
+    """Return all ids, labels, and persons if the source has a column of them."""
     tick = phase("reading", None)
     ids: list[pa.Array] = []
     labels: list[NDArray[np.float64]] = []
+    persons: list[pa.Array] = []
     for batch in source.batches():
         ids.append(batch.ids)
         labels.append(batch.labels)
+        if batch.persons is not None:
+            persons.append(batch.persons)
         if tick is not None:
             tick(batch.labels.size)
     if len({one.type for one in ids}) > 1:
         raise InvalidInput(f"the files of {source.path} have ids of several types: give --id-type str")
-    return pa.concat_arrays(ids), np.concatenate(labels)
+    if len({one.type for one in persons}) > 1:
+        raise InvalidInput(
+            f"the files of {source.path} have persons of several types: convert the column to one type first"
+        )
+    return pa.concat_arrays(ids), np.concatenate(labels), pa.concat_arrays(persons) if persons else None
 
 
 def is_answer(path: Path) -> bool:

@@ -132,7 +132,7 @@ class GroupSums:
             )
         if (
             self.weights.shape != shape[:1]
-            or not (0 < self.weights).all()
+            or not (self.weights > 0).all()
             or (self.weights > UNITS * self.counts).any()
         ):
             raise InvalidInput("noisy sums by group need the weight of each group")

@@ -76,7 +76,10 @@ def test_several_labels_write_a_message_each(run, folder):
         ((*BOTH, *PERSON), "give --key-file"),
         ((*BOTH, "--key-file", "k"), "name the column of persons"),
         ((*BOTH, *PERSON, "--dry-run"), "are for one label"),
-        ((*BOTH, *PERSON, "--key-file", "k", "--engine", "spark"), "--person is not possible with --engine spark"),
+        (
+            (*BOTH, *PERSON, "--key-file", "k", "--engine", "spark"),
+            "several labels are not possible with --engine spark",
+        ),
         ((*BOTH, *PERSON, "--key-file", "k", "--weights", "amount"), "--weights takes each label once"),
         ((*AMOUNT, *PERSON, "--weights", "amount=2"), "are for several labels"),
         ((*AMOUNT, "--label", "amount"), "given twice"),

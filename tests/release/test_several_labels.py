@@ -62,6 +62,7 @@ def test_each_person_is_in_one_message_and_epsilon_is_charged_once(party):
     assert set((counted["amount"] + counted["days"]).values()) == {1}
     assert party.ledger.remaining("sales") == 1
     assert party.ledger.verify().mechanisms == 2
+    assert party.ledger.datasets()[0].releases == 1
     first, second = party.ledger.history("sales")
     assert (first.part_of, first.part, second.part_of, second.part) == (None, "amount", first.id, "days")
     for name in BOUNDS:

@@ -305,8 +305,8 @@ def _report(
             figures[f"quantile {one:g}"] = _quantile(histograms[0], place, one)
         rows.append(GroupRow(name, int(numbers.counts[place]), figures))
     made = Report(domain, by, tuple(rows), epsilon, quantiles, sums, left_out, persons)
-    for one in sums:
-        one.check_unit(persons)
+    for part in sums:
+        part.check_unit(persons)
     made.proof().require()
     return made
 

@@ -402,9 +402,7 @@ class SumsRelease(ReleaseJob[SumsReady]):
         ids = cells.ids.take(pa.array(ready.rows))
         written = {cells.id_column: ids}
         if (weights := ready.queries.weights) is not None:
-            written |= {
-                next(name for name in (WEIGHT, f"{WEIGHT} of row") if name != cells.id_column): pa.array(weights)
-            }
+            written[WEIGHT if cells.id_column != WEIGHT else f"row {WEIGHT}"] = pa.array(weights)
         pq.write_table(pa.table(written).take(pc.array_sort_indices(ids)), data, compression="zstd")
         groups = [[cells.names[one] for one in columns.signs]] if columns.signs else []
         groups += [[cells.names[one]] for one in columns.whole]

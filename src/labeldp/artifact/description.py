@@ -314,7 +314,7 @@ def _order(header: Header) -> str:
 
 
 def _batches(header: Header) -> str:
-    if not header.keyed or (header.persons is not None and header.persons.shared):
+    if not header.keyed:
         return "No records can be added to this message."
     if header.persons is not None:
         return (

@@ -25,7 +25,7 @@ from labeldp import (
 from labeldp.evaluate import Report
 from labeldp.evaluate.report import _mean, _quantile
 from labeldp.release import group_sums
-from labeldp.release.group_sums import draw_histograms, draw_numbers
+from labeldp.release.group_sums import Rows, draw_histograms, draw_numbers
 from labeldp.release.sums_draw import SumsBudget
 
 
@@ -86,12 +86,12 @@ def test_intervals_of_means_and_quantiles_cover(n, epsilon):
     """200 groups with the same truth, all drawn at once. Of 200 intervals of 95 % more than 26 miss once in 500,000 times."""
     generator = np.random.default_rng(1)
     population = stays(generator, 2_000_000) / 30
-    codes, y = np.repeat(np.arange(200), n), stays(generator, 200 * n) / 30
+    rows, y = Rows.of(np.repeat(np.arange(200), n)), stays(generator, 200 * n) / 30
     ends = np.broadcast_to([[-0.5, 0.5], [0.0, 0.25]], (200, 2, 2))
     amount, edges = Fraction(epsilon), np.linspace(0, 1, 65)
-    sums = draw_numbers(SumsBudget(amount), [y - 0.5, np.square(y - 0.5)], ends, codes, amount)
+    sums = draw_numbers(SumsBudget(amount), [y - 0.5, np.square(y - 0.5)], ends, rows, amount)
     cells = np.minimum((y * 64).astype(np.int64), 63)
-    counts = draw_histograms(SumsBudget(amount), cells, np.column_stack([edges[:-1], edges[1:]]), codes, 200, amount)
+    counts = draw_histograms(SumsBudget(amount), cells, np.column_stack([edges[:-1], edges[1:]]), rows, amount)
     found = {"mean": ([_mean(sums, group) for group in range(200)], population.mean())}
     for part in (0.1, 0.5, 0.9):
         found[part] = [_quantile(counts, group, part) for group in range(200)], np.quantile(population, part)

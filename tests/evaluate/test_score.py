@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from forgery import rewrite_manifest
-from labeldp import InsufficientBudget, InvalidInput, LabelSource, Ledger, PrivacyRefused, report, score
+from labeldp import InsufficientBudget, InvalidInput, LabelSource, Ledger, PrivacyRefused, score
 from labeldp.evaluate import Score
 from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.release import group_sums
@@ -243,16 +243,3 @@ def test_nothing_depends_on_labels_but_the_noisy_sums(files):
             del part["first"]["values"], part["spread"]["values"], part["spread"]["ends"]
     assert one == two
     assert (folder / "score/PRIVACY.md").read_text() == (folder / "other/PRIVACY.md").read_text()
-
-
-@pytest.mark.parametrize("release", [score, report])
-def test_a_source_with_persons_is_refused_before_the_charge(files, release):
-    folder = files[0]
-    ledger = Ledger.create(folder / "ledger.db")
-    ledger.add_dataset("sales", budget=1)
-    source = LabelSource(folder / "labels.parquet", "amount", "order", person_column="order")
-    given = {"predictions": folder / "predictions.parquet"} if release is score else {"by": "order"}
-    with pytest.raises(InvalidInput, match="protect each record"):
-        release(source, out=folder / "out", epsilon=1, domain=DOMAIN, ledger=ledger, dataset="sales", **given)
-    assert ledger.remaining("sales") == 1
-    assert not (folder / "out").exists()

@@ -21,6 +21,37 @@ NOT_PROTECTED = """\
   the nearest bound. A release may be refused if labels are invalid or too many of them lie outside the bounds, so that this
   release exists reveals that it was not refused."""
 """What no release protects, for the cards of all kinds."""
+NOT_FOR_PERSONS = NOT_PROTECTED.replace(
+    "**Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.",
+    "**Which rows exist and whom they belong to.** If the rows of one person carry two names in that column, they count as two persons.",
+)
+"""What no release protects where a person is the unit of privacy."""
+
+
+def protected(known: str, *, persons: bool) -> str:
+    """Return what ε is for, in words; `known` is what readers may know besides other labels."""
+    if not persons:
+        return (
+            f"One label of one record, against readers who know everything else: the other labels, {known}.\n"
+            'Neighbouring data sets differ by replacing one label ("replace-one").'
+        )
+    return (
+        "All labels of one person together, however many rows the person has, against readers who know everything else: the labels\n"
+        f"of all other persons, {known}. Neighbouring data sets differ by replacing all labels of one person."
+    )
+
+
+def replaced(*, persons: bool) -> str:
+    """Return what neighbouring data sets differ by."""
+    if persons:
+        return "all labels of one person by any other valid labels"
+    return "one record's label by any other valid label"
+
+
+WEIGHTED = """\
+A person with k rows counts as one: each of the rows has a weight of 1/k in all sums, so **the figures are means over persons**, not
+over rows."""
+"""What is special about sums where a person is the unit of privacy."""
 
 
 @dataclass(frozen=True)
@@ -174,18 +205,17 @@ def privacy_card_text(mechanism: FiniteMechanism, header: Header) -> str:
         )
     else:
         split = "All of it was spent on the randomized labels; the mechanism was designed without looking at them."
-    protected, limits = (
-        (_RECORD, NOT_PROTECTED) if header.persons is None else (_person(header.persons), _NOT_FOR_PERSONS)
-    )
+    persons = header.persons is not None
+    chosen = "" if header.persons is None else f"\n\n{_person(header.persons)}"
     return f"""# What this message reveals about {"a label" if header.persons is None else "a person's labels"}
 
 The labels in `{LABELS.batch_path(Path(), 0)}` were randomized before they left their owner. The whole message is **ε-label differentially
-private with ε = {rounded_up(total)}{"" if header.persons is None else " for each person"}**: whatever anybody computes from it, replacing {_replaced(header)}
+private with ε = {rounded_up(total)}{"" if header.persons is None else " for each person"}**: whatever anybody computes from it, replacing {replaced(persons=persons)}
 changes the probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(total), 4)}.
 
 ## What is protected
 
-{protected}
+{protected("all features, the mechanism", persons=persons)}{chosen}
 
 ε splits as follows:
 
@@ -197,7 +227,7 @@ under one label as under another (`labeldp audit` repeats the proof).
 ## What is not protected
 
 - The features, which are not in this message, and **which records exist**: the ids are here as they are.{_names(header)}
-{limits}
+{NOT_FOR_PERSONS if persons else NOT_PROTECTED}
 
 ## How the labels were randomized
 
@@ -211,23 +241,10 @@ Written by labeldp {installed_version()}; release `{header.release}`.
 """
 
 
-_RECORD = """\
-One label of one record, against readers who know everything else: the other labels, all features, the mechanism.
-Neighbouring data sets differ by replacing one label ("replace-one")."""
-
-_NOT_FOR_PERSONS = NOT_PROTECTED.replace(
-    "**Several rows of one person cost ε each.** If a person has m rows, the guarantee for that person is m·ε.",
-    "**Which rows exist and whom they belong to.** If the rows of one person carry two names in that column, they count as two persons.",
-)
-
-
 def _person(persons: PersonUnit) -> str:
     name, most = " ".join(persons.column.replace("`", "'").split()), persons.entries
     rows = "One row" if most == 1 else f"At most {most} rows"
     return f"""\
-All labels of one person together, however many rows the person has, against readers who know everything else: the labels
-of all other persons, all features, the mechanism. Neighbouring data sets differ by replacing all labels of one person.
-
 A person is a value of the column `{name}`. {rows} of each person {"was" if most == 1 else "were"} chosen by a keyed hash of person and row that no label
 enters. **Rows that were not chosen are not in this message**, and nothing in it depends on their labels.{_together(persons)}"""
 
@@ -240,14 +257,6 @@ def _together(persons: PersonUnit) -> str:
 
 This is one of {len(persons.shared)} messages, with the labels {names}. Labels were chosen for all of them together, so **ε covers all labels of a person in
 all {len(persons.shared)} messages**, and they were charged once."""
-
-
-def _replaced(header: Header) -> str:
-    return (
-        "one record's label by any other valid label"
-        if header.persons is None
-        else "all labels of one person by any other valid labels"
-    )
 
 
 def _histogram(header: Header) -> str:
@@ -305,7 +314,7 @@ def _order(header: Header) -> str:
 
 
 def _batches(header: Header) -> str:
-    if not header.keyed or (header.persons is not None and header.persons.shared):
+    if not header.keyed:
         return "No records can be added to this message."
     if header.persons is not None:
         return (

@@ -21,13 +21,14 @@ from labeldp.cli.options import (
     Lower,
     OutOfRangeLabels,
     OutputOption,
+    Person,
     Quiet,
     SignKey,
     Upper,
     comma_list,
     domain_of,
 )
-from labeldp.cli.run_summary import no_share, note_clipped
+from labeldp.cli.run_summary import for_each, no_share, note_clipped, records_text
 from labeldp.errors import InvalidInput
 from labeldp.formatting import count_of, plain
 
@@ -78,6 +79,7 @@ def score(
     ] = None,
     smallest_group: SmallestGroup = 20,
     id_type: IdType = None,
+    person: Person = None,
     delimiter: Delimiter = None,
     decimal: DecimalMark = ".",
     matching: Annotated[bool, typer.Option("--matching", help="Leave out predictions that have no label.")] = False,
@@ -99,11 +101,14 @@ def score(
     A second run draws fresh noise and costs ε again.
 
     \b
-    Example:
+    Examples:
       labeldp score sales.parquet --label amount --id order
           --predictions predictions.parquet --epsilon 0.1
           --lower 0 --upper 400 --ledger ledger.db --dataset sales
           --out score
+      labeldp score orders.parquet --label amount --id order
+          --person customer --predictions predictions.parquet
+          --epsilon 0.5 --lower 0 --upper 400 --out score
     """  # noqa: D301 - the escape keeps the lines of the examples
     from labeldp.engines.arrow.source import LabelSource
     from labeldp.evaluate.score import score as score_predictions
@@ -115,7 +120,7 @@ def score(
     budget = None if ledger is None else Ledger(ledger)
     with stoppable("If it was charged already, it stays so"), phases(quiet=quiet) as phase, no_share(quiet=quiet):
         outcome = score_predictions(
-            LabelSource(source, label, id_column, id_type, delimiter, decimal=decimal),
+            LabelSource(source, label, id_column, id_type, delimiter, decimal=decimal, person_column=person),
             predictions,
             answer,
             epsilon,
@@ -143,7 +148,7 @@ def score(
     if quiet:
         return
     line("answer", f"{answer}")
-    line("records", f"{outcome.score.records:,}")
+    line("records", records_text(outcome.score.records, outcome.score.persons))
     for count, text in (
         (outcome.without_label, "predictions had no label and were left out"),
         (outcome.without_prediction, "labels had no prediction and were not used"),
@@ -152,7 +157,7 @@ def score(
         if count:
             line("unpaired" if "group" not in text else "groups", f"{count:,} {text}")
     show_score(outcome.score)
-    line("epsilon", f"{outcome.score.epsilon:g}")
+    line("epsilon", f"{outcome.score.epsilon:g}{for_each(outcome.score.persons)}")
     if budget is not None and dataset is not None:
         line("ledger", f"{dataset} has ε = {decimal_text(budget.remaining(dataset))} left")
     line("next", f"send the folder. labeldp audit {answer} checks it and shows the score")
@@ -191,6 +196,7 @@ def score_record(found: Score) -> dict[str, Any]:
     """Return a score for `--json`."""
     return {
         "records": found.records,
+        "persons": found.persons,
         "epsilon": found.epsilon_exact,
         "figures": found.to_arrow().to_pylist(),
         "differences": [

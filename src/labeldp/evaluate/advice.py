@@ -387,8 +387,7 @@ def _outlook_of_persons(models: ModelErrors, epsilon: float, persons: int, rows:
     entries, records = entries_per_person(sizes, total, models)
     divided = models.paper(max(total / rows, MIN_EPSILON), persons * rows)
     labels = models.labels(total / entries, records)
-    most, summed = entries_per_person(sizes, total, models, sums=True)
-    return Outlook(epsilon, labels, divided, models.sums(total / most, summed), Risk(epsilon, 1), records, entries)
+    return Outlook(epsilon, labels, divided, models.sums(total, persons), Risk(epsilon, 1), records, entries)
 
 
 def _check_number(number: object, name: str) -> None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from labeldp.artifact.description import NOT_PROTECTED
+from labeldp.artifact.description import NOT_FOR_PERSONS, NOT_PROTECTED, WEIGHTED, protected, replaced
 from labeldp.artifact.manifest import MANIFEST, Manifest, Signature, exact_text, installed_version, open_release
 from labeldp.budget import exp_upper, float_up, rounded_up
 from labeldp.domain import Domain
@@ -61,8 +61,15 @@ class Groups:
     left_out: int = 0
 
     @classmethod
-    def of(cls, column: pa.Array, by: str, where: object, least: int = SMALLEST_GROUP) -> Groups:
-        """Return the groups by a column. Those with fewer than `least` records are merged into one.
+    def of(
+        cls,
+        column: pa.Array,
+        by: str,
+        where: object,
+        least: int = SMALLEST_GROUP,
+        persons: NDArray[np.int64] | None = None,
+    ) -> Groups:
+        """Return the groups by a column. Those with fewer than `least` records, or than that many persons, are merged into one.
 
         Raises `InvalidInput` for columns that are not text, whole numbers, dates or booleans, or that have too many values.
         """
@@ -86,24 +93,30 @@ class Groups:
         rank[order], rank[len(values)] = np.arange(len(values)), len(values)
         codes = rank[np.asarray(pc.fill_null(encoded.indices, len(values))).astype(np.int64)]
         names = [str(one) for one in values.take(pa.array(order)).to_pylist()] + [MISSING]
-        return cls._merged(by, names, codes, least)
+        return cls._merged(by, names, codes, least, persons)
 
     @classmethod
-    def _merged(cls, by: str, names: Sequence[str], codes: NDArray[np.int64], least: int) -> Groups:
+    def _merged(
+        cls, by: str, names: Sequence[str], codes: NDArray[np.int64], least: int, persons: NDArray[np.int64] | None
+    ) -> Groups:
         counts = np.bincount(codes, minlength=len(names))
-        large, small = np.flatnonzero(counts >= least), np.flatnonzero((counts > 0) & (counts < least))
+        members = counts
+        if persons is not None:
+            members = np.bincount(np.unique(persons * len(names) + codes) % len(names), minlength=len(names))
+        large, small = np.flatnonzero(members >= least), np.flatnonzero((members > 0) & (members < least))
         together = int(counts[small].sum())
+        enough = (together if persons is None else np.unique(persons[np.isin(codes, small)]).size) >= least
         place = np.full(len(names), -1, np.int64)
         place[large] = np.arange(large.size)
         kept = [names[one] for one in large.tolist()]
         left_out = together
-        if together >= least:
+        if enough:
             place[small] = len(kept)
             kept.append(f"({count_of(small.size, 'small group')})")
             left_out = 0
         if not large.size:
             raise InvalidInput(
-                f"no group of {by!r} has {least:,} records or more: give a coarser column, or a smaller --smallest-group"
+                f"no group of {by!r} has {least:,} {'records' if persons is None else 'persons'} or more: give a coarser column, or a smaller --smallest-group"
             )
         return cls(by, tuple(kept), place[codes], int(small.size), left_out)
 
@@ -113,6 +126,7 @@ class Figures(Tabular):
 
     kind: ClassVar[ReleaseKind]
     epsilon_exact: Fraction
+    persons: int | None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify_key: str | os.PathLike[str] | None = None) -> Self:
@@ -236,21 +250,22 @@ def _same_figures(file: Path, table: pa.Table) -> bool:
     )
 
 
-def figures_card(title: str, what: str, domain: Domain, proof: SumsProof) -> str:
+def figures_card(title: str, what: str, domain: Domain, proof: SumsProof, *, persons: bool = False) -> str:
     """Return the guarantee in plain words for figures that follow from noisy sums. It depends on public numbers only."""
     claimed = proof.epsilon_claimed
     costs = "\n".join(f"- {line}" for line in proof.lines)
     unit = "" if domain.unit is None else f" {domain.unit}"
-    return f"""# What this {title} reveals about a label
+    return f"""# What this {title} reveals about {"a person's labels" if persons else "a label"}
 
 {what} Labels lie between {domain.lower:g} and {domain.upper:g}{unit}. The whole {title} is **ε-label differentially private with
-ε = {rounded_up(claimed)}**: whatever anybody computes from it, replacing one record's label by any other valid label changes the
+ε = {rounded_up(claimed)}{" for each person" if persons else ""}**: whatever anybody computes from it, replacing {replaced(persons=persons)} changes the
 probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(claimed), 4)}.
 
 ## What is protected
 
-One label of one record, against readers who know everything else: the other labels, all predictions and groups. Neighbouring data
-sets differ by replacing one label ("replace-one"). The figures follow from noisy sums, which cost:
+{protected("all predictions and groups", persons=persons)}{f"{chr(10)}{chr(10)}{WEIGHTED}" if persons else ""}
+
+The figures follow from noisy sums, which cost:
 
 {costs}
 
@@ -259,7 +274,7 @@ Together they are proven to cost {rounded_up(proof.total)} (`labeldp audit` repe
 ## What is not protected
 
 - **Predictions, groups, and which records exist.** The number of records in each group is here as it is.
-{NOT_PROTECTED}
+{NOT_FOR_PERSONS if persons else NOT_PROTECTED}
 
 ## What the guarantee rests on
 

@@ -126,7 +126,7 @@ def figure(found: Linear, sampling: float, *, least: float = -math.inf, risk: fl
     return HeldOutFigure(min(max(found.value, lower), upper), math.sqrt(sampling + noise), lower, upper)
 
 
-def ratio_figure(error: Linear, variance: Linear, spread: Spread, records: int) -> HeldOutFigure:
+def ratio_figure(error: Linear, variance: Linear, spread: Spread, records: float) -> HeldOutFigure:
     """R² = 1 − error/variance, with Fieller's interval: all ratios at which error − ratio·variance may well be zero."""
     a, b = error.value, variance.value
     sampled = {"aa": spread.error / records, "ab": spread.covariance / records, "bb": spread.variance / records}

@@ -17,7 +17,6 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeldp.arrays import Floats
 from labeldp.evaluate.held_out_figures import (
@@ -29,7 +28,7 @@ from labeldp.evaluate.held_out_figures import (
     reach_of_noise,
     reach_of_sampling,
 )
-from labeldp.release.group_sums import UNITS, GroupSums, check_numbers, draw_numbers
+from labeldp.release.group_sums import UNITS, Codes, GroupSums, Rows, check_numbers, draw_numbers
 from labeldp.release.noisy_sums import cube_variance
 from labeldp.release.sums_draw import SumsBudget, noise_scale
 
@@ -43,8 +42,6 @@ ERROR, CROSS, MEAN, SQUARE, ABSOLUTE = range(5)
 """The places of the questions; those of |y − f'| follow for every model, and then the differences of errors from the first model's."""
 ERRORS, SQUARES, MIXED = range(3)
 """The places of the sums of squares; those of differences follow."""
-
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +65,13 @@ class HeldOutSums:
 
     @classmethod
     def ask(
-        cls, budget: SumsBudget, epsilon: Fraction, labels: Floats, predictions: Floats, codes: Codes
+        cls,
+        budget: SumsBudget,
+        epsilon: Fraction,
+        labels: Floats,
+        predictions: Floats,
+        codes: Codes,
+        persons: Codes | None = None,
     ) -> HeldOutSums:
         """Draw the sums for labels from 0 to 1 and predictions on their scale.
 
@@ -84,17 +87,18 @@ class HeldOutSums:
             The predictions.
         codes : array of int64
             The group of each record, from 0. −1 leaves a record out.
+        persons : array of int64, optional
+            The number of each record's person, if a person is the unit of privacy.
         """
-        used = codes >= 0
-        y, f, codes = labels[used], predictions[:, used], codes[used]
-        counts = np.bincount(codes)
-        means = np.column_stack([np.bincount(codes, one) / counts for one in f])
+        rows = Rows.of(codes, persons)
+        y, f, codes = labels[rows.used], predictions[:, rows.used], rows.codes
+        means = np.column_stack([rows.group_means(one) for one in f])
         centred = f[0] - means[codes, 0]
         centred[abs(centred) < 1e-9] = 0.0
 
         def ends(*at_bounds: Floats) -> Floats:
             """The least and the largest value in each group of numbers, given for the labels 0 and 1 or within any of their ends."""
-            least, most = (np.full((len(counts), len(at_bounds)), sign * math.inf) for sign in (1, -1))
+            least, most = (np.full((len(means), len(at_bounds)), sign * math.inf) for sign in (1, -1))
             for question, numbers in enumerate(at_bounds):
                 np.minimum.at(least[:, question], codes, numbers.min(axis=0))
                 np.maximum.at(most[:, question], codes, numbers.max(axis=0))
@@ -113,9 +117,10 @@ class HeldOutSums:
 
         limits = ends(*questions(ENDS))
         limits[:, [ERROR, *range(SQUARE, ABSOLUTE + len(f))], 0] = 0.0
-        drawn = draw_numbers(budget, questions(y), limits, codes, epsilon * (1 - SPREAD_SHARE))
-        predicted = np.bincount(codes, np.square(centred)) / counts
-        found = [GroupFigures(drawn, None, means, predicted, group) for group in range(len(counts))]
+        asked = [rows.means(one) for one in questions(y)]
+        drawn = draw_numbers(budget, asked, limits, rows, epsilon * (1 - SPREAD_SHARE))
+        predicted = rows.group_means(np.square(centred))
+        found = [GroupFigures(drawn, None, means, predicted, group) for group in range(len(means))]
         ratio, mean = (
             np.array(one)[codes] for one in zip(*((each.ratio(0), each.label_mean) for each in found), strict=True)
         )
@@ -124,11 +129,11 @@ class HeldOutSums:
             error, square = np.square(label - f[0]), np.square(label - mean)
             return [error, square, error - ratio * square, *questions(label)[ABSOLUTE + len(f) :]]
 
-        squares = [np.square(one) for one in deviations(y)]
+        squares = [np.square(rows.means(one)) for one in deviations(y)]  # of persons, whose rows vary together
         at_bounds = deviations(ENDS)
         at_bounds[MIXED] = np.maximum(at_bounds[ERRORS], ratio * at_bounds[SQUARES])
         widths = from_zero(*(np.square(one) for one in at_bounds))
-        rest = draw_numbers(budget, squares, widths, codes, epsilon * SPREAD_SHARE)
+        rest = draw_numbers(budget, squares, widths, rows, epsilon * SPREAD_SHARE)
         return cls(drawn, rest, means, predicted)
 
     @staticmethod
@@ -187,6 +192,11 @@ class GroupFigures:
         return int(self.first.counts[self.place])
 
     @cached_property
+    def _size(self) -> float:
+        """The number of records, or of persons with their weight in this group: of what varies independently."""
+        return float(self.first.sizes[self.place])
+
+    @cached_property
     def _means(self) -> tuple[Floats, Floats]:
         """The means and the covariance of their noise, once (y − f)² is what follows from the other means.
 
@@ -241,7 +251,7 @@ class GroupFigures:
         return float(np.clip(self._error(model).value / variance, 0, LARGEST_RATIO)) if variance > 0 else 1.0
 
     def _deviation(self, place: int, mean: float) -> float:
-        """The standard deviation over records: too large rather than too small by the noise, and never impossible."""
+        """The standard deviation over records or persons: too large rather than too small by the noise, and never impossible."""
         assert self.spread is not None, "only the first sums are asked for without it"
         square, noise = self.spread.means[self.place, place], self.spread.means_variance[self.place, place]
         most = self.spread.ends[self.place, place, 1]
@@ -265,7 +275,7 @@ class GroupFigures:
 
     def figures(self, model: int, width: float) -> dict[str, HeldOutFigure]:
         """Return all figures of one model, where the bounds are `width` apart."""
-        spread, n, square = self._spread(model), self.records, width**2
+        spread, n, square = self._spread(model), self._size, width**2
         error, variance = self._error(model), self._variance
         absolute = self._linear({ABSOLUTE + model: 1.0})
         bias = self._linear({MEAN: -1.0}, self._prediction(model) - MIDDLE)
@@ -290,4 +300,4 @@ class GroupFigures:
         """Return how much larger the squared error of one model is than that of another."""
         factors = self._apart(model) | dict.fromkeys(self._apart(other), -1.0)
         deviation = self._apart_deviation(model) + self._apart_deviation(other)
-        return figure(self._linear(factors), deviation**2 / self.records, risk=risk).times(width**2)
+        return figure(self._linear(factors), deviation**2 / self._size, risk=risk).times(width**2)

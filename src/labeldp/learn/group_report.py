@@ -44,7 +44,8 @@ def report(
     Parameters
     ----------
     source : LabelSource or Message
-        The labels themselves, for their owner, with the column of groups in the same file. Or a message of private labels, for
+        The labels themselves, for their owner, with the column of groups in the same file. If the source has a column of persons, ε is for
+        all labels of a person together: a person with k rows counts as one, each row with a weight of 1/k. Or a message of private labels, for
         anyone who has the features: it costs nothing more, and gives means only.
     by : str, optional
         The column of groups, which are public. By default all records are one group.
@@ -61,7 +62,7 @@ def report(
     id : str, optional
         For a message: the id column of the features.
     smallest_group : int, default 20
-        Groups with fewer records are merged into one.
+        Groups with fewer records, or fewer persons, are merged into one.
     out_of_range : {"clip", "clip-all", "error"}, default "clip"
         What happens to labels outside the bounds.
     ledger : Ledger, optional
@@ -86,7 +87,7 @@ def report(
 
     Privacy
     -------
-    A report of labels is ε-DP for replacing one label by another valid one; groups and the number of records in each are public, and a label touches
+    A report of labels is ε-DP for replacing one label by another valid one, or all labels of one person; groups and the number of records in each are public, and a label touches
     one group only, so that groups share nothing. A report of a message costs nothing.
 
     Examples

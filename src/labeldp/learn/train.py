@@ -414,9 +414,10 @@ def _train_on_sums(
             f"{count_of(lost, 'record')} of {answer.path} {'is' if lost == 1 else 'are'} not in {found.path}: give the features from "
             "which the cells were made"
         )
-    table = found.table.take(pa.array(np.sort(rows)))
+    order = np.argsort(rows)
+    table = found.table.take(pa.array(rows[order]))
     phase("training", None)
-    model = model_from_answer(plan, table, answer.sums)
+    model = model_from_answer(plan, table, answer.sums, None if answer.weights is None else answer.weights[order])
     domain = answer.sums.domain
     facts = {
         "model": "sums",
@@ -441,8 +442,8 @@ def _explained(model: SumsModel, sums: PrivateSums, table: pa.Table) -> dict[str
     counts, domain = sums.answers[0], sums.domain
     first, last, _ = part_places(counts)
     middles = domain.lower + domain.step * np.clip((first + last) / 2, *model.range.clip)
-    squares = np.square(middles - model.mean) / sums.records
-    variance, error = float(squares @ counts.values), float(np.sqrt(counts.variance * np.square(squares).sum()))
+    squares = np.square(middles - model.mean) / sums.size
+    variance, error = float(squares @ counts.sums), float(np.sqrt(counts.sums_variance * np.square(squares).sum()))
     explained = float((model.predict(table) / model.range.factor).var())
     return {
         name: min(1.0, explained / max(amount, explained, 1e-300))

@@ -245,10 +245,8 @@ class ModelErrors:
         return Prediction(self._floor + bias + added, self.prior.variance, bias, added)
 
 
-def entries_per_person(
-    sizes: NDArray[np.int64], epsilon: Fraction, models: ModelErrors, *, sums: bool = False
-) -> tuple[int, int]:
-    """Return how many entries of a person to randomize, or to sum, m, and how many entries that is in all.
+def entries_per_person(sizes: NDArray[np.int64], epsilon: Fraction, models: ModelErrors) -> tuple[int, int]:
+    """Return how many entries of a person to randomize, m, and how many entries that is in all.
 
     Each entry gets ε/m. The m of least predicted error is returned, the smaller of two that are alike. Rows of one person resemble
     each other, which the prediction ignores, so more entries must promise at least `LEAST_GAIN`.
@@ -261,8 +259,6 @@ def entries_per_person(
         What each person may cost.
     models : ModelErrors
         The predictions.
-    sums : bool, default False
-        Whether labels are summed. The noise of sums of m rows at ε/m is the same for every m, so more rows cost nothing.
 
     Returns
     -------
@@ -272,14 +268,12 @@ def entries_per_person(
         The number of entries of all persons together.
     """
     numbers = np.arange(sizes.size)
-    best, least, predict, gain = 1, math.inf, models.labels, LEAST_GAIN
-    if sums:
-        predict, gain = models.sums, 0.0
+    best, least = 1, math.inf
     for entries in range(1, int(numbers[sizes > 0].max()) + 1):
         if epsilon / entries < MIN_EPSILON:
             break
-        error = predict(epsilon / entries, int(sizes @ np.minimum(numbers, entries))).mse
-        if error < least * (1 - gain):
+        error = models.labels(epsilon / entries, int(sizes @ np.minimum(numbers, entries))).mse
+        if error < least * (1 - LEAST_GAIN):
             best, least = entries, error
         elif entries > 2 * best:
             break  # the error has one minimum

@@ -247,6 +247,14 @@ class Account:
         return None if self.keys is None else key_fingerprint(self.keys.key)
 
 
+def shared_release(kept: KeptRelease) -> tuple[str, str, tuple[int, ...]] | None:
+    """Return the first release, the label column and the weights of all columns, where several labels share the persons; else None."""
+    shared, part = _spec(kept.request)
+    if not isinstance(shared, list) or not isinstance(part, list):
+        return None
+    return str(part[0] or kept.id), str(part[1]), tuple(shared[1])
+
+
 def _spec(settings: str | None) -> tuple[object, object]:
     """Return what settings say about label columns that share the persons, and which part of which release this one is."""
     record = json.loads(settings or "{}")

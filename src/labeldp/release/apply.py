@@ -9,20 +9,24 @@ from pathlib import Path
 
 from labeldp.artifact.description import PersonUnit, check_charge
 from labeldp.artifact.labels_file import LabelsFile
-from labeldp.artifact.manifest import MANIFEST, ListedBatch, Manifest, release_folder
+from labeldp.artifact.manifest import MANIFEST, ListedBatch, Manifest, read_manifest, release_folder
 from labeldp.artifact.reader import Message, open_to_extend
 from labeldp.artifact.signing import SigningKey
 from labeldp.artifact.staging import flush, os_reason, publish, replace_file, staging
 from labeldp.domain import Domain, OutOfRange, check_out_of_range
+from labeldp.engines.arrow.arrow_input import ArrowInput
+from labeldp.engines.arrow.person_spill import SharedPersons
 from labeldp.engines.arrow.source import LabelSource
 from labeldp.engines.passes import DrawJob, LabelInput, Scan
 from labeldp.errors import InvalidInput, LabelDPError, expect, expect_path
 from labeldp.json_text import parse_json
 from labeldp.mechanisms import FiniteMechanism
+from labeldp.release.account import shared_release
 from labeldp.release.flow import check_places
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.labels import ReleaseOutcome, as_input, check_engine
 from labeldp.release.ledger import Ledger, expect_mechanism
+from labeldp.release_kind import LABELS
 from labeldp.sampling.table import Words
 from labeldp.tables.files import Phase
 
@@ -123,6 +127,7 @@ def apply(
         opened = open_to_extend(place, signing)
         kept = _with_ledger(_kept_release(opened, keys, key_path), ledger, opened)
         domain = _check_columns(opened, labels)
+        labels = _sharing(opened, kept, labels)
         typed = labels.in_unit(domain).with_ids_as(opened.id_type)
         progress = phase("checking", typed.row_count())
         scanned = typed.scan(domain, key=keys.key, out_of_range=out_of_range, progress=progress)
@@ -132,6 +137,8 @@ def apply(
         served = keys.served(kept)
         if opened.header.persons is not None:
             scanned = _chosen(opened.header.persons, scanned, served)
+            if opened.header.persons.shared:
+                kept = replace(kept, batches=_shared_batches(opened, kept, keys, scanned))
         batch = _Batch(opened, typed, domain, scanned, keys, kept, served, signing, hidden, phase)
         known, is_there = batch.known_parts(path, key_path)
         if not is_there and hidden.stat().st_dev != place.stat().st_dev:
@@ -257,7 +264,7 @@ class _Batch:
             return "The batch is there but perhaps not listed, and until then readers refuse the message"
         if self.kept.pending is None:
             try:
-                self.keys.put(replace(begun, pending=None, pending_part=None))
+                self.keys.put(replace(begun, pending=None, pending_part=None, batches=begun.batches[:-1]))
             except (
                 LabelDPError,
                 OSError,
@@ -365,11 +372,6 @@ def _check_columns(message: Message, labels: LabelInput) -> Domain:
             f"the message's id column is {message.header.id_column!r}, not {labels.id_column!r}: give --id "
             f"{message.header.id_column}, and rename the column in the new file if it has another name"
         )
-    if message.header.persons is not None and message.header.persons.shared:
-        raise InvalidInput(
-            f"{message.path} was released together with other labels of the same persons, and a batch for one of them alone could give a "
-            "person labels in two messages: nothing can be added. Make a new release of all labels"
-        )
     person = None if message.header.persons is None else message.header.persons.column
     if labels.person_column != person:
         raise InvalidInput(
@@ -400,6 +402,52 @@ def _chosen(persons: PersonUnit, scanned: Scan, served: list[Words]) -> Scan:
             f"recognised. Convert the column {persons.column!r} first"
         )
     return scanned.choose(persons.entries, served)
+
+
+def _sharing(message: Message, kept: KeptRelease, labels: LabelInput) -> LabelInput:
+    """Return the labels as those of one of several columns, if the message shares its persons with others."""
+    if message.header.persons is None or not message.header.persons.shared:
+        return labels
+    found = shared_release(kept)
+    if found is None or not isinstance(labels, ArrowInput):
+        raise InvalidInput(
+            f"{message.path} was released together with other labels of the same persons: add to it from files on one machine (--engine arrow)"
+        )
+    own = message.header.persons.shared.index(found[1])
+    return replace(labels, shared=SharedPersons(found[2], own))
+
+
+def _shared_batches(message: Message, kept: KeptRelease, keys: KeyFile, scanned: Scan) -> tuple[str, ...]:
+    """Return the fingerprints of all later batches with this one. Raise `InvalidInput` unless all messages that share the persons get the same.
+
+    Entries of a new person are chosen among all label columns of the batch. With another batch, the person could get a label in two messages.
+    """
+    assert message.header.persons is not None, "the message has persons"
+    assert scanned.persons is not None, "and so has the batch"
+    before = kept.batches if kept.pending is None else kept.batches[:-1]
+    now = (*before, scanned.persons.fingerprint)
+    group = shared_release(kept)
+    known = {
+        found[1]: other
+        for other in keys.releases
+        if (found := shared_release(other)) and group and found[0] == group[0]
+    }
+    for label in message.header.persons.shared:
+        folder, other = message.path.parent / label, known.get(label)
+        if other is None or not (folder / MANIFEST).is_file():
+            raise InvalidInput(
+                f"{message.path} shares its persons with the label {label!r}, and {folder} is not there or not finished. Keep all messages of "
+                "one release in one folder, and finish the release with the same privatize command first"
+            )
+        there = _digests(read_manifest(folder, LABELS)[0])
+        if there not in (other.parts, (*other.parts, other.pending_part)):
+            raise InvalidInput(_other_copy(folder, keys.path, len(there), len(other.parts)))
+        if other.batches[: len(before)] != before or other.batches[len(before) :] not in ((), now[-1:]):
+            raise InvalidInput(
+                f"the messages next to {message.path} do not have the same batches: {folder} has or needs another one. Apply the same file, with "
+                "the same persons and ids, to all of them before the next one"
+            )
+    return now
 
 
 def _other_ids(labels: LabelInput, kind: str) -> str:

@@ -38,7 +38,8 @@ class KeptRelease:
     charged to a ledger, which then has to know of later batches. `papers` are the digests of
     `mechanism.json` and `PRIVACY.md`, and `signed_by` is the fingerprint of the key that signed the message, if one did: with
     these `apply` notices what somebody changed in a message, or that its signature is gone, and does not sign that. `served` are the
-    digests of the files next to the key file that list the persons of each batch, if a person is the unit of privacy.
+    digests of the files next to the key file that list the persons of each batch, if a person is the unit of privacy. Where several labels
+    share the persons, `batches` are the fingerprints of persons and ids of later batches, that of a begun one included.
     """
 
     id: str
@@ -54,6 +55,7 @@ class KeptRelease:
     papers: tuple[str, ...] = ()
     signed_by: str | None = None
     served: tuple[str, ...] = ()
+    batches: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not RELEASE_ID.fullmatch(self.id):

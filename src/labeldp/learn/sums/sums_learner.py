@@ -86,7 +86,8 @@ class SumsLearner:
     def learn(self, queries: SumQueries, found: LabelRange | None = None) -> SumsModel:
         """Spend all of what `queries` may cost on a model. `found` is the first look, if it was taken already."""
         looked = found = first_look(queries) if found is None else found
-        evidence = Evidence(queries.records, found.mean)
+        shares = None if queries.weights is None else queries.weights / queries.weight
+        evidence = Evidence(queries.records, found.mean, shares)
         evidence.add(*self.columns())
         candidates = self.candidates(evidence)
         pairs = self._all_pairs()
@@ -254,7 +255,7 @@ def _placed(evidence: Evidence, block: int, rows: Floats) -> Floats:
 
 def signs_of(evidence: Evidence, questions: Floats) -> Any:
     """The sign of each record for each question, which is about the cells of one block."""
-    signs = np.empty((evidence.records, questions.shape[1]), np.int8, order="F")
+    signs = np.empty((evidence.rows, questions.shape[1]), np.int8, order="F")
     for column, question in enumerate(questions.T):
         block = evidence.block_of(question)
         signs[:, column] = question[evidence.place(block)].astype(np.int8)[evidence.codes[block]]

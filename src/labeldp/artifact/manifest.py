@@ -41,7 +41,7 @@ from labeldp.artifact.signing import SigningKey, VerifyKey
 from labeldp.budget import decimal_text
 from labeldp.errors import InvalidInput, expect_path
 from labeldp.json_text import expect_format, parse_json, read_bytes, read_record
-from labeldp.release_kind import LABELS, ReleaseKind
+from labeldp.release_kind import CARD, LABELS, ReleaseKind
 
 FORMAT = "labeldp-release"
 FORMAT_VERSION = 1
@@ -226,14 +226,16 @@ class Manifest:
     def check_files(self, folder: Path, *, allowed: str | None = None) -> None:
         """Raise `InvalidInput` if a file is missing, is not the listed one, or is not listed.
 
-        The batch of the name `allowed` may be there, and is not looked at.
+        The batch of the name `allowed` may be there, and is not looked at. If it is there, the card may be the new one.
         """
-        for file in self.files:
-            file.check(folder)
         listed = {MANIFEST, *(file.name for file in self.files)}
         for name in sorted(_files_in(folder)):
             if name not in listed and batch_name(name) != allowed and not DESKTOP_FILES.fullmatch(Path(name).name):
                 raise InvalidInput(self._unlisted(folder, name))
+        added = allowed is not None and os.path.lexists(folder / allowed)
+        for file in self.files:
+            if not (added and file.name == CARD):
+                file.check(folder)
 
     def ignored_files(self, folder: Path) -> list[str]:
         """Return the files in the folder that do not belong to the release and were left there by a desktop."""

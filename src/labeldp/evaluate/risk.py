@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from labeldp.budget import exact_epsilon
 from labeldp.errors import InvalidInput, described
-from labeldp.formatting import ReprMixin, count_of, plain
+from labeldp.formatting import ReprMixin, count_of, percent, plain
 
 ALMOST_SURE = 0.95
 """An advantage from which on little is protected."""
@@ -191,15 +191,6 @@ class Risk(ReprMixin):
             "odds_factor": plain(self.odds_factor, 3),
             "advantage": f"{self.advantage:.3g}",
         }
-
-
-def percent(share: float) -> str:
-    """A share in percent, never rounded to certainty."""
-    for digits in range(6):
-        text = f"{100 * share:.{digits}f}"
-        if 0 < float(text) < 100 or share in {0.0, 1.0}:
-            return f"{text} %"
-    return "nearly 0 %" if share < 0.5 else "nearly 100 %"
 
 
 def odds(factor: float) -> str:

@@ -648,7 +648,7 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         what = (
             f"These are noisy errors of {count_of(len(ready.models), 'model')} on {count_of(ready.records, 'record')}."
         )
-        card = figures_card("score", what, self.domain, found.proof())
+        card = figures_card("score", what, self.domain, ready.records, found.proof())
         return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.artifact.description import Header, PersonUnit, describe, privacy_card_text, total_epsilon
+from labeldp.artifact.card import message_card
+from labeldp.artifact.description import Header, PersonUnit, describe, total_epsilon
 from labeldp.artifact.labels_file import LabelsFile, check_id_name
 from labeldp.artifact.manifest import read_manifest
 from labeldp.artifact.reader import Message
@@ -321,7 +322,7 @@ class LabelRelease(ReleaseJob[LabelsReady]):
         return Drawn(
             header.entries * total_epsilon(mechanism),
             describe(mechanism, header),
-            privacy_card_text(mechanism, header),
+            message_card(mechanism, header, ready.records),
             lambda path: LabelsFile(path, header, mechanism).count_written(),
             (mechanism, ready.records),
         )
@@ -358,7 +359,7 @@ class LabelRelease(ReleaseJob[LabelsReady]):
             )
         asked = self._header(known.id, ready, account)
         for name, has in vars(message.header).items():
-            if has != (wanted := getattr(asked, name)):
+            if has != (wanted := getattr(asked, name)) and name not in ("dataset", "date"):
                 raise InvalidInput(
                     f"{message.path} exists and was made with {name} = {has!r}, but this command asks for {wanted!r}. It is not "
                     "overwritten: repeat the command as it was, or choose another --out, which makes a new release"
@@ -397,6 +398,8 @@ class LabelRelease(ReleaseJob[LabelsReady]):
             else PersonUnit(
                 column, found.kind, ready.plan.entries, () if self.sharing is None else self.sharing.labels
             ),
+            dataset=account.dataset,
+            date=account.date,
         )
 
     def _settings(self, scanned: Scan, plan: Plan) -> str:

@@ -695,6 +695,11 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def today() -> str:
+    """Return the date in UTC, by the clock of the ledger."""
+    return _now()[:10]
+
+
 def _prove(release: Release, entry: int, sha256: str) -> None:
     """Prove a stored mechanism again."""
     from labeldp.artifact.description import check_charge

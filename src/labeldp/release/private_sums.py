@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, as_numpy
-from labeldp.artifact.description import NOT_PROTECTED
-from labeldp.artifact.manifest import installed_version
+from labeldp.artifact.card import Card
 from labeldp.budget import (
     MAX_EPSILON,
     Epsilon,
     exact_epsilon,
-    exp_upper,
     float_up,
     format_amount,
     parse_amount,
@@ -458,14 +456,14 @@ class PrivateSums(ReprMixin):
         return SumsProof.of(self.answers, self.epsilon_exact)
 
     def card(self) -> str:
-        """The guarantee in plain words, for whoever gets the sums.
+        """Return the guarantee in plain words, for everyone who gets the sums.
 
         Returns
         -------
         str
             Markdown.
         """
-        return _card_text(self.domain, self.records, self.answers, self.proof())
+        return sums_card(self).text()
 
     def to_json(self) -> str:
         """The complete public release: all answers and what is public about them.
@@ -625,45 +623,37 @@ _WHAT = {
 }
 
 
-def _card_text(domain: Domain, records: int, answers: Sequence[Answer], proof: SumsProof) -> str:
-    """Return the card in Markdown. It depends only on what is public."""
-    claimed = proof.epsilon_claimed
+def sums_card(sums: PrivateSums, columns: str = "") -> Card:
+    """Return the card. `columns` is a section on the columns that were answered."""
+    domain, answers, proof = sums.domain, sums.answers, sums.proof()
     costs = "\n".join(f"- {rounded_up(answer.epsilon_exact)} paid for {_what(answer, domain)}." for answer in answers)
     verdict = "are proven to cost" if proof.holds else "do NOT keep the promise: they cost"
-    unit = "" if domain.unit is None else f" {domain.unit}"
     single = single_text(*cells_in(answers))
-    return f"""# What these sums reveal about a label
-
-These are noisy sums of {count_of(records, "label")} between {domain.lower:g} and {domain.upper:g}{unit}. All of them together are **ε-label
-differentially private with ε = {rounded_up(claimed)}**: whatever anybody computes from them, replacing one record's label by any
-other valid label changes the probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(claimed), 4)}.
-
-## What is protected
-
-One label of one record, against readers who know everything else: the other labels, all features, and which records were
-summed. Neighbouring data sets differ by replacing one label ("replace-one").
-
-ε splits as follows:
+    return Card(
+        "these sums",
+        f"These are noisy sums of {count_of(sums.records, 'label')}.",
+        domain,
+        sums.records,
+        proof.epsilon_claimed,
+        f"""ε splits as follows:
 
 {costs or "- Nothing was asked."}
 
 Each cost is the most by which one label changes the exact sums, divided by the scale of the noise, as fractions. Together they
-{verdict} {rounded_up(proof.total)} (`PrivateSums.proof()` repeats this).
-{f"{chr(10)}{single}.{chr(10)}" if single else ""}
-## What is not protected
+{verdict} {rounded_up(proof.total)} (`PrivateSums.proof()` repeats this).{f"{chr(10)}{chr(10)}{single}." if single else ""}""",
+        "- **The features, and which records exist.** The number of records in each cell and the sums of signs are here as they are.",
+        NOISE.format("Cells, signs and clips were made from features, public numbers and earlier sums in this list")
+        + columns,
+    )
 
-- **The features, and which records exist.** The number of records in each cell and the sums of signs are here as they are.
-{NOT_PROTECTED}
 
+NOISE = """\
 ## What the guarantee rests on
 
-- Cells, signs and clips were made from features, public numbers and earlier sums in this list. Had they depended on labels in
-  any other way, the guarantee would not hold.
-- The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise and with random
-  bits of the operating system and of the generator that OpenDP seeds with them.
-
-Written by labeldp {installed_version()}.
-"""
+- {}. Had they depended on labels in any other way, the guarantee would not hold.
+- The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise, with random bits
+  of the operating system and of the generator that OpenDP seeds with them."""
+"""The section of a card on noisy sums; the first line is what they were computed from."""
 
 
 def cells_in(answers: Sequence[Answer]) -> tuple[int, int]:

@@ -38,7 +38,7 @@ from labeldp.release.grid_labels import MOST_SIGNS, on_grid, require_few, requir
 from labeldp.release.label_range import first_look, histogram_parts, histogram_share
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import LARGEST_SUM, Answer
-from labeldp.release.private_sums import PrivateSums, clip_units
+from labeldp.release.private_sums import PrivateSums, clip_units, sums_card
 from labeldp.release.sum_queries import SumQueries
 from labeldp.release.sums_draw import SumsBudget, draw_answer, sums_request
 from labeldp.release_kind import SUMS
@@ -393,7 +393,7 @@ class SumsRelease(ReleaseJob[SumsReady]):
         pq.write_table(pa.table([ids], [cells.id_column]), data, compression="zstd")
         groups = [[cells.names[one] for one in columns.signs]] if columns.signs else []
         groups += [[cells.names[one]] for one in columns.whole]
-        card = sums.card() + _columns_text(sums, groups)
+        card = sums_card(sums, _columns_text(sums, groups))
         return Drawn(sums.epsilon_exact, sums.to_json(), card, lambda _: sums.records, sums)
 
 
@@ -483,15 +483,14 @@ class SumsAnswer:
 
 
 def _columns_text(sums: PrivateSums, names: Sequence[Sequence[str]]) -> str:
-    """Return which columns each answer is about, for the end of the card."""
+    """Return which columns each answer is about, for the card."""
     lines = [
         f"- Answer {place} ({answer.kind}): {', '.join(repr(name)[:60] for name in columns)}."
         for place, (answer, columns) in enumerate(zip(sums.answers[1:], names, strict=True), 2)
     ]
     return (
-        f"\n## The columns\n\n{SUMS.description} has a histogram of the labels first. Then it answers these columns:\n\n"
+        f"\n\n## The columns\n\n{SUMS.description} has a histogram of the labels first. Then it answers these columns:\n\n"
         + "\n".join(lines)
-        + "\n"
     )
 
 

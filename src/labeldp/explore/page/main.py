@@ -11,7 +11,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from labeldp.errors import LabelDPError
-from labeldp.evaluate.risk import odds, percent
+from labeldp.evaluate.risk import odds
 from labeldp.explore.answers import Designed, caveats, compared, curve, designed, headline, simulated_prior, why_none
 from labeldp.explore.exports import (
     FIGURES,
@@ -27,7 +27,7 @@ from labeldp.explore.page import charts
 from labeldp.explore.page.sidebar import as_text, controls
 from labeldp.explore.question import RECEIVED, Question
 from labeldp.explore.views import Reported, apart, channel, reported
-from labeldp.formatting import count_of, plain
+from labeldp.formatting import count_of, percent, plain
 from labeldp.mechanisms.prediction import PREDICTION_LABELS
 from labeldp.mechanisms.registry import MECHANISMS
 from labeldp.plots import in_words

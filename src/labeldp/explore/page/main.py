@@ -45,13 +45,11 @@ COMPARED_FIGURES = {
 
 
 def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001 - all sections are called alike
-    """The advisor's curve with the current ε marked, and what this ε risks."""
+    """The advisor's curve with the current ε marked, what this ε risks, and, apart from it, the recommended ε."""
     now, advice = headline(question), curve(question)
     shown = st.radio("Show", ("R²", "RMSE"), horizontal=True, label_visibility="collapsed", key="figure")
     _chart(charts.outlook_chart(advice, now, question.epsilon, "r2" if shown == "R²" else "rmse", question.mechanism))
-    whose = "" if question.mechanism == "auto" else "With auto: "
-    st.markdown(f"**{as_text(whose + advice.recommendation)}**")
-    st.markdown("**What this ε risks at worst**")
+    st.markdown(f"**What ε = {question.epsilon:g} risks at worst**")
     for_whom, *sentences = now.risk.words(now.statement)
     st.markdown("\n".join([as_text(for_whom), "", *(f"- {as_text(sentence)}" for sentence in sentences)]))
     low, high = now.trained.likely_r2
@@ -59,6 +57,11 @@ def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
         f"Predictions are for labels distributed like this. Models on real data reached R² from {low:.2f} to {high:.2f} in nine of ten cases where "
         f"{now.trained.r2:.2f} was predicted."
     )
+    whose = "" if question.mechanism == "auto" else "With auto: "
+    best = advice.recommended
+    risk = "" if best is None else f" With ε = {best.epsilon:g}, 50 % becomes at most {percent(best.risk.most(0.5))}."
+    st.markdown("**A recommendation, whatever ε is set to**")
+    _say(f"{whose}{advice.recommendation}{risk}")
 
 
 def outputs(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
@@ -291,12 +294,12 @@ def _figures(question: Question, names: tuple[str, ...]) -> None:
 
 SECTIONS: dict[str, Callable[[Question, tuple[str, ...]], None]] = {
     "Which ε": which_epsilon,
-    "Outputs": outputs,
+    "Reported values": outputs,
     "One label": one_label,
-    "Channel": whole_channel,
+    "All labels": whole_channel,
     "Compare": comparison,
-    "Private prior": private_prior,
-    "Take away": take_away,
+    "Private histogram": private_prior,
+    "Command and files": take_away,
 }
 FIRST = "Which ε"
 STYLE = """

@@ -374,7 +374,7 @@ def test_an_id_that_does_not_fit_the_first_type_is_refused_and_not_shown(message
 def test_an_id_in_two_parts_is_refused_also_if_their_types_differ(message):
     kept = pq.read_table(message / FIRST / "part-00000.parquet")["id"]
     with_column(message, "id", lambda ids: kept.cast(pa.int32()))
-    with pytest.raises(InvalidInput, match="holds the same id in rows 0 and 20"):
+    with pytest.raises(InvalidInput, match="holds the same id in rows 1 and 21"):
         Message.open(message).to_arrow()
 
 

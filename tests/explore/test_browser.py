@@ -259,7 +259,15 @@ def test_what_is_taken_away_is_what_was_shown(page, tmp_path):
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_it_fits_a_telephone_and_follows_the_theme(address, chromium, dark):
     page = Page(chromium, address, width=390, dark=dark)
-    for section in ("Reported values", "One label", "All labels", "Compare", "Private histogram", "Command and files", "Which ε"):
+    for section in (
+        "Reported values",
+        "One label",
+        "All labels",
+        "Compare",
+        "Private histogram",
+        "Command and files",
+        "Which ε",
+    ):
         page.click("[data-testid=stMain] button", section)
     page.wait_for("What ε = 1 risks at worst")
     wide = "const main = document.querySelector('[data-testid=stMain]'); return [main.scrollWidth, main.clientWidth, document.documentElement.scrollWidth]"

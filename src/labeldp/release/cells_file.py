@@ -245,7 +245,7 @@ def _numbers(column: pa.Array, name: str, path: Path) -> np.ndarray:
     if column.null_count:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
         raise InvalidInput(
-            f"{path}: the column {name!r:.60} has no number in row {row} (rows count from 0). Ask for cells that labeldp cells wrote"
+            f"{path}: the column {name!r:.60} has no number in row {row + 1} (rows count from 1). Ask for cells that labeldp cells wrote"
         )
     numbers = np.asarray(column)
     low, high = int(numbers.min()), int(numbers.max())

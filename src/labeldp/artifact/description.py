@@ -60,7 +60,7 @@ class Header:
         Whether the ids are the row numbers of the input, and so show its order.
     label_column : str
         The name of the label column, by which `train` notices a feature that is the label itself. The labels party gave
-        it; it says nothing about any label.
+        it; it reveals nothing about any label.
     persons : PersonUnit or None
         Whose labels ε protects together; None if a record is the unit of privacy.
     dataset : str or None

@@ -53,7 +53,7 @@ MOST_PARTS = 100_000
 """The numbers of this many parts have five digits."""
 
 DESKTOP_FILES = re.compile(r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|\.directory|\.~lock\..*#", re.IGNORECASE)
-"""Files that a desktop writes into a folder when somebody opens it or a file in it. They are ignored, and never read."""
+"""Files that a desktop writes into a folder when someone opens it or a file in it. They are ignored, and never read."""
 
 SHA256 = re.compile("[0-9a-f]{64}")
 RELEASE_ID = re.compile("[0-9a-f]{32}")

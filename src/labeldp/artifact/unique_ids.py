@@ -24,10 +24,10 @@ from labeldp.sampling.ids import digest_ids
 
 Words = NDArray[np.uint64]
 Rows = tuple[pa.Array, Any]
-"""The ids of some records, and whatever belongs to them."""
+"""The ids of some records, and what belongs to them."""
 
 IN_MEMORY = 1 << 23
-"""So many rows are checked in memory, which takes 16 bytes a row while they are sorted."""
+"""The number of rows that are checked in memory, which takes 16 bytes a row while they are sorted."""
 
 MOST_FILES = 256
 SUSPECTS_AT_ONCE = 1 << 16

@@ -74,7 +74,7 @@ def apply(
 
     If the message has persons, rows of persons who are in it already are left out.
 
-    Only a new release, charged anew, can show a changed label.
+    Only a new release, charged again, can show a changed label.
 
     \b
     Example:

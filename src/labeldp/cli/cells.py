@@ -38,7 +38,7 @@ def cells(
 
     The labels party learns from it which records share a cell. It does not see the features themselves.
 
-    Keep DIR/plan.json, which says what the columns stand for: labeldp train needs it.
+    Keep DIR/plan.json, which describes the columns: labeldp train needs it.
 
     \b
     Examples:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""What is looked at unless somebody asks for others."""
+"""The ε that are compared by default."""
 MOST_RECORDS = 10**15
 """More records than this are a mistake."""
 BEYOND = 1e-9

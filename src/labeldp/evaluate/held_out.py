@@ -23,14 +23,14 @@ from labeldp.release.ledger import Ledger
 from labeldp.release.sums_draw import SumsBudget
 
 FURTHEST = 1e4
-"""Predictions may lie so many times the labels' range outside of the bounds. Further out, nothing but noise would be left."""
+"""Predictions may lie outside of the bounds by this multiple of the labels' range. Further out, only noise would be left."""
 
 FIGURES = ("mse", "mse_of_mean", "gain", "r2", "mae", "bias")
 
 
 @dataclass(frozen=True, repr=False)
 class HeldOutError(ReprMixin):
-    """How good a model is on records that it was not trained on, from noisy sums of their labels. Holds no label.
+    """How good a model is on records that it was not trained on, from noisy sums of their labels. Contains no label.
 
     Attributes
     ----------

@@ -373,7 +373,7 @@ def _counted_rows(
 
 
 def _aligned_rows(target: Target, nodes: WeightNodes, pieces: LabelPieces) -> tuple[Floats, Floats, Floats]:
-    """E[(f − mean f)·(y − U)] ≥ 0 over labels y above U, and over those below L: only in between can labels be told apart."""
+    """E[(f − mean f)·(y − U)] ≥ 0 over labels y above U, and over those below L: only in between can labels be distinguished."""
     weights = np.sign(target.weight_of_prediction) * (nodes.values - target.weights.mean())
     expected = np.array([np.outer(weights, part).ravel() for part in pieces.tails()])
     expected = expected.reshape(-1, nodes.values.size * pieces.centers.size)

@@ -54,7 +54,7 @@ MIDDLE = 0.5
 FEWEST_CELLS, MOST_CELLS = 16, 1024
 MOST_QUANTILES = 20
 WIDEST = 0.8
-"""An interval that covers more than this share of the bounds says nothing: its figure is marked as not known."""
+"""An interval that covers more than this share of the bounds is not informative: its figure is marked as not known."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""ε in words: what somebody who knows everything else can learn about one label.
+"""ε in words: what someone who knows everything else can learn about one label.
 
 `meaning` states the bounds for a reader who knows all other records, and for any other reader. The m rows of one person together
 count as m·ε.
@@ -47,7 +47,7 @@ def _power(multiple: int) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Risk(ReprMixin):
-    """What an ε lets somebody who knows everything but one label learn about it, in the worst case.
+    """What an ε lets someone who knows everything but one label learn about it, in the worst case.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Risk(ReprMixin):
 
     @property
     def odds_factor(self) -> float:
-        """The most by which the odds of anything about this person's labels can change for somebody who knows all others; infinite where floats end."""
+        """The most by which the odds of anything about this person's labels can change for someone who knows all others; infinite where floats end."""
         try:
             return math.exp(KNOWS_OTHERS * self.total)
         except OverflowError:
@@ -147,7 +147,7 @@ class Risk(ReprMixin):
         Parameters
         ----------
         statement : str
-            What somebody wants to know about a label, such as "more than 200".
+            What someone wants to know about a label, such as "more than 200".
         belief : float
             The probability given to it before.
 
@@ -166,7 +166,7 @@ class Risk(ReprMixin):
         Parameters
         ----------
         statement : str
-            What somebody wants to know about a label.
+            What someone wants to know about a label.
 
         Returns
         -------

@@ -27,9 +27,9 @@ so many letters more."""
 
 
 class FeatureWarning(UserWarning):
-    """Something about the features is probably not meant. The text says what to do.
+    """Warns about a likely mistake in the features, and what to do about it.
 
-    A column is probably none: an index, an id, or the label itself. Or most records have no partner in the message.
+    A column is probably not a feature but an index, an id, or the label itself. Or most records have no partner in the message.
 
     Examples
     --------

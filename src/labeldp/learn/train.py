@@ -139,7 +139,7 @@ def train(
         The values that represent the codes, see `code_values`. By default, and for "auto", the best recipe for the loss. Other
         values are for the losses that the learner itself can train with.
     categorical, numeric : sequence of str or int, optional
-        Columns to read as categories or as numbers whatever their type.
+        Columns to read as categories or as numbers regardless of their type.
     exclude : sequence of str, optional
         Columns to leave out.
     epochs : int, optional

@@ -15,9 +15,9 @@ ALL = 99.5
 LEAST_SHOWN = 0.01
 """Parts of a stack below this share are not printed."""
 LEAST_R2 = -100.0
-"""An R² below this, in percent, is not printed: it says nothing but that the labels are noisy."""
+"""An R² below this, in percent, is not printed: it only shows that the labels are noisy."""
 SPANS = 0.8
-"""An interval that covers this share of what is possible says nothing."""
+"""An interval that covers this share of the possible values is not informative."""
 UNKNOWN = "not known from these labels"
 Line = tuple[str, str]
 """A title, which is empty if the line continues the one before, and a sentence."""

@@ -62,7 +62,7 @@ class DemoResult:
     """What a run of the demo measured.
 
     `errors` are test errors by what a model was trained on, at `EPSILON`. `mean_only` is the error of a model that
-    answers the mean of the labels whatever the features say.
+    answers the mean of the labels for all features.
     """
 
     rows: int

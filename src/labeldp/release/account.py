@@ -44,7 +44,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account:
-    """The ledger and the key file of a run. Each step goes to the ledger first, so whatever the key file knows is charged.
+    """The ledger and the key file of a run. Each step goes to the ledger first, so everything in the key file is charged.
 
     `covered` is the release whose charge covers this one, where several labels share the persons. `date` is the day of the run.
     """

@@ -43,7 +43,7 @@ def apply(
 
     A new id is trusted to be a new label. If the same labels come again under new ids, each gets one more draw and costs ε once
     more, and nothing here can notice it: after 40 such batches 99.85 % of the labels were recovered in a test. Never apply
-    labels again whose ids were made anew. The ledger keeps the number of batches and their records for you to judge.
+    labels again whose ids were generated again. The ledger keeps the number of batches and their records for you to judge.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def apply(
         copy, another batch was begun and not finished, the message is signed with another key, more than 20 % of the labels lie
         outside the bounds, or the ledger is missing or is not the one that was charged.
     LabelDPError
-        If the batch cannot be written. The text says whether the message is as it was.
+        If the batch cannot be written. The text states whether the message is as it was.
 
     Warns
     -----

@@ -38,7 +38,7 @@ class KeptRelease:
     new card. `ledger` is true if the release was
     charged to a ledger, which then has to know of later batches. `papers` are the digests of
     `mechanism.json` and `PRIVACY.md`, and `signed_by` is the fingerprint of the key that signed the message, if one did: with
-    these `apply` notices what somebody changed in a message, or that its signature is gone, and does not sign that. `served` are the
+    these `apply` notices what someone changed in a message, or that its signature is gone, and does not sign that. `served` are the
     digests of the files next to the key file that list the persons of each batch, if a person is the unit of privacy.
     """
 

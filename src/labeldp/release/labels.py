@@ -132,7 +132,7 @@ def privatize(
         depends on the ids only. Without an id column the ids are row numbers and show the order of the input either way.
     sign_key : str or Path, optional
         Your private Ed25519 key, a PEM file without a password that only you can read. The message is signed with it, and
-        whoever has the public key can tell that it is yours and as you sent it.
+        anyone with the public key can check that it is yours and unchanged.
     phase : callable, optional
         For progress bars: called with the name and the number of rows (or None) of each phase; returns None or a function
         that is called with the number of rows done since the last call.
@@ -149,7 +149,7 @@ def privatize(
     InsufficientBudget
         If the ledger has less than ε left for the dataset. This is checked before a label is read.
     LabelDPError
-        If the message cannot be written. The text says what was charged and how to go on.
+        If the message cannot be written. The text states what was charged and how to go on.
 
     Warns
     -----
@@ -330,7 +330,7 @@ class LabelRelease(ReleaseJob[LabelsReady]):
     def earlier(
         self, out: Path, signing: SigningKey | None, account: Account
     ) -> Callable[[LabelsReady], tuple[Charge, tuple[FiniteMechanism, int]]]:
-        """Open the message that is there already, which must be known and have the requested signature."""
+        """Open the existing message, which must be known and have the requested signature."""
         try:
             found = Message.open(out)
         except InvalidInput:

@@ -228,7 +228,7 @@ class SumsProof:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateSums(ReprMixin):
-    """Noisy sums of labels over groups of records that features define, with the exact ε that they cost. Holds no label.
+    """Noisy sums of labels over groups of records that features define, with the exact ε that they cost. Contains no label.
 
     One sum over a group moves by at most the label's range when one label is replaced, however large the group is. So sums tell
     more about a model than labels that are randomized one by one, at the same ε. `over_cells` and `against_signs` make such
@@ -523,7 +523,7 @@ class PrivateSums(ReprMixin):
 
 
 def _check_answer(answer: Answer, domain: Domain, records: int) -> None:
-    """Refuse an answer that cannot be about so many labels on this grid."""
+    """Raise `InvalidInput` for an answer that cannot be about `records` labels on this grid."""
     if answer.domain != domain or answer.domain.whole != domain.whole:
         raise InvalidInput("an answer has another domain than the other private sums")
     ends = np.cumsum(answer.sizes)[:-1]

@@ -81,7 +81,7 @@ class SumsPlan:
         return (self.epsilon - self.epsilon_histogram) / self.columns.groups
 
     def check(self, domain: Domain) -> None:
-        """Raise `InvalidInput`, before the charge, for numbers that might leave 64 bits after it, whatever the clip will be."""
+        """Raise `InvalidInput`, before the charge, for numbers that might leave 64 bits after it for any clip."""
         cells, signs = domain.count, len(self.columns.signs)
         narrowest = max(1, cells // histogram_parts(domain, self.records, self.epsilon_histogram) - 1)
         # `draw_answer` doubles the grain until the scale is 4·signs, so it ends below twice that.
@@ -133,7 +133,7 @@ def release_sums(
     exact = _exact_sums(source, grid, lower, upper, out_of_range)
     answers: list[Answer] = []
     partitions, signs = len(exact.sizes), exact.sign_sums.size
-    # Signs come first. Their noise is at least as wide as that of cells for an equal share, so whatever is refused for being
+    # Signs come first. Their noise is at least as wide as that of cells for an equal share, so noise that is refused for being
     # too wide is refused before anything is charged.
     if signs:
         share = budget.epsilon / (partitions + 1)
@@ -205,7 +205,7 @@ def answer_columns(
 
     Privacy
     -------
-    Costs ε, whatever the columns hold, provided that they were made without the labels. The histogram sets the clip. What is left of ε
+    Costs ε for any columns, provided that they were made without the labels. The histogram sets the clip. What is left of ε
     is divided equally: one part for all signs together, one for each column of cell numbers.
     """
     given = columns if isinstance(columns, CellColumns) else CellColumns.of(columns)

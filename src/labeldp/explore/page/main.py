@@ -60,7 +60,7 @@ def which_epsilon(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
     whose = "" if question.mechanism == "auto" else "With auto: "
     best = advice.recommended
     risk = "" if best is None else f" With ε = {best.epsilon:g}, 50 % becomes at most {percent(best.risk.most(0.5))}."
-    st.markdown("**A recommendation, whatever ε is set to**")
+    st.markdown("**A recommendation, independent of the ε on the left**")
     _say(f"{whose}{advice.recommendation}{risk}")
 
 

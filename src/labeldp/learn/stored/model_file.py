@@ -97,7 +97,7 @@ class Reader:
         self.arrays = dict(arrays)
 
     def read(self, part: Any) -> Any:
-        """The value that the JSON stands for."""
+        """The value that the JSON represents."""
         if _is_plain(part):
             return part
         if isinstance(part, list):
@@ -175,7 +175,7 @@ class Reader:
 FORMS = frozenset(
     {"tuple", "dict", "array", "number", "nodes", "objects", "texts", "dtype", "function", "object", "skops"}
 )
-"""The keys that say how an object of the JSON is to be read."""
+"""The keys that specify how an object of the JSON is read."""
 
 
 def _is_plain(value: object) -> bool:
@@ -183,7 +183,7 @@ def _is_plain(value: object) -> bool:
 
 
 LARGEST_FILE = 2 << 30
-"""Larger models are neither saved nor loaded. Loading takes a small multiple of the file's size in memory, whatever it holds."""
+"""Larger models are neither saved nor loaded. Loading takes a small multiple of the file's size in memory, for any content."""
 STRUCTURE = "structure"
 
 

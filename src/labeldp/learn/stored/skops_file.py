@@ -134,7 +134,7 @@ def _check_slice(node: dict[str, Any]) -> None:
 
 
 def _check_dtype(node: dict[str, Any]) -> None:
-    """Refuse a dtype of anything but an array. skops would take the attribute `dtype` of whatever it holds."""
+    """Raise `InvalidInput` for a dtype of anything but an array. skops would take the attribute `dtype` of any object."""
     content = node.get("content")
     of = content.get("__loader__") if isinstance(content, dict) else None
     if (node.get("__module__"), node.get("__class__"), of) != ("numpy", "dtype", "NdArrayNode"):
@@ -183,11 +183,11 @@ def _nodes(part: Any) -> Iterator[Node]:
 
 
 def _check_identities(schema: Node, digests: dict[str, bytes]) -> None:
-    """Refuse an index in which one id stands for two values.
+    """Refuse an index in which one id represents two values.
 
     skops takes a node whose id it has seen for the first node with that id, and does not look at what else is written there.
     Files that it wrote have the whole value at each place. If all do, what is written is what is read. Otherwise a short index
-    can stand for a model of any size, and a node can come from a place where nobody expects it.
+    can represent a model of any size, and a node can come from a place where nobody expects it.
     """
     forms: dict[Any, int] = {}
     known: dict[int, int] = {}
@@ -224,7 +224,7 @@ def _arrays(schema: Node) -> list[str]:
 
 
 def _check_array(data: bytes) -> None:
-    """Refuse what is no array of plain values, or claims another size than it has: NumPy would reserve memory for it."""
+    """Raise `InvalidInput` unless this is an array of plain values of the size it claims: NumPy would reserve memory for it."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

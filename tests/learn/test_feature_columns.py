@@ -249,7 +249,7 @@ def test_mixed_objects_become_text():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"categorical": ["Brnd"]}, "which is not there .did you mean 'brand'"),
+        ({"categorical": ["Brnd"]}, "which does not exist .did you mean 'brand'"),
         ({"categorical": "brand"}, "must be a list of columns"),
         ({"numeric": [9]}, "column number 9"),
         ({"categorical": ["brand"], "exclude": ["brand"]}, "named more than once"),

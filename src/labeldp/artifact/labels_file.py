@@ -88,7 +88,7 @@ class LabelsFile:
                 rows += codes.size
                 yield self._typed(batch.column(self.header.id_column)), codes.astype(np.uint32)
             if rows != self.count():
-                raise InvalidInput(f"{self.path} says that it has {self.count():,} rows and has {rows:,}; {_EDITED}")
+                raise InvalidInput(f"{self.path} claims {self.count():,} rows and has {rows:,}; {_EDITED}")
             if self.sha256 not in (None, file_digest(self.path)):
                 raise InvalidInput(
                     f"{self.path} changed while the message was open. Do not use what was read, and open it again"

@@ -253,7 +253,7 @@ class Manifest:
         text = f"{folder / name} is not listed in {MANIFEST}"
         if self._is_next(name):
             return (
-                f"{text}: a run of apply is under way or was interrupted, or somebody added the file. The labels party must run "
+                f"{text}: a run of apply is under way or was interrupted, or someone added the file. The labels party must run "
                 "apply with the same batch again before it sends the message"
             )
         return f"{text}: the folder has no other files. Move it out of the folder, or ask for the release again"

@@ -371,8 +371,8 @@ def _budgets(epsilons: Iterable[Epsilon]) -> list[float]:
 def _within(value: object, domain: Domain) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not domain.lower <= value < domain.upper:
         raise InvalidInput(
-            f"value must lie within the bounds, from {domain.lower:g} to below {domain.upper:g}, got {described(value)}: nobody "
-            "learns anything from what is certain"
+            f"value must lie within the bounds, from {domain.lower:g} to below {domain.upper:g}, got {described(value)}: outside of "
+            "them the answer is known already"
         )
     return float(value)
 

@@ -163,7 +163,7 @@ def held_out_error(
     if far.any():
         raise InvalidInput(
             f"predictions lie far outside of the bounds {bounds.lower:g} to {bounds.upper:g}: {offending_rows(far)}. Are they in the unit "
-            "of the labels? Clip them if they are meant as they are"
+            "of the labels? If they are correct, clip them first"
         )
     require_several(labels.size)
     budget = SumsBudget(epsilon, ledger, dataset)

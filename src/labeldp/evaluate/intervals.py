@@ -34,7 +34,7 @@ TAILS = "tails"
 PART = "part"
 
 ASSUMPTIONS = {
-    TAILS: "labels too large or too small to be told apart have predictions that are on average on the same side of the mean",
+    TAILS: "labels too large or too small to be distinguished have predictions that are on average on the same side of the mean",
     PART: "the labels evaluated are a random part of all labels that were privatized together",
 }
 """Each assumption by name, in words."""

@@ -178,7 +178,7 @@ class Risk(ReprMixin):
         strong = "" if self.protects else " That is hardly any protection."
         right = percent((1 + self.advantage) / 2)
         return [
-            f"For somebody who knows everything but {hidden}:",
+            f"For someone who knows everything but {hidden}:",
             self.sentence(statement),
             f"The odds of anything about {whose} change at most {odds(self.odds_factor)} times.",
             f"Between two equally likely values an attacker who would guess right in 50 % of the cases is right in at most {right}.{strong}",

@@ -112,7 +112,7 @@ class FeatureTable:
                 resolved.append(str(key))
             else:
                 raise InvalidInput(
-                    f"{what} names the column {key!r}, which is not there{closest(str(key), self.names)}"
+                    f"{what} names the column {key!r}, which does not exist{closest(str(key), self.names)}"
                 )
         return frozenset(resolved)
 

@@ -323,7 +323,7 @@ def _check_options(message: object, given: set[str], *, of_sums: bool) -> None:
     place = getattr(message, "path", message)
     if of_sums and "plan" not in given:
         raise InvalidInput(
-            f"{place} is an answer with sums: give --plan too, the plan.json that labeldp cells wrote beside cells.parquet"
+            f"{place} is an answer with sums: give --plan too, the plan.json that labeldp cells wrote next to cells.parquet"
         )
     if of_sums and (wrong := [name for name in FOR_LABELS if name in given]):
         options = [f"{name} (--{'assume-nothing' if name == 'assume' else name.replace('_', '-')})" for name in wrong]

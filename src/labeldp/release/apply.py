@@ -350,7 +350,7 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
     if kept.signed_by not in (None, signed_by):
         raise InvalidInput(
             f"{message.path} was signed with the key {kept.signed_by} when it was released, and its signature is gone: "
-            "somebody changed it. Use the message as it was"
+            "someone changed it. Use the message as it was"
         )
     return kept
 

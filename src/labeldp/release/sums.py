@@ -88,7 +88,7 @@ class SumsPlan:
         grain = max(1.0, float(8 * signs * self.epsilon_each / narrowest))
         if (signs + 1) * cells / self.epsilon_each > WIDEST or self.records * cells * grain >= LARGEST_SUM:
             raise InvalidInput(
-                "noise for so many columns on this grid may not fit into 64-bit integers: give the domain fewer cells, a larger epsilon, "
+                "noise for this number of columns on this grid may not fit into 64-bit integers: give the domain fewer cells, a larger epsilon, "
                 "or fewer columns"
             )
 

@@ -118,7 +118,7 @@ def whole_channel(question: Question, names: tuple[str, ...]) -> None:  # noqa: 
     table = channel(found.mechanism, question.merged, (domain.lower, domain.upper))
     _chart(charts.channel_chart(table))
     st.markdown(
-        "Each column belongs to true labels, each row to a report. Colours say how often. The more alike columns are, the less a report tells about one "
+        "Each column belongs to true labels, each row to a report. Colours show how often. Where columns look alike, a report reveals little about one "
         "label."
     )
     if not table.single:
@@ -351,7 +351,7 @@ def _answer(question: Question, names: tuple[str, ...]) -> None:  # noqa: ARG001
     columns[3].metric(
         "50 % belief, after",
         f"≤ {percent(now.risk.most(0.5))}",
-        help="The most that somebody who knows everything but this label can come to believe.",
+        help="The most that someone who knows everything but this label can come to believe.",
     )
 
 

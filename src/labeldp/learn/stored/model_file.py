@@ -190,7 +190,7 @@ STRUCTURE = "structure"
 def to_bytes(model: Any) -> bytes:
     """The content of the file; `NotStorable` if the model holds something that only a pickle could hold."""
     if not _predicts(model):
-        raise NotStorable(f"a {type(model).__name__} is no regressor")
+        raise NotStorable(f"a {type(model).__name__} is not a regressor")
     writer = Writer()
     structure = {"scikit-learn": sklearn.__version__, "model": writer.write(model, "model")}
     text = json.dumps(structure, ensure_ascii=False, separators=(",", ":")).encode()
@@ -218,7 +218,7 @@ def from_bytes(data: bytes) -> Any:
     if reader.arrays:
         raise InvalidInput(f"it is damaged: no part of the model refers to the array {min(reader.arrays)!r:.60}")
     if not predicts:
-        raise InvalidInput(f"it holds no model that predicts, but a {type(model).__name__}")
+        raise InvalidInput(f"it does not contain a model that predicts, but a {type(model).__name__}")
     if written != sklearn.__version__:
         warnings.warn(
             InconsistentVersionWarning(

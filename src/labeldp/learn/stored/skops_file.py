@@ -206,7 +206,7 @@ def _check_identities(schema: Node, digests: dict[str, bytes]) -> None:
         if isinstance(part, dict) and "__id__" in part:
             identity = part["__id__"]
             if type(identity) is not int or known.setdefault(identity, number) != number:
-                raise InvalidInput("the index of the archive is damaged: one id stands for two values")
+                raise InvalidInput("the index of the archive is damaged: one id is used for two values")
         return number
 
     form(schema)
@@ -219,7 +219,7 @@ def _arrays(schema: Node) -> list[str]:
         if node.get("__loader__") == "NdArrayNode" and node.get("type") == "numpy":
             name, owner = node.get("file"), node.get("__id__")
             if not isinstance(name, str) or not owner or owners.setdefault(name, owner) != owner:
-                raise InvalidInput("an array is damaged: it has no file of its own")
+                raise InvalidInput("an array is damaged: it does not have its own file")
     return list(owners)
 
 

@@ -98,10 +98,12 @@ def read_plan(path: Path) -> CellsPlan:
     if path.is_dir():
         path = path / "plan.json"
     if not path.is_file():
-        raise InvalidInput(f"there is no file {path}: give the plan.json that labeldp cells wrote beside cells.parquet")
+        raise InvalidInput(
+            f"there is no file {path}: give the plan.json that labeldp cells wrote next to cells.parquet"
+        )
     try:
         return CellsPlan.from_json(read_text(path))
     except InvalidInput as error:
         raise InvalidInput(
-            f"{path}: {error}. Give the plan.json that labeldp cells wrote beside cells.parquet"
+            f"{path}: {error}. Give the plan.json that labeldp cells wrote next to cells.parquet"
         ) from None

@@ -196,7 +196,7 @@ def load_census(path: str | PathLike[str], ddi: str | PathLike[str] | None = Non
     worked = np.concatenate([np.empty(0, np.uint8), *labels]).astype(np.float64)
     if not len(worked):
         raise InvalidInput(
-            f"{path.name} has nobody with {CENSUS_LABEL} from 1 to {_WEEKS}: there is nothing to train on"
+            f"{path.name} has no person with {CENSUS_LABEL} from 1 to {_WEEKS}: there is nothing to train on"
         )
     features: dict[str, pa.Array] = {"AGE": pa.array(np.concatenate(ages).astype(np.float64))}
     for name, (first, number) in CENSUS_VOCABULARIES.items():

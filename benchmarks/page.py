@@ -136,7 +136,7 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
         pieces.append("Peers without figures in this run:\n\n" + "\n".join(missing))
     picture = results / f"{result.part}.svg"
     if picture.exists():
-        words = re.search(r'aria-label="([^"]*?)(?:(?<=\)): |\. )', picture.read_text(encoding="utf-8"))
+        words = re.search(r'aria-label="([^"]*)"', picture.read_text(encoding="utf-8"))
         alt = unescape(words[1]).replace("]", ")").replace("[", "(") if words else ""
         pieces.append(f"![{alt}](benchmarks/{picture.name})")
     return "\n\n".join(pieces)

@@ -71,7 +71,7 @@ def privatize(
     label : str
         The name of the label column: numbers, or day-time intervals if the domain has a unit.
     id : str
-        The name of the id column: integers or text. The message shows the ids as they are.
+        The name of the id column: integers or text. The message shows the ids unchanged.
     epsilon : float, str, Decimal or Fraction
         What each label may cost in all.
     domain : Domain or (lower, upper)
@@ -127,7 +127,7 @@ def privatize(
     ε-label-DP for replacing one label, charged before anything is drawn, as on one machine. Every draw is a function of key and
     record, so a task that Spark repeats releases nothing new. Workers get the subkeys of this release and those that
     fingerprint the input, inside the plan's functions and never in a configuration or a log. Spark sends these functions in
-    broadcasts of its own and may keep them in temporary files, so on a cluster it must encrypt these
+    its own broadcasts and may keep them in temporary files, so on a cluster it must encrypt these
     (`spark.io.encryption.enabled`) and what it sends (`spark.network.crypto.enabled`).
 
     Examples

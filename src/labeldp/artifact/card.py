@@ -194,7 +194,7 @@ def message_card(mechanism: FiniteMechanism, header: Header, records: int, *, la
 
 The randomization was proven for the very integers that were sampled: no output is more than {rounded_up(mechanism.proof().ratio)} times as likely
 under one label as under another (`labeldp audit` repeats the proof).""",
-        "- The features, which are not in this message, and **which records exist**: the ids are here as they are.\n"
+        "- The features, which are not in this message, and **which records exist**: the ids are here unchanged.\n"
         f"- The name of the labels: {quoted(header.label_column)}. It is here so that readers notice features that are the label itself.",
         f"""## How the labels were randomized
 

@@ -131,7 +131,7 @@ class CountedLabels:
 
     `mixing` has a row for each cell and a column for each piece: the piece that the cell is, or the mixture of two pieces
     that it represents. `masses` is the prior on the pieces. If more labels were counted than there are records, the others
-    may be anything, unless `random_part` says that the records are a random part of them.
+    may be anything, unless `random_part` is set: the records are a random part of them.
     """
 
     counts: NoisyCounts

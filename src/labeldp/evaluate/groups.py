@@ -250,7 +250,7 @@ def figures_card(name: str, intro: str, domain: Domain, records: int, proof: Sum
 {costs}
 
 Together they are proven to cost {rounded_up(proof.total)} (`labeldp audit` repeats the proof).""",
-        "- **Predictions, groups, and which records exist.** The number of records in each group is here as it is.",
+        "- **Predictions, groups, and which records exist.** The number of records in each group is here without noise.",
         NOISE.format(
             "Predictions and groups were made without these labels, or from earlier releases of them that were charged"
         ),

@@ -24,7 +24,7 @@ LARGEST = 3.0
 WIDTH = 0.3
 """The kernel's gamma, times the number of columns."""
 HEIGHT = 3.0
-"""What bumps are multiplied with: the larger, the less they are penalized in comparison with lines."""
+"""What bumps are multiplied with. A larger value penalizes them less in comparison with lines."""
 SAMPLE, CHUNK = 50_000, 1 << 15
 
 

@@ -147,7 +147,7 @@ def train(
     seed : int, optional
         The seed of the learner, from 0 to 2^32 - 1.
     folds : int, default 5
-        The number of folds for the estimate of the test error; 0 for no estimate. A stack has folds of its own.
+        The number of folds for the estimate of the test error; 0 for no estimate. A stack has its own folds.
     assume : collection of {"tails", "part"}, optional
         What the intervals of the estimates may rest on, see `estimate_error`. By default both; `()` for neither.
     verify_key : str or Path, optional

@@ -167,7 +167,7 @@ def privatize(
     The message is ε-label-DP for replacing one label, with the ε of `randomizer`. If the source has a column of persons, it is so for
     replacing all labels of one person; which rows exist and whom they belong to is not protected. It is charged to the ledger
     before anything is drawn from the labels. Resuming a release, or repeating a finished one, charges nothing. The ids
-    are in the message as they are. Without an id column they are the row numbers, so the message shows the order of the input:
+    are in the message unchanged. Without an id column they are the row numbers, so the message shows the order of the input:
     if that order follows the labels, it reveals them, and ε does not cover it.
 
     Examples

@@ -641,7 +641,7 @@ def sums_card(sums: PrivateSums, columns: str = "") -> Card:
 
 Each cost is the most by which one label changes the exact sums, divided by the scale of the noise, as fractions. Together they
 {verdict} {rounded_up(proof.total)} (`PrivateSums.proof()` repeats this).{f"{chr(10)}{chr(10)}{single}." if single else ""}""",
-        "- **The features, and which records exist.** The number of records in each cell and the sums of signs are here as they are.",
+        "- **The features, and which records exist.** The number of records in each cell and the sums of signs are here without noise.",
         NOISE.format("Cells, signs and clips were made from features, public numbers and earlier sums in this list")
         + columns,
     )

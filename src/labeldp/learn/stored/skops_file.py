@@ -193,7 +193,7 @@ def _check_identities(schema: Node, digests: dict[str, bytes]) -> None:
     known: dict[int, int] = {}
 
     def form(part: Any) -> int:
-        """A number for the value that is written here. Equal values have the same number, whatever ids and files they have."""
+        """A number for the value that is written here. Equal values have the same number, also with different ids and files."""
         if isinstance(part, dict):
             file = part.get("file")
             values = {**part, "file": digests.get(file)} if isinstance(file, str) else part

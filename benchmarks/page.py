@@ -32,12 +32,9 @@ PARTS = {
 }
 """The heading of each part on the page, and what peers are compared by."""
 DETAILS = re.compile(
-    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error|^limits$|^growth$|^memory$"
+    r"RPWithPrior beside|RPWithPrior, [\w ]+ beside| over (?:rr-on-bins|auto)$|^label error, absolute|^limits$|^growth$"
 )
 """Tables (by key) and notes that only the JSON files of the results contain."""
-DETAIL_COLUMNS = {"spread", "rounds", "processor", "processor_seconds", "processor_ratio", "power", "samples"}
-DETAIL_ROWS = re.compile(r"100,000 rows")
-"""Columns (by key) and rows (by the beginning of their first cell) that only the JSON files contain."""
 BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -119,9 +116,12 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
     """All that is written from one result."""
     pieces = [ran(result)]
     shown = [table for table in result.tables if not DETAILS.search(table.key)]
-    pieces += [without_details(table).markdown() for table in shown]
+    pieces += [table.markdown() for table in shown]
     pieces += [note for note in result.notes if not DETAILS.search(note)]
-    pieces.append(f"`docs/research/benchmarks/{result.part}.json` contains all figures.")
+    if len(shown) < len(result.tables):
+        pieces.append(
+            f"`docs/research/benchmarks/{result.part}.json` contains {len(result.tables) - len(shown)} more tables."
+        )
     silent = [target.name for target in result.targets if not (target.met or target.why)]
     if silent:
         raise MissingSentenceError(f"targets of {result.part} are missed and no reason is given: {'; '.join(silent)}")
@@ -140,15 +140,6 @@ def part_text(result: Result, results: Path, sentences: list) -> str:
         alt = unescape(words[1]).replace("]", ")").replace("[", "(") if words else ""
         pieces.append(f"![{alt}](benchmarks/{picture.name})")
     return "\n\n".join(pieces)
-
-
-def without_details(table: Table) -> Table:
-    """The part of a table that the page shows."""
-    columns = [column for column in table.columns if column.key not in DETAIL_COLUMNS]
-    first = table.columns[0].key
-    return Table(
-        table.key, table.caption, columns, [row for row in table.rows if not DETAIL_ROWS.match(str(row.get(first)))]
-    )
 
 
 def ran(result: Result) -> str:

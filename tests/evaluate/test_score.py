@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from forgery import rewrite_manifest
-from labeldp import InsufficientBudget, InvalidInput, LabelSource, Ledger, PrivacyRefused, score
+from labeldp import InsufficientBudget, InvalidInput, LabelSource, Ledger, PrivacyRefused, report, score
 from labeldp.evaluate import Score
 from labeldp.evaluate.held_out_sums import HeldOutSums
 from labeldp.release import group_sums
@@ -230,9 +230,34 @@ def test_a_csv_of_predictions_with_another_id_column_will_do(files):
     assert asked(folder, predictions="p.csv", id="key").score.models == ("good",)
 
 
-def test_nothing_depends_on_labels_but_the_noisy_sums(files):
+def test_the_cards_of_scores_and_reports_state_the_facts(files, monkeypatch):
+    folder, *_ = files
+    monkeypatch.setattr("labeldp.release.ledger._now", lambda: "2026-01-02T03:04:05+00:00")
+    ledger = Ledger.create(folder / "ledger.db")
+    ledger.add_dataset("sales", 2)
+    charged = {"ledger": ledger, "dataset": "sales"}
+    asked(folder, **charged)
+    source = LabelSource(folder / "labels.parquet", "amount", "order")
+    report(source, epsilon=1, out=folder / "report", domain=DOMAIN, **charged)
+    for name, records in (("score", 3900), ("report", 4000)):
+        card = (folder / name / "PRIVACY.md").read_text(encoding="utf-8")
+        facts = [line for line in card.splitlines() if line.startswith("- **")][:5]
+        assert facts == [
+            "- **Dataset:** `sales`",
+            "- **Date:** 2026-01-02",
+            f"- **Records:** {records:,}",
+            "- **Labels:** from 0 to 400",
+            "- **Unit of privacy:** one record with its label",
+        ]
+        assert "**50 % becomes at most 73 %**, and at least 27 %." in card
+
+
+def test_nothing_depends_on_labels_but_the_noisy_sums(files, monkeypatch):
     """Two data sets, one seed: only values of sums, the figures, and sums of squares' ends that follow from them differ."""
     folder, *_ = files
+    release_id = "5eed" * 8
+    monkeypatch.setattr("labeldp.release.account.secrets.token_hex", lambda _: release_id)
+    monkeypatch.setattr("labeldp.release.ledger._now", lambda: "2026-01-02T03:04:05+00:00")
     asked(folder, by="ward")
     table = pq.read_table(folder / "labels.parquet")
     pq.write_table(column(table, "amount", 400 - np.asarray(table["amount"])), folder / "labels.parquet")

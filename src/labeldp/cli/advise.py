@@ -266,7 +266,8 @@ def _show_target(advice: Advice, target: Target) -> None:
 
 
 def _show_risks(advice: Advice) -> None:
-    from labeldp.evaluate.risk import odds, percent
+    from labeldp.evaluate.risk import odds
+    from labeldp.formatting import percent
 
     several = advice.outlooks[0].risk.rows
     rows = [

@@ -81,7 +81,7 @@ def apply(
 
     If the message has persons, rows of persons who are in it already are left out.
 
-    Only a new release, charged anew, can show a changed label.
+    Only a new release, charged again, can show a changed label.
 
     Messages of several labels get one batch with all label columns: give their folder.
 

@@ -167,7 +167,7 @@ def _measured(mechanism: FiniteMechanism, samples: int, confidence: float) -> Me
 
 
 def _record(opened: Opened) -> dict[str, Any]:
-    """Return what was checked of a folder, for `--json`. Whatever does not hold was refused before."""
+    """Return what was checked of a folder, for `--json`. Anything that does not hold was refused before."""
     from labeldp.artifact.description import epsilon_parts
     from labeldp.artifact.reader import Message
     from labeldp.evaluate.groups import FiguresAnswer

@@ -96,7 +96,7 @@ def privatize(
         str | None,
         BoundsOption(
             metavar="K",
-            help="Grid points from A to B for the private histogram. By default as many as the records can fill.",
+            help="Grid points from A to B for the private histogram. By default the number that the records can fill.",
         ),
     ] = None,
     integers: Integers = None,

@@ -81,7 +81,7 @@ def sums(
 
     The features party sent numbers for each id: −1 or +1, or a cell. You see these numbers and not its features.
 
-    All sums together cost ε, whatever the columns hold, as long as they were made without your labels.
+    All sums together cost ε, for any columns that were made without your labels.
 
     A second run draws fresh noise and costs ε again.
 

@@ -178,7 +178,7 @@ class LabelInput(Protocol):
 
     `release/` decides what happens in which order and writes everything but the labels. It calls `check_places` and
     `in_unit` first, then `scan`, and only after the release is charged `count_cells` and `randomize`. It passes the same `key`
-    to all of them. Whatever the engine, equal keys, ids, labels and mechanisms give equal private labels.
+    to all of them. On every engine, equal keys, ids, labels and mechanisms give equal private labels.
 
     Errors name places and rows and never show a label or an id. An engine raises `InvalidInput` for an input that cannot be
     released and `OSError` or `MemoryError` for a machine that failed; `release/` then reports what was charged and how to continue.

@@ -16,10 +16,10 @@ from labeldp.budget import MIN_EPSILON, Epsilon, exact_epsilon
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, described
 from labeldp.evaluate.foreseen import Foreseen, foresee
-from labeldp.evaluate.risk import Risk, percent
+from labeldp.evaluate.risk import Risk
 from labeldp.evaluate.shapes import shaped_prior
 from labeldp.evaluate.targets import Target, target_of, wanted_r2
-from labeldp.formatting import Tabular, count_of
+from labeldp.formatting import Tabular, count_of, percent
 from labeldp.mechanisms.prediction import EXPLAINED, ModelErrors, Prediction, check_share, entries_per_person
 from labeldp.priors import Prior
 from labeldp.priors.prior import expect_prior
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""What is looked at unless somebody asks for others."""
+"""The ε that are compared by default."""
 MOST_RECORDS = 10**15
 """More records than this are a mistake."""
 BEYOND = 1e-9
@@ -407,8 +407,8 @@ def _budgets(epsilons: Iterable[Epsilon]) -> list[float]:
 def _within(value: object, domain: Domain) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not domain.lower <= value < domain.upper:
         raise InvalidInput(
-            f"value must lie within the bounds, from {domain.lower:g} to below {domain.upper:g}, got {described(value)}: nobody "
-            "learns anything from what is certain"
+            f"value must lie within the bounds, from {domain.lower:g} to below {domain.upper:g}, got {described(value)}: outside of "
+            "them the answer is known already"
         )
     return float(value)
 

@@ -29,7 +29,7 @@ MOST_PIECES = 500
 class LabelPieces:
     """Labels from `low` to `high` all have the same output probabilities. Together the pieces cover the label bounds.
 
-    Where there are too many pieces, some are left out: their labels count as mixtures of the two kept pieces beside
+    Where there are too many pieces, some are left out: their labels count as mixtures of the two kept pieces next to
     them, with the mean unchanged. `widest_gap` is the largest distance between two such neighbours, 0 if all are kept.
 
     Attributes
@@ -87,7 +87,7 @@ class LabelPieces:
         """Only the pieces at which the probabilities bend as functions of the center, and about `most` spread evenly.
 
         Between two kept pieces the probabilities are linear in the center. A kept piece reaches as far to each side of
-        its center as the widest piece that it stands for.
+        its center as the widest piece that it represents.
         """
         slope = np.diff(probabilities, axis=0) / np.diff(centers)[:, None]
         bends = np.abs(np.diff(slope, axis=0)).max(axis=1) * np.ptp(centers) > 1e-9
@@ -130,7 +130,7 @@ class CountedLabels:
     """The noisy counts as evidence about `records` labels, all of which were counted.
 
     `mixing` has a row for each cell and a column for each piece: the piece that the cell is, or the mixture of two pieces
-    that it stands for. `masses` is the prior on the pieces. If more labels were counted than there are records, the others
+    that it represents. `masses` is the prior on the pieces. If more labels were counted than there are records, the others
     may be anything, unless `random_part` says that the records and the counted labels are draws from one population. There may
     then be more records than counted labels too.
     """
@@ -263,7 +263,7 @@ def gather_evidence(private: PrivateLabels, weights: Floats, nodes: WeightNodes,
 
 @dataclass(frozen=True, eq=False)
 class WeightNodes:
-    """A few weights that stand for all: a weight between two nodes is split between them so that its mean is kept.
+    """A few weights that represent all: a weight between two nodes is split between them so that its mean is kept.
 
     `left` is the number of the node at or below each record's weight, `share` the part of the record that goes to the
     node above it.

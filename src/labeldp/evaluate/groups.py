@@ -17,15 +17,15 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from labeldp.artifact.description import NOT_FOR_PERSONS, NOT_PROTECTED, WEIGHTED, protected, replaced
-from labeldp.artifact.manifest import MANIFEST, Manifest, Signature, exact_text, installed_version, open_release
-from labeldp.budget import exp_upper, float_up, rounded_up
+from labeldp.artifact.card import Card
+from labeldp.artifact.manifest import MANIFEST, Manifest, Signature, exact_text, open_release
+from labeldp.budget import float_up, rounded_up
 from labeldp.domain import Domain
 from labeldp.errors import InvalidInput, PrivacyRefused
 from labeldp.formatting import Tabular, count_of
 from labeldp.json_text import read_text
 from labeldp.release.flow import Ready, ReleaseJob, in_the_way
-from labeldp.release.private_sums import SumsProof
+from labeldp.release.private_sums import NOISE, SumsProof
 from labeldp.release_kind import ReleaseKind
 
 MOST_GROUPS = 1000
@@ -250,37 +250,23 @@ def _same_figures(file: Path, table: pa.Table) -> bool:
     )
 
 
-def figures_card(title: str, what: str, domain: Domain, proof: SumsProof, *, persons: bool = False) -> str:
-    """Return the guarantee in plain words for figures that follow from noisy sums. It depends on public numbers only."""
-    claimed = proof.epsilon_claimed
+def figures_card(name: str, intro: str, domain: Domain, records: int, proof: SumsProof, persons: int | None) -> Card:
+    """Return the card of figures that follow from noisy sums, of so many persons if ε is for each of them."""
     costs = "\n".join(f"- {line}" for line in proof.lines)
-    unit = "" if domain.unit is None else f" {domain.unit}"
-    return f"""# What this {title} reveals about {"a person's labels" if persons else "a label"}
-
-{what} Labels lie between {domain.lower:g} and {domain.upper:g}{unit}. The whole {title} is **ε-label differentially private with
-ε = {rounded_up(claimed)}{" for each person" if persons else ""}**: whatever anybody computes from it, replacing {replaced(persons=persons)} changes the
-probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(claimed), 4)}.
-
-## What is protected
-
-{protected("all predictions and groups", persons=persons)}{f"{chr(10)}{chr(10)}{WEIGHTED}" if persons else ""}
-
-The figures follow from noisy sums, which cost:
+    return Card(
+        f"this {name}",
+        intro,
+        domain,
+        records,
+        proof.epsilon_claimed,
+        f"""The figures follow from noisy sums, which cost:
 
 {costs}
 
-Together they are proven to cost {rounded_up(proof.total)} (`labeldp audit` repeats the proof).
-
-## What is not protected
-
-- **Predictions, groups, and which records exist.** The number of records in each group is here as it is.
-{NOT_FOR_PERSONS if persons else NOT_PROTECTED}
-
-## What the guarantee rests on
-
-- Predictions and groups were made without the labels of this release, or from earlier releases of them that paid for themselves.
-- The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise and with random
-  bits of the operating system.
-
-Written by labeldp {installed_version()}.
-"""
+Together they are proven to cost {rounded_up(proof.total)} (`labeldp audit` repeats the proof).""",
+        "- **Predictions, groups, and which records exist.** The number of records in each group is here without noise.",
+        NOISE.format(
+            "Predictions and groups were made without these labels, or from earlier releases of them that were charged"
+        ),
+        counted=persons,
+    )

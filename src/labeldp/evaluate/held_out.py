@@ -25,14 +25,14 @@ from labeldp.release.randomizer import numbered_persons
 from labeldp.release.sums_draw import SumsBudget
 
 FURTHEST = 1e4
-"""Predictions may lie so many times the labels' range outside of the bounds. Further out, nothing but noise would be left."""
+"""Predictions may lie outside of the bounds by this multiple of the labels' range. Further out, only noise would be left."""
 
 FIGURES = ("mse", "mse_of_mean", "gain", "r2", "mae", "bias")
 
 
 @dataclass(frozen=True, repr=False)
 class HeldOutError(ReprMixin):
-    """How good a model is on records that it was not trained on, from noisy sums of their labels. Holds no label.
+    """How good a model is on records that it was not trained on, from noisy sums of their labels. Contains no label.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ def held_out_error(
     if far.any():
         raise InvalidInput(
             f"predictions lie far outside of the bounds {bounds.lower:g} to {bounds.upper:g}: {offending_rows(far)}. Are they in the unit "
-            "of the labels? Clip them if they are meant as they are"
+            "of the labels? If they are correct, clip them first"
         )
     require_several(labels.size)
     unit = "record" if persons is None else "person"

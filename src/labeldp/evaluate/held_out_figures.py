@@ -51,7 +51,7 @@ class HeldOutFigure(ReprMixin):
         return self.value
 
     def times(self, factor: float) -> HeldOutFigure:
-        """The same figure in a unit of which so many make the present one.
+        """The same figure in another unit: `factor` of the new unit make one of the present unit.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class Linear:
     own: float = 0.0
 
     def with_noise(self, variance: float) -> Linear:
-        """The same with more noise of its own."""
+        """The same figure with additional independent noise."""
         return replace(self, own=self.own + variance)
 
     def less(self, other: Linear) -> Linear:

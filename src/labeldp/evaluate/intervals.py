@@ -35,7 +35,7 @@ PART = "part"
 BATCHES = "batches"
 
 ASSUMPTIONS = {
-    TAILS: "labels too large or too small to be told apart have predictions that are on average on the same side of the mean",
+    TAILS: "labels too large or too small to be distinguished have predictions that are on average on the same side of the mean",
     PART: "the labels evaluated are a random part of all labels that were privatized together",
     BATCHES: "the labels of later batches have the same distribution as those of the first",
 }
@@ -407,7 +407,7 @@ def _counted_rows(
 
 
 def _aligned_rows(target: Target, nodes: WeightNodes, pieces: LabelPieces) -> tuple[Floats, Floats, Floats]:
-    """E[(f − mean f)·(y − U)] ≥ 0 over labels y above U, and over those below L: only in between can labels be told apart."""
+    """E[(f − mean f)·(y − U)] ≥ 0 over labels y above U, and over those below L: only in between can labels be distinguished."""
     weights = np.sign(target.weight_of_prediction) * (nodes.values - target.weights.mean())
     expected = np.array([np.outer(weights, part).ravel() for part in pieces.tails()])
     expected = expected.reshape(-1, nodes.values.size * pieces.centers.size)

@@ -498,7 +498,7 @@ class ReportRelease(FiguresRelease[ReportReady]):
         table = found.to_arrow()
         data.write_bytes(csv_text(table))
         what = f"These are noisy means and quantiles of {count_of(ready.records, 'label')} in {count_of(len(groups.names), 'group')}."
-        card = figures_card("report", what, self.domain, found.proof(), persons=ready.persons is not None)
+        card = figures_card("report", what, self.domain, ready.records, found.proof(), found.persons)
         return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
 
     def _cells(self, ready: ReportReady, epsilon: Fraction) -> tuple[NDArray[np.int64], Floats]:

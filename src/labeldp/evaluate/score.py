@@ -667,7 +667,7 @@ class ScoreRelease(FiguresRelease[ScoreReady]):
         what = (
             f"These are noisy errors of {count_of(len(ready.models), 'model')} on {count_of(ready.records, 'record')}."
         )
-        card = figures_card("score", what, self.domain, found.proof(), persons=persons is not None)
+        card = figures_card("score", what, self.domain, ready.records, found.proof(), found.persons)
         return Drawn(self.epsilon, found.to_json(), card, lambda _: table.num_rows, found)
 
 

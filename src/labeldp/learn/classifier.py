@@ -201,7 +201,7 @@ class LabelDPClassifier(ClassifierMixin, LabelPrivateEstimator):  # type: ignore
         self._check_ledger()
 
     def _checked(self, X: Any, y: Any) -> NDArray[Any]:
-        """Return the name of each record's class. What cannot be classes is refused here, before anything is charged."""
+        """Return the name of each record's class. Labels that cannot be classes are refused here, before anything is charged."""
         given = self._given(X, y)
         if given.dtype.kind == "c":
             raise InvalidInput("Complex data not supported: y must be classes")

@@ -79,7 +79,7 @@ def choose_method(
 ) -> Method:
     """Return the method of the smaller predicted error for a mean model without an estimator of the user's own.
 
-    Two classes have a rule of their own (`labels_pay`). The prediction for numbers is that of `labeldp.advise` for bounds alone: labels are uniform, and features explain half of their variance.
+    Two classes have their own rule (`labels_pay`). The prediction for numbers is that of `labeldp.advise` for bounds alone: labels are uniform, and features explain half of their variance.
 
     Parameters
     ----------

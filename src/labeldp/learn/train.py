@@ -142,7 +142,7 @@ def train(
         The values that represent the codes, see `code_values`. By default, and for "auto", the best recipe for the loss. Other
         values are for the losses that the learner itself can train with.
     categorical, numeric : sequence of str or int, optional
-        Columns to read as categories or as numbers whatever their type.
+        Columns to read as categories or as numbers regardless of their type.
     exclude : sequence of str, optional
         Columns to leave out.
     epochs : int, optional
@@ -150,7 +150,7 @@ def train(
     seed : int, optional
         The seed of the learner, from 0 to 2^32 - 1.
     folds : int, default 5
-        The number of folds for the estimate of the test error; 0 for no estimate. A stack has folds of its own.
+        The number of folds for the estimate of the test error; 0 for no estimate. A stack has its own folds.
     assume : collection of {"tails", "part", "batches"}, optional
         What the intervals of the estimates may rest on, see `estimate_error`. By default all; `()` for none.
     verify_key : str or Path, optional
@@ -326,7 +326,7 @@ def _check_options(message: object, given: set[str], *, of_sums: bool) -> None:
     place = getattr(message, "path", message)
     if of_sums and "plan" not in given:
         raise InvalidInput(
-            f"{place} is an answer with sums: give --plan too, the plan.json that labeldp cells wrote beside cells.parquet"
+            f"{place} is an answer with sums: give --plan too, the plan.json that labeldp cells wrote next to cells.parquet"
         )
     if of_sums and (wrong := [name for name in FOR_LABELS if name in given]):
         options = [f"{name} (--{'assume-nothing' if name == 'assume' else name.replace('_', '-')})" for name in wrong]

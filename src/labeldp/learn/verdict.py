@@ -16,7 +16,7 @@ ALL = 99.5
 LEAST_SHOWN = 0.01
 """Parts of a stack below this share are not printed."""
 LEAST_R2 = -100.0
-"""An R² below this, in percent, is not printed: it says nothing but that the labels are noisy."""
+"""An R² below this, in percent, is not printed: it only shows that the labels are noisy."""
 WIDE = 0.5
 """If the interval of R² is wider than this, a score is offered."""
 UNKNOWN = "not known from these labels"

@@ -164,7 +164,7 @@ def split_for_training(request: Request) -> BudgetSplit:
 
     The paper's √(cells/records) grows too large where cells are many and too small where they are few: whether a tail
     is real or noise is worth more than the 4 % that the labels lose. At large ε the labels' variance grows with e^ε₁,
-    whatever ε is, which is what the limit is for.
+    for any ε, which is the purpose of the limit.
 
     With few records the prior gets more, up to half of ε. Private values are then drawn towards the mean of the prior. A model
     averages the noise of the labels, but it keeps the error of that mean.

@@ -2,7 +2,7 @@
 
 `advise`, `compare`, `explore`, `privatize --dry-run` and the choice between labels and sums all use it.
 
-A model trained on n values t of the label y predicts E[t | x], with an error of its own. Three numbers decide its test error: the
+A model trained on n values t of the label y predicts E[t | x], with its own error. Three numbers decide its test error: the
 variance of t that the features x explain (the signal A), the covariance of E[t | x] and E[y | x] (C), and the variance V of t around
 E[t | x]. Measured errors of the default learner follow
 

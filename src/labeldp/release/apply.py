@@ -7,9 +7,10 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from labeldp.artifact.card import message_card
 from labeldp.artifact.description import PersonUnit, check_charge
 from labeldp.artifact.labels_file import LabelsFile
-from labeldp.artifact.manifest import MANIFEST, ListedBatch, Manifest, read_manifest, release_folder
+from labeldp.artifact.manifest import MANIFEST, ListedBatch, ListedFile, Manifest, read_manifest, release_folder
 from labeldp.artifact.reader import Message, open_to_extend
 from labeldp.artifact.signing import SigningKey
 from labeldp.artifact.staging import flush, os_reason, publish, replace_file, staging
@@ -25,8 +26,8 @@ from labeldp.release.account import shared_release
 from labeldp.release.flow import check_places
 from labeldp.release.key_file import KeptRelease, KeyFile
 from labeldp.release.labels import ReleaseOutcome, as_input, check_engine
-from labeldp.release.ledger import Ledger, expect_mechanism
-from labeldp.release_kind import LABELS
+from labeldp.release.ledger import Ledger, expect_mechanism, today
+from labeldp.release_kind import CARD, LABELS
 from labeldp.sampling.table import Words
 from labeldp.tables.files import Phase
 
@@ -45,7 +46,7 @@ def apply(
 
     A new id is trusted to be a new label. If the same labels come again under new ids, each gets one more draw and costs ε once
     more, and nothing here can notice it: after 40 such batches 99.85 % of the labels were recovered in a test. Never apply
-    labels again whose ids were made anew. The ledger keeps the number of batches and their records for you to judge.
+    labels again whose ids were generated again. The ledger keeps the number of batches and their records for you to judge.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def apply(
         copy, another batch was begun and not finished, the message is signed with another key, more than 20 % of the labels lie
         outside the bounds, or the ledger is missing or is not the one that was charged.
     LabelDPError
-        If the batch cannot be written. The text says whether the message is as it was.
+        If the batch cannot be written. The text states whether the message is as it was.
 
     Warns
     -----
@@ -196,13 +197,18 @@ class _Batch:
         is_there = resumed and digests == (*known, kept.pending_part)
         if digests != known and not is_there:
             raise InvalidInput(_other_copy(path, key_file, len(digests), len(known) + bool(kept.pending_part)))
+        if kept.papers and self.message.manifest.papers not in (kept.papers, kept.pending_papers):
+            raise _changed(path, CARD, key_file)
         return known, is_there
 
     def finish(self) -> int:
         """List and record a batch that is in the message already; return the number of records that it added."""
-        manifest = self.message.manifest
-        self._put_manifest(self._stage_manifest(manifest))
-        self._record(replace(self.kept, done=True), manifest)
+        manifest, kept = self.message.manifest, self.kept
+        if len(read_manifest(self.message.path, LABELS)[0].batches) < len(manifest.batches):
+            manifest = self._with_card(manifest)
+            kept = self.keys.put(replace(kept, pending_papers=manifest.papers))
+        self._put(manifest)
+        self._record(replace(kept, done=True), manifest)
         return manifest.batches[-1].rows
 
     def add(self, known: tuple[str, ...], path: Path) -> int:
@@ -226,7 +232,7 @@ class _Batch:
         return added
 
     def _write(self, begun: KeptRelease, target: Path) -> tuple[Manifest, int]:
-        """Draw the new records and put them and then the manifest in place. Return the manifest and the number of new records."""
+        """Draw the new records and put them, the card and then the manifest in place. Return the manifest and the number of new records."""
         message, staged, work = self.message, self.hidden / target.name, self.hidden / "work"
         work.mkdir()
         job = DrawJob(
@@ -242,20 +248,22 @@ class _Batch:
         added = self.labels.randomize(job, self.scanned, self.phase("randomizing", 2 * self.scanned.drawn))
         manifest = message.manifest  # the older digests as they were checked
         if not added:
-            self._put_manifest(self._stage_manifest(manifest))
+            self._put(manifest)
             return manifest, 0
         listed = ListedBatch.of(
             staged,
             target.relative_to(message.path).as_posix(),
             lambda path: LabelsFile(path, message.header, message.mechanism).count_written(),
         )
-        manifest = replace(manifest, files=(*manifest.files, *listed.files))
-        staged_manifest = self._stage_manifest(manifest)
-        self.keys.put(replace(begun, pending_part=listed.sha256))
+        manifest = self._with_card(replace(manifest, files=(*manifest.files, *listed.files)))
+        manifest.content(
+            self.signing
+        )  # raises an error for a manifest that is too long, before anything is put in place
+        self.keys.put(replace(begun, pending_part=listed.sha256, pending_papers=manifest.papers))
         target.parent.mkdir(exist_ok=True)
         publish(staged, target)
         flush(message.path)
-        self._put_manifest(staged_manifest)
+        self._put(manifest)
         return manifest, added
 
     def _state_after(self, begun: KeptRelease, target: Path) -> str:
@@ -264,7 +272,8 @@ class _Batch:
             return "The batch is there but perhaps not listed, and until then readers refuse the message"
         if self.kept.pending is None:
             try:
-                self.keys.put(replace(begun, pending=None, pending_part=None, batches=begun.batches[:-1]))
+                back = replace(begun, pending=None, pending_part=None, pending_papers=(), batches=begun.batches[:-1])
+                self.keys.put(back)
             except (
                 LabelDPError,
                 OSError,
@@ -275,16 +284,24 @@ class _Batch:
                 return "The message is as it was"
         return "The message is as it was, and takes no other batch before this one"
 
-    def _stage_manifest(self, manifest: Manifest) -> Path:
-        staged = self.hidden / MANIFEST
-        staged.write_bytes(manifest.content(self.signing))
-        return staged
+    def _with_card(self, manifest: Manifest) -> Manifest:
+        """Write the card of the message with all its batches to the hidden place, and return the manifest with its digest."""
+        message, staged = self.message, self.hidden / CARD
+        card = message_card(message.mechanism, message.header, manifest.records, last_batch=today())
+        staged.write_bytes(card.text().encode())
+        new = ListedFile.of(staged, CARD)
+        return replace(manifest, files=tuple(new if file.name == CARD else file for file in manifest.files))
 
-    def _put_manifest(self, staged: Path) -> None:
-        """Put a manifest into the message, unless it is there already. Readers see the old one or the new one."""
-        place = self.message.path / MANIFEST
-        if staged.read_bytes() != place.read_bytes():
-            replace_file(staged, place)
+    def _put(self, manifest: Manifest) -> None:
+        """Put a new card, if there is one, and then the manifest into the message, unless they are there already.
+
+        Readers refuse the message between the two, as they have done since the batch was put there.
+        """
+        (self.hidden / MANIFEST).write_bytes(manifest.content(self.signing))
+        for name in (CARD, MANIFEST):
+            staged, place = self.hidden / name, self.message.path / name
+            if staged.exists() and not (place.is_file() and staged.read_bytes() == place.read_bytes()):
+                replace_file(staged, place)
 
     def _record(self, kept: KeptRelease, manifest: Manifest) -> None:
         """Record the release with this manifest in place, its new persons, and nothing begun."""
@@ -299,6 +316,7 @@ class _Batch:
                 signed_by=None if self.signing is None else self.signing.verify_key.fingerprint,
                 pending=None,
                 pending_part=None,
+                pending_papers=(),
             )
         )
 
@@ -333,17 +351,20 @@ def _kept_release(message: Message, keys: KeyFile, key_file: Path) -> KeptReleas
             "added. Make a new release with --id"
         )
     signed_by = None if message.signature is None else message.signature.key
-    if kept.papers and kept.papers != message.manifest.papers:
-        raise InvalidInput(
-            f"{message.path} has another mechanism.json or PRIVACY.md than {key_file} recorded: they were changed. Use the "
-            "message as it was"
-        )
+    if kept.papers and kept.papers[0] != message.manifest.papers[0]:
+        raise _changed(message.path, LABELS.description, key_file)
     if kept.signed_by not in (None, signed_by):
         raise InvalidInput(
             f"{message.path} was signed with the key {kept.signed_by} when it was released, and its signature is gone: "
-            "somebody changed it. Use the message as it was"
+            "someone changed it. Use the message as it was"
         )
     return kept
+
+
+def _changed(message: Path, name: str, key_file: Path) -> InvalidInput:
+    return InvalidInput(
+        f"{message} has another {name} than {key_file} recorded: it was changed. Use the message as it was"
+    )
 
 
 def _with_ledger(kept: KeptRelease, ledger: Ledger | None, message: Message) -> KeptRelease:

@@ -73,12 +73,12 @@ class HeldLabels:
                 f"a clip can only narrow: its ends must lie in order from {self.lower:,} to {self.upper:,}, got {described(lower)} "
                 f"and {described(upper)}"
             )
-        # In this order: if an interrupt comes in between, noise is too wide. The other way round it would be too narrow.
+        # In this order: if an interrupt comes in between, noise is too wide. The other way around it would be too narrow.
         np.clip(self.units, int(lower), int(upper), out=self.units)
         self.lower, self.upper = int(lower), int(upper)
 
     def histogram(self, parts: int) -> Integers:
-        """The number, or the weight, of labels in each of so many equal parts of the grid."""
+        """The number, or the weight, of labels in each of `parts` equal parts of the grid."""
         return self._counted(parts_of(self.units, parts, self.domain.count), parts)
 
     def _counted(self, codes: NDArray[np.integer], size: int) -> Integers:

@@ -72,7 +72,7 @@ class Weighting:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(ReprMixin):
-    """Noisy sums of labels: what one question to `SumQueries` was answered with. Holds no label.
+    """Noisy sums of labels: what one question to `SumQueries` was answered with. Contains no label.
 
     A *unit* is the distance between two grid points of the domain, `domain.step`. With `grain` g the values are in steps of 1/g
     unit.
@@ -83,14 +83,14 @@ class Answer(ReprMixin):
         Counts of labels in equal parts of the grid; sums of (unit − clip[0]) over the cells of partitions; or sums of
         sign·(unit − centre), where centre is (clip[0] + clip[1]) // 2.
     values : array of int64
-        The noisy numbers. Those of several partitions stand one after the other.
+        The noisy numbers. Those of several partitions follow one another.
     scale : float
         The scale of the noise, or 0.0 if there is none: noise z has a probability proportional to e^(−|z|/scale) for each
         number, and for signs to e^(−max|z|/scale) for all together.
     clip : tuple of (int, int)
         The range to which units were clipped.
     counts : array of int64
-        What is public beside each number: the grid points in the part, the records in the cell, or the sum of the column's
+        What is public next to each number: the grid points in the part, the records in the cell, or the sum of the column's
         signs.
     sizes : tuple of int
         The number of parts, of cells in each partition, or of columns.

@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.arrays import Floats, as_numpy
-from labeldp.artifact.description import NOT_FOR_PERSONS, NOT_PROTECTED, WEIGHTED, protected, replaced
-from labeldp.artifact.manifest import installed_version
+from labeldp.artifact.card import Card
 from labeldp.budget import (
     MAX_EPSILON,
     Epsilon,
     exact_epsilon,
-    exp_upper,
     float_up,
     format_amount,
     parse_amount,
@@ -233,7 +231,7 @@ class SumsProof:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateSums(ReprMixin):
-    """Noisy sums of labels over groups of records that features define, with the exact ε that they cost. Holds no label.
+    """Noisy sums of labels over groups of records that features define, with the exact ε that they cost. Contains no label.
 
     One sum over a group moves by at most the label's range when one label is replaced, however large the group is. So sums tell
     more about a model than labels that are randomized one by one, at the same ε. `over_cells` and `against_signs` make such
@@ -485,14 +483,14 @@ class PrivateSums(ReprMixin):
         return SumsProof.of(self.answers, self.epsilon_exact)
 
     def card(self) -> str:
-        """The guarantee in plain words, for whoever gets the sums.
+        """Return the guarantee in plain words, for everyone who gets the sums.
 
         Returns
         -------
         str
             Markdown.
         """
-        return _card_text(self)
+        return sums_card(self).text()
 
     def to_json(self) -> str:
         """The complete public release: all answers and what is public about them.
@@ -552,7 +550,7 @@ class PrivateSums(ReprMixin):
 
 
 def _check_answer(answer: Answer, domain: Domain, records: int) -> None:
-    """Refuse an answer that cannot be about so many labels on this grid."""
+    """Raise `InvalidInput` for an answer that cannot be about `records` labels on this grid."""
     if answer.domain != domain or answer.domain.whole != domain.whole:
         raise InvalidInput("an answer has another domain than the other private sums")
     ends = np.cumsum(answer.sizes)[:-1]
@@ -656,45 +654,39 @@ _WHAT = {
 }
 
 
-def _card_text(sums: PrivateSums) -> str:
-    """Return the card in Markdown. It depends only on what is public."""
-    domain, answers, proof, persons = sums.domain, sums.answers, sums.proof(), sums.weighting is not None
-    claimed = proof.epsilon_claimed
+def sums_card(sums: PrivateSums, columns: str = "") -> Card:
+    """Return the card. `columns` is a section on the columns that were answered."""
+    domain, answers, proof = sums.domain, sums.answers, sums.proof()
+    persons = None if sums.weighting is None else sums.size
     costs = "\n".join(f"- {rounded_up(answer.epsilon_exact)} paid for {_what(answer, domain)}." for answer in answers)
     verdict = "are proven to cost" if proof.holds else "do NOT keep the promise: they cost"
-    unit = "" if domain.unit is None else f" {domain.unit}"
-    single = single_text(*cells_in(answers), persons=persons)
-    return f"""# What these sums reveal about {"a person's labels" if persons else "a label"}
-
-These are noisy sums of {count_of(sums.records, "label")}{f" of {sums.size:,} persons" if persons else ""} between {domain.lower:g} and {domain.upper:g}{unit}. All of them together are **ε-label
-differentially private with ε = {rounded_up(claimed)}{" for each person" if persons else ""}**: whatever anybody computes from them, replacing {replaced(persons=persons)}
-changes the probability of any outcome by a factor of at most e^ε = {rounded_up(exp_upper(claimed), 4)}.
-
-## What is protected
-
-{protected("all features, and which records were summed", persons=persons)}{f"{chr(10)}{chr(10)}{WEIGHTED}" if persons else ""}
-
-ε splits as follows:
+    single = single_text(*cells_in(answers), persons=persons is not None)
+    return Card(
+        "these sums",
+        f"These are noisy sums of {count_of(sums.records, 'label')}{f' of {persons:,} persons' if persons else ''}.",
+        domain,
+        sums.records,
+        proof.epsilon_claimed,
+        f"""ε splits as follows:
 
 {costs or "- Nothing was asked."}
 
-Each cost is the most by which {"all labels of a person change" if persons else "one label changes"} the exact sums, divided by the scale of the noise, as fractions. Together they
-{verdict} {rounded_up(proof.total)} (`PrivateSums.proof()` repeats this).
-{f"{chr(10)}{single}.{chr(10)}" if single else ""}
-## What is not protected
+Each cost is the most by which {"one label changes" if persons is None else "all labels of a person change"} the exact sums, divided by the scale of the noise, as fractions. Together they
+{verdict} {rounded_up(proof.total)} (`PrivateSums.proof()` repeats this).{f"{chr(10)}{chr(10)}{single}." if single else ""}""",
+        "- **The features, and which records exist.** The number of records in each cell and the sums of signs are here without noise.",
+        NOISE.format("Cells, signs and clips were made from features, public numbers and earlier sums in this list")
+        + columns,
+        counted=persons,
+    )
 
-- **The features, and which records exist.** The number of records in each cell and the sums of signs are here as they are.
-{NOT_FOR_PERSONS if persons else NOT_PROTECTED}
 
+NOISE = """\
 ## What the guarantee rests on
 
-- Cells, signs and clips were made from features, public numbers and earlier sums in this list. Had they depended on labels in
-  any other way, the guarantee would not hold.
-- The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise and with random
-  bits of the operating system and of the generator that OpenDP seeds with them.
-
-Written by labeldp {installed_version()}.
-"""
+- {}. Had they depended on labels in any other way, the guarantee would not hold.
+- The noise was drawn once for each sum, in exact integer arithmetic, by OpenDP's sampler of integer Laplace noise, with random bits
+  of the operating system and of the generator that OpenDP seeds with them."""
+"""The section of a card on noisy sums; the first line is what they were computed from."""
 
 
 def cells_in(answers: Sequence[Answer]) -> tuple[int, int]:

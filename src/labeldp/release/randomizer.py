@@ -210,7 +210,7 @@ class LabelRandomizer:
 
         Privacy
         -------
-        Costs ε for each record, or for each person if `persons` are given. The result holds no true label. Which records exist, and
+        Costs ε for each record, or for each person if `persons` are given. The result contains no true label. Which records exist, and
         whom they belong to, is not protected.
         """
         source = source_of(randomness, ids)
@@ -245,7 +245,7 @@ class LabelRandomizer:
 
         Privacy
         -------
-        Costs ε. The result holds no true label.
+        Costs ε. The result contains no true label.
         """
         mechanism = self._fit(values)
         return PrivateLabels(mechanism.codes(values, ids, randomness), mechanism)
@@ -339,7 +339,7 @@ class LabelRandomizer:
 
 
 def person_words(choice: EntryChoice, persons: Any, records: int) -> NDArray[np.uint64]:
-    """Return the word of each record's person. Raise `InvalidInput` for persons that cannot be told apart, or too few."""
+    """Return the word of each record's person. Raise `InvalidInput` for persons that cannot be distinguished, or too few."""
     try:
         words = choice.persons(persons)
     except InvalidInput as error:  # they are read as ids are

@@ -50,7 +50,7 @@ def privatize_several(
     Parameters
     ----------
     source : LabelSource
-        The file. It must have a column of persons; give the id column if each row is a person of its own.
+        The file. It must have a column of persons; give the id column if each row is a separate person.
     randomizers : mapping of str to LabelRandomizer
         The randomizer of each label column, all with the same ε.
     out : str or Path

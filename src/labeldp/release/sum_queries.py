@@ -26,7 +26,7 @@ from labeldp.release.sums_draw import ExactPass, SumsBudget, draw_answer, histog
 class SumQueries(ReprMixin):
     """Labels that answer questions about their sums with exact noise, until the budget ε is spent.
 
-    Questions may depend on earlier answers. The labels are inside this object and not hidden from debuggers; what is safe to hand on
+    Questions may depend on earlier answers. The labels are inside this object and not hidden from debuggers; what is safe to pass on
     are the answers, `released`.
 
     Parameters
@@ -251,7 +251,7 @@ class SumQueries(ReprMixin):
         Returns
         -------
         Answer
-            With a `grain` of more than 1 if units are coarse for so many columns.
+            With a `grain` of more than 1 if units are coarse for the number of columns.
 
         Raises
         ------
@@ -260,7 +260,7 @@ class SumQueries(ReprMixin):
 
         Privacy
         -------
-        Costs at most ε. Replacing one label changes every sum by at most the width R of the clip, whatever the number of columns, so
+        Costs at most ε. Replacing one label changes every sum by at most the width R of the clip regardless of the number of columns, so
         the scale is R/ε. Signs must come from features, public numbers or earlier answers.
         """
         table = checked_signs(signs, self.records)

@@ -38,7 +38,7 @@ from labeldp.release.grid_labels import MOST_SIGNS, on_grid, require_few, requir
 from labeldp.release.label_range import first_look, histogram_parts, histogram_share
 from labeldp.release.ledger import Ledger
 from labeldp.release.noisy_sums import LARGEST_SUM, Answer
-from labeldp.release.private_sums import PrivateSums, clip_units
+from labeldp.release.private_sums import PrivateSums, clip_units, sums_card
 from labeldp.release.sum_queries import SumQueries
 from labeldp.release.sums_draw import SumsBudget, draw_answer, sums_request
 from labeldp.release_kind import SUMS
@@ -83,7 +83,7 @@ class SumsPlan:
         return (self.epsilon - self.epsilon_histogram) / self.columns.groups
 
     def check(self, domain: Domain) -> None:
-        """Raise `InvalidInput`, before the charge, for numbers that might leave 64 bits after it, whatever the clip will be."""
+        """Raise `InvalidInput`, before the charge, for numbers that might leave 64 bits after it, for any clip."""
         cells, signs = self.weight * domain.count, len(self.columns.signs)
         narrowest = (
             max(1, domain.count // histogram_parts(domain, self.records, self.epsilon_histogram) - 1) * self.weight
@@ -92,7 +92,7 @@ class SumsPlan:
         grain = max(1.0, float(8 * signs * self.epsilon_each / narrowest))
         if (signs + 1) * cells / self.epsilon_each > WIDEST or self.records * cells * grain >= LARGEST_SUM:
             raise InvalidInput(
-                "noise for so many columns on this grid may not fit into 64-bit integers: give the domain fewer cells, a larger epsilon, "
+                "noise for this number of columns on this grid may not fit into 64-bit integers: give the domain fewer cells, a larger epsilon, "
                 "or fewer columns"
             )
 
@@ -137,7 +137,7 @@ def release_sums(
     exact = _exact_sums(source, grid, lower, upper, out_of_range)
     answers: list[Answer] = []
     partitions, signs = len(exact.sizes), exact.sign_sums.size
-    # Signs come first. Their noise is at least as wide as that of cells for an equal share, so whatever is refused for being
+    # Signs come first. Their noise is at least as wide as that of cells for an equal share, so noise that is refused for being
     # too wide is refused before anything is charged.
     if signs:
         share = budget.epsilon / (partitions + 1)
@@ -212,7 +212,7 @@ def answer_columns(
 
     Privacy
     -------
-    Costs ε, whatever the columns hold, provided that they were made without the labels. The histogram sets the clip. What is left of ε
+    Costs ε for any columns, provided that they were made without the labels. The histogram sets the clip. What is left of ε
     is divided equally: one part for all signs together, one for each column of cell numbers.
     """
     given = columns if isinstance(columns, CellColumns) else CellColumns.of(columns)
@@ -406,7 +406,7 @@ class SumsRelease(ReleaseJob[SumsReady]):
         pq.write_table(pa.table(written).take(pc.array_sort_indices(ids)), data, compression="zstd")
         groups = [[cells.names[one] for one in columns.signs]] if columns.signs else []
         groups += [[cells.names[one]] for one in columns.whole]
-        card = sums.card() + _columns_text(sums, groups)
+        card = sums_card(sums, _columns_text(sums, groups))
         return Drawn(sums.epsilon_exact, sums.to_json(), card, lambda _: sums.records, sums)
 
 
@@ -501,15 +501,14 @@ class SumsAnswer:
 
 
 def _columns_text(sums: PrivateSums, names: Sequence[Sequence[str]]) -> str:
-    """Return which columns each answer is about, for the end of the card."""
+    """Return which columns each answer is about, for the card."""
     lines = [
         f"- Answer {place} ({answer.kind}): {', '.join(repr(name)[:60] for name in columns)}."
         for place, (answer, columns) in enumerate(zip(sums.answers[1:], names, strict=True), 2)
     ]
     return (
-        f"\n## The columns\n\n{SUMS.description} has a histogram of the labels first. Then it answers these columns:\n\n"
+        f"\n\n## The columns\n\n{SUMS.description} has a histogram of the labels first. Then it answers these columns:\n\n"
         + "\n".join(lines)
-        + "\n"
     )
 
 

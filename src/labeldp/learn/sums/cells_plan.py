@@ -111,7 +111,7 @@ class CellsPlan(ReprMixin):
         epsilon : float, str, Decimal or Fraction
             What the labels party will spend.
         categorical, numeric : sequence of str or int, optional
-            Columns to read as categories or as numbers whatever their type.
+            Columns to read as categories or as numbers regardless of their type.
 
         Returns
         -------

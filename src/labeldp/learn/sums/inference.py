@@ -404,7 +404,7 @@ def infer_link(
     """The link of the best evidence, its base, and the posterior of the effects on its scale.
 
     `belief` is the posterior for effects that add up. Another link must be clearly better, except for two classes: for them effects
-    that add up are no candidate.
+    that add up are not a candidate.
     """
     added = evidence.offset + evidence.total(belief.effects(evidence))
     mean, best = float(added.mean()), (Link(), evidence.offset, belief)
